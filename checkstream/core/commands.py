@@ -1,0 +1,174 @@
+"""Commands: what the guard wants done. The shell carries them out in order and decides nothing.
+
+A command is an imperative. What comes of it comes back as an event.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from checkstream.core.terms import Span, Verdict
+
+
+class Command(msgspec.Struct, frozen=True, tag=True):
+    """Something that the shell must do now."""
+
+
+class ForwardRequest(Command):
+    """Send this body to the upstream. Comes once, after ingress has passed."""
+
+    body: bytes
+    streaming: bool
+    """The caller asked for an event stream."""
+
+
+class Reply(Command):
+    """Answer the caller with one whole response, and close."""
+
+    status: int
+    body: bytes
+    action: str = "allow"
+    """For the `x-checkstream-action` header."""
+    retry: bool | None = None
+    """False: send `x-should-retry: false` (a policy verdict with an error status)."""
+    retry_after_s: int | None = None
+
+
+class StartStream(Command):
+    """Send the caller status 200 and the headers of an event stream."""
+
+
+class SendDownstream(Command):
+    """Send these bytes to the caller. All that is released together comes as one command."""
+
+    data: bytes
+
+
+class CloseDownstream(Command):
+    """The event stream is complete: end it as HTTP says."""
+
+
+class CancelUpstream(Command):
+    """Close the upstream's connection now; nothing that it still sends is wanted."""
+
+
+class PauseUpstream(Command):
+    """Stop reading from the upstream: too much text is held."""
+
+
+class ResumeUpstream(Command):
+    """Read from the upstream again."""
+
+
+class Score(Command):
+    """Ask classifiers for scores of a window of text; answered by `Scored` or `ScoringFailed`."""
+
+    ticket: int
+    classifiers: tuple[str, ...]
+    """Names of classifiers, without labels."""
+    text: str
+    deadline_ms: float
+    ingress: bool = False
+    """Part of a prompt: runs apart from midstream checks and never delays them."""
+
+
+class ArmTimer(Command):
+    """Fire `TimerFired(timer)` after this time; replaces a running timer of the same name."""
+
+    timer: Literal["stall", "keepalive"]
+    after_ms: float
+
+
+class DisarmTimer(Command):
+    """Forget this timer."""
+
+    timer: Literal["stall", "keepalive"]
+
+
+class Decided(Command):
+    """A rule has fired: count it. (The verdict is also part of the record.)"""
+
+    verdict: Verdict
+
+
+class Degraded(Command):
+    """Something was checked less, later or not at all: count and log it."""
+
+    reason: str
+
+
+class FindingDigest(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding as the audit log keeps it: where and what kind, never the text itself."""
+
+    detector: str
+    channel: str
+    """`kind/choice/index`."""
+    span: Span
+    view: str
+    digest: str
+    """Keyed digest of the text of the span, hex."""
+
+
+class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the audit chain keeps of one exchange."""
+
+    surface: str
+    streaming: bool
+    action: str
+    """The strictest action that was carried out (`allow` if none)."""
+    outcome: str
+    """How it ended: complete | refused | stopped | upstream_failed | downstream_closed | failed | drained."""
+    policies: tuple[str, ...]
+    """`name@version` of each pack in force."""
+    program: str
+    """Hash of the compiled program."""
+    scanned: tuple[str, ...]
+    """Channels scanned, `stage:kind`, sorted."""
+    unscanned: tuple[str, ...]
+    """What was passed on without a scan, and why."""
+    detectors: tuple[str, ...]
+    """Detectors that ran: `match` and each classifier as `name`."""
+    findings: tuple[FindingDigest, ...]
+    verdicts: tuple[Verdict, ...]
+    degradations: tuple[str, ...]
+    upstream_failure: str | None
+    held_ms: float
+    """Longest time that released text was held, milliseconds."""
+    prompt_chars: int
+    answer_chars: int
+    released_chars: int
+
+
+class Record(Command):
+    """Append this to the audit chain. Comes exactly once for each exchange, as its last decision."""
+
+    record: StreamRecord
+
+
+class Observe(Command):
+    """A measurement for the metrics table."""
+
+    metric: Literal["hold_seconds", "tokens_in", "tokens_out", "policy_seconds", "score", "added_ttft_seconds"]
+    value: float
+    label: str = ""
+
+
+AnyCommand = (
+    ForwardRequest
+    | Reply
+    | StartStream
+    | SendDownstream
+    | CloseDownstream
+    | CancelUpstream
+    | PauseUpstream
+    | ResumeUpstream
+    | Score
+    | ArmTimer
+    | DisarmTimer
+    | Decided
+    | Degraded
+    | Record
+    | Observe
+)

@@ -1,0 +1,116 @@
+"""What the guard asks of an API surface: one implementation per surface, a file each.
+
+A surface turns wire bytes into `Unit`s (bytes plus the text in them) and edits back into bytes. It
+knows JSON and the API's shapes; it knows nothing of policies, time or sockets. Units that nobody edits
+are forwarded as the bytes they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from checkstream.core.terms import Delta, Unit
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One server-sent event as it came over the wire (WHATWG HTML 9.2)."""
+
+    raw: bytes
+    """The event's bytes, comments and blank line included; concatenated raws equal the input."""
+    data: bytes | None
+    """The joined `data:` lines; None when the event has none (a comment block alone)."""
+    event: str = ""
+    """The `event:` field, or the empty string."""
+    complete: bool = True
+    """False: the stream ended before the event's blank line."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A caller's request, read and checked against the surface's table of fields (G31)."""
+
+    unit: Unit
+    """The body with the text of every ingress channel as deltas, each of which is complete."""
+    streaming: bool
+    usage_wanted: bool
+    """The caller asked for a usage chunk (`stream_options.include_usage`)."""
+    model: str
+    unknown_fields: tuple[str, ...] = ()
+    """Top-level fields outside the surface's table: the route's fail mode decides on them."""
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """What becomes of one choice in one unit that the guard changed."""
+
+    texts: Mapping[int, str]
+    """Index in `unit.deltas` -> the text to put in place of that delta's text."""
+    drop_choices: frozenset[int] = frozenset()
+    """Choices that were stopped earlier: nothing of them may remain in the unit."""
+
+
+class Surface(Protocol):
+    """One API: how its requests, events and whole bodies carry text, and how they are edited."""
+
+    name: str
+    """`openai.chat`, `openai.completions`."""
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body.
+
+        Raises:
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+        """
+
+    def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
+        """Return the body with the text of `request.unit.deltas[i]` replaced by `texts[i]`."""
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of the answer.
+
+        Raises:
+            WireError: the event is not what the surface allows; the route's fail mode decides.
+        """
+
+    def write_event(self, unit: Unit, edit: Edit) -> bytes:
+        """Return the event with the edit applied, or `b""` when nothing of it remains.
+
+        `logprobs`, `top_logprobs` and token bytes of altered text are removed (G15). All that is not
+        edited stays as it came.
+        """
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole (not streamed) answer: every choice's text as deltas, all choices finished.
+
+        Raises:
+            WireError: not JSON of the surface's form.
+        """
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body with the edit applied; `finish[choice]` replaces that choice's finish reason.
+
+        A choice in `edit.drop_choices` stays, emptied of what is not in `edit.texts` (its tool calls,
+        logprobs and other text are removed), since a whole answer has a fixed number of choices.
+        """
+
+    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
+        """Return an event that adds `text` to a choice's content, with the ids and model of `like`."""
+
+    def finish_event(self, like: Unit, choice: int) -> bytes:
+        """Return an event that ends a choice as stopped by policy (`finish_reason: content_filter`)."""
+
+    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
+        """Return a usage event with an estimate, marked `checkstream_estimated: true` (G16)."""
+
+    def terminator(self) -> bytes:
+        """Return the surface's last word (`data: [DONE]` and a blank line)."""
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the surface's error event for a stream that can't go on."""
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the surface's error object; `rule_id` stands inside `error` and beside it."""
+
+
+__all__ = ["Delta", "Edit", "Frame", "Request", "Surface", "Unit"]

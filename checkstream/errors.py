@@ -1,0 +1,95 @@
+"""Every error that the project raises, in one tree.
+
+CheckstreamError
+├── FaultyFile              a file that a person wrote is wrong; carries every fault of it
+│   ├── ConfigError         the configuration
+│   └── PolicyError         a policy file
+├── PatternError            a pattern can't be compiled or has no bound
+├── WireError               bytes from outside don't follow their protocol
+│   ├── EventTooLarge       one SSE event passed its cap
+│   └── RequestInvalid      a caller's request body is not what its surface accepts
+├── UpstreamError           the model server failed
+├── ScoringError            a classifier gave no usable score
+└── AuditError              the audit chain is broken or can't be written
+
+Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
+with user input in backticks, and say what to do.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class CheckstreamError(Exception):
+    """Any error that the project raises on purpose; everything else is a bug."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong in a file that a person wrote."""
+
+    file: str
+    """Name of the file as the user gave it."""
+    line: int = 0
+    """Line, from 1; 0 when the fault is about the whole file."""
+    column: int = 0
+    """Column, from 1; 0 when the fault is about a whole line or file."""
+    reason: str
+    """What is wrong, with the user's input in backticks."""
+    advice: str = ""
+    """What to do about it."""
+    source: str = ""
+    """The line as it stands in the file, for the caret."""
+
+    def render(self) -> str:
+        """Return `file:line:column: reason; advice`, then the source line with a caret under the fault."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        head = f"{place}: {self.reason}" + (f"; {self.advice}" if self.advice else "")
+        if not self.source:
+            return head
+        return f"{head}\n  {self.source}\n  {' ' * max(self.column - 1, 0)}^"
+
+
+class FaultyFile(CheckstreamError):
+    """A file with one or more faults, all of them reported at once."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        """Carry `faults` (at least one) and render them one below the other."""
+        super().__init__("\n".join(fault.render() for fault in faults))
+        self.faults = faults
+
+
+class ConfigError(FaultyFile):
+    """The configuration can't be used."""
+
+
+class PolicyError(FaultyFile):
+    """A policy file can't be used."""
+
+
+class PatternError(CheckstreamError):
+    """A pattern is not valid RE2, can't be given a live-prefix companion, or has no bound on its length."""
+
+
+class WireError(CheckstreamError):
+    """Bytes from outside don't follow their protocol."""
+
+
+class EventTooLarge(WireError):
+    """One SSE event is larger than the configured cap."""
+
+
+class RequestInvalid(WireError):
+    """A request body is not what its surface accepts; the caller gets a 400 that says why."""
+
+
+class UpstreamError(CheckstreamError):
+    """The model server could not be reached or broke off."""
+
+
+class ScoringError(CheckstreamError):
+    """A classifier gave no usable score."""
+
+
+class AuditError(CheckstreamError):
+    """The audit chain is broken or can't be written."""
