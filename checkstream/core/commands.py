@@ -16,7 +16,7 @@ class Command(msgspec.Struct, frozen=True, tag=True):
     """Something that the shell must do now."""
 
 
-class ForwardRequest(Command):
+class ForwardRequest(Command, frozen=True):
     """Send this body to the upstream. Comes once, after ingress has passed."""
 
     body: bytes
@@ -24,7 +24,7 @@ class ForwardRequest(Command):
     """The caller asked for an event stream."""
 
 
-class Reply(Command):
+class Reply(Command, frozen=True):
     """Answer the caller with one whole response, and close."""
 
     status: int
@@ -36,33 +36,33 @@ class Reply(Command):
     retry_after_s: int | None = None
 
 
-class StartStream(Command):
+class StartStream(Command, frozen=True):
     """Send the caller status 200 and the headers of an event stream."""
 
 
-class SendDownstream(Command):
+class SendDownstream(Command, frozen=True):
     """Send these bytes to the caller. All that is released together comes as one command."""
 
     data: bytes
 
 
-class CloseDownstream(Command):
+class CloseDownstream(Command, frozen=True):
     """The event stream is complete: end it as HTTP says."""
 
 
-class CancelUpstream(Command):
+class CancelUpstream(Command, frozen=True):
     """Close the upstream's connection now; nothing that it still sends is wanted."""
 
 
-class PauseUpstream(Command):
+class PauseUpstream(Command, frozen=True):
     """Stop reading from the upstream: too much text is held."""
 
 
-class ResumeUpstream(Command):
+class ResumeUpstream(Command, frozen=True):
     """Read from the upstream again."""
 
 
-class Score(Command):
+class Score(Command, frozen=True):
     """Ask classifiers for scores of a window of text; answered by `Scored` or `ScoringFailed`."""
 
     ticket: int
@@ -74,26 +74,26 @@ class Score(Command):
     """Part of a prompt: runs apart from midstream checks and never delays them."""
 
 
-class ArmTimer(Command):
+class ArmTimer(Command, frozen=True):
     """Fire `TimerFired(timer)` after this time; replaces a running timer of the same name."""
 
     timer: Literal["stall", "keepalive"]
     after_ms: float
 
 
-class DisarmTimer(Command):
+class DisarmTimer(Command, frozen=True):
     """Forget this timer."""
 
     timer: Literal["stall", "keepalive"]
 
 
-class Decided(Command):
-    """A rule has fired: count it. (The verdict is also part of the record.)"""
+class Decided(Command, frozen=True):
+    """A rule has fired: count it. The verdict is also part of the record."""
 
     verdict: Verdict
 
 
-class Degraded(Command):
+class Degraded(Command, frozen=True):
     """Something was checked less, later or not at all: count and log it."""
 
     reason: str
@@ -141,13 +141,13 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     released_chars: int
 
 
-class Record(Command):
+class Record(Command, frozen=True):
     """Append this to the audit chain. Comes exactly once for each exchange, as its last decision."""
 
     record: StreamRecord
 
 
-class Observe(Command):
+class Observe(Command, frozen=True):
     """A measurement for the metrics table."""
 
     metric: Literal["hold_seconds", "tokens_in", "tokens_out", "policy_seconds", "score", "added_ttft_seconds"]

@@ -15,13 +15,13 @@ class Event(msgspec.Struct, frozen=True, tag=True):
     """Something that happened outside the guard."""
 
 
-class RequestReceived(Event):
+class RequestReceived(Event, frozen=True):
     """The caller's whole request body has arrived, within the limits."""
 
     body: bytes
 
 
-class UpstreamOpened(Event):
+class UpstreamOpened(Event, frozen=True):
     """The upstream has sent its status line and headers."""
 
     status: int
@@ -29,24 +29,24 @@ class UpstreamOpened(Event):
     """The body is an event stream."""
 
 
-class UpstreamBytes(Event):
+class UpstreamBytes(Event, frozen=True):
     """Bytes of the upstream's body, cut as the network cut them."""
 
     data: bytes
 
 
-class UpstreamClosed(Event):
+class UpstreamClosed(Event, frozen=True):
     """The upstream's body has ended as HTTP says it should."""
 
 
-class UpstreamFailed(Event):
+class UpstreamFailed(Event, frozen=True):
     """The upstream could not be reached, fell silent or broke off."""
 
     kind: Literal["connect", "first_byte", "idle", "reset", "protocol"]
     detail: str = ""
 
 
-class Scored(Event):
+class Scored(Event, frozen=True):
     """A classifier has answered a `Score` command."""
 
     ticket: int
@@ -54,24 +54,24 @@ class Scored(Event):
     """`classifier.label` -> 0..1, for every label that was asked for."""
 
 
-class ScoringFailed(Event):
+class ScoringFailed(Event, frozen=True):
     """A classifier gave no usable answer to a `Score` command."""
 
     ticket: int
     reason: Literal["deadline", "crash", "garbage", "overload"]
 
 
-class TimerFired(Event):
+class TimerFired(Event, frozen=True):
     """A timer that the guard armed has run out."""
 
     timer: Literal["stall", "keepalive"]
 
 
-class DownstreamClosed(Event):
+class DownstreamClosed(Event, frozen=True):
     """The caller's connection has gone."""
 
 
-class Draining(Event):
+class Draining(Event, frozen=True):
     """The process must end soon: the drain period is over and this exchange still runs."""
 
 
