@@ -1,0 +1,285 @@
+"""Loads the configuration once, reports all faults of the file at once, and reads secrets. Nothing else does.
+
+Relative paths are made absolute from the configuration file's folder, so that nothing depends on where a process
+was started.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+import checkstream
+from checkstream.config.reader import Node, build, read_tree
+from checkstream.config.settings import Config, Match, RouteSettings, Secret, Upstream, parse_address
+from checkstream.core.policy import nodes
+from checkstream.errors import ConfigError, Fault
+
+BUILTIN = "builtin:"
+DEFAULT_POLICIES = (BUILTIN + "default",)
+GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions")
+NOT_YET = {
+    "server.tls": "end TLS in front of it",
+    "server.callers.jwt": "list callers with keys",
+    "routes.holdback.by_language": "set `tokens` for all languages",
+    "routes.grounding": "remove it",
+    "record": "remove it",
+    "jobs": "remove it",
+    "evidence": "remove it",
+    "telemetry.otlp": "collect the Prometheus metrics of the admin listener",
+}
+"""Settings of the documented format that this version can't carry out -> what to do."""
+
+
+def load_config(file: str | Path) -> Config:
+    """Return the configuration in `file`, with absolute paths.
+
+    Raises:
+        ConfigError: the file can't be read, or holds faults; carries all of them.
+    """
+    path = Path(file)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _broken(str(file), f"can't be read: {error.strerror or error}", "check the path") from error
+    return read_config(str(file), content, path.resolve().parent)
+
+
+def read_config(name: str, content: str | bytes, base: Path) -> Config:
+    """Return the configuration that `content` holds; `name` is for messages, relative paths start from `base`.
+
+    Raises:
+        ConfigError: `content` holds faults; carries all of them.
+    """
+    source = nodes.open_source(name, content)
+    tree = None if source.faults else read_tree(source)
+    config = None
+    if tree is not None:
+        config = build(tree, Config, source, later=NOT_YET)
+        if config is not None:
+            config = _absolute(config, base)
+            _cross_check(config, tree, source)
+    if source.faults or config is None:
+        raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
+    return config
+
+
+def default_config(upstream: str, *, listen: str | None = None, admin: str | None = None) -> Config:
+    """Return what `checkstream serve --upstream URL` runs: default policies in front of one model server.
+
+    Raises:
+        ConfigError: the url or an address is not one.
+    """
+    try:
+        config = Config(
+            upstreams={"default": Upstream(url=upstream)},
+            routes=(
+                *(
+                    RouteSettings(
+                        name=path.removeprefix("/v1/").replace("/", "-"),
+                        match=Match(path=path),
+                        upstream="default",
+                        policies=DEFAULT_POLICIES,
+                    )
+                    for path in GUARDED_PATHS
+                ),
+                RouteSettings(
+                    name="models", match=Match(path="/v1/models", method="GET"), upstream="default", pass_=True
+                ),
+            ),
+        )
+        return _absolute(override(config, listen=listen, admin=admin), Path.cwd())
+    except ValueError as error:
+        raise _broken("command line", str(error)) from error
+
+
+def override(config: Config, *, listen: str | None = None, admin: str | None = None) -> Config:
+    """Return the configuration with other listeners, as the command line asks.
+
+    Raises:
+        ConfigError: an address is not one, or is not allowed without callers or a token.
+    """
+    changes = {name: value for name, value in (("listen", listen), ("admin", admin)) if value is not None}
+    if not changes:
+        return config
+    try:
+        return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **changes))
+    except ValueError as error:
+        raise _broken("command line", str(error)) from error
+
+
+def reveal(secret: Secret) -> str:
+    """Return the value of a secret, with its prefix.
+
+    Raises:
+        ConfigError: the environment variable or the file is not there, or is empty.
+    """
+    if secret.env is not None:
+        value, origin = os.environ.get(secret.env, ""), f"environment variable `{secret.env}`"
+    else:
+        origin = f"file `{secret.file}`"
+        try:
+            value = Path(secret.file or "").read_text("utf-8").strip()
+        except (OSError, UnicodeError) as error:
+            raise _broken("secret", f"{origin} can't be read: {error}", "check the path and its rights") from error
+    if not value:
+        raise _broken("secret", f"{origin} is not set", "set it before the start")
+    if not value.isprintable():
+        raise _broken("secret", f"{origin} holds line breaks or control characters", "put one line into it")
+    return secret.prefix + value
+
+
+def bundled(kind: str) -> Path:
+    """Return the folder of what is shipped (`policies`, `models`): of the wheel, else of the source checkout."""
+    package = Path(checkstream.__file__).resolve().parent
+    shipped = package / "_data" / kind
+    return shipped if shipped.is_dir() else package.parent / kind
+
+
+def policy_file(reference: str) -> Path:
+    """Return the file that an entry of a route's `policies` means."""
+    if reference.startswith(BUILTIN):
+        return bundled("policies") / reference.removeprefix(BUILTIN) / "policy.yaml"
+    path = Path(reference)
+    return path / "policy.yaml" if path.is_dir() else path
+
+
+def warnings(config: Config) -> list[str]:
+    """Return what is allowed but should be known."""
+    found = []
+    if config.server.callers == "none":
+        found.append("server.callers is none: every caller counts as authenticated")
+    found += [
+        f"route `{route.name}` passes requests on unguarded"
+        for route in config.routes
+        if route.pass_ and route.match.path != "/v1/models"
+    ]
+    found += [
+        f"route `{route.name}` has fail_mode open: what a failed detector would have checked passes"
+        for route in config.routes
+        if route.fail_mode == "open"
+    ]
+    return found
+
+
+def _absolute(config: Config, base: Path) -> Config:
+    """Return the configuration with every relative path made absolute from `base`."""
+    replace = msgspec.structs.replace
+
+    def secret(given: Secret) -> Secret:
+        return given if given.file is None else replace(given, file=str(base / given.file))
+
+    server = config.server
+    if server.admin_token is not None:
+        server = replace(server, admin_token=secret(server.admin_token))
+    if isinstance(server.callers, list):
+        server = replace(server, callers=[replace(caller, key=secret(caller.key)) for caller in server.callers])
+    audit = replace(config.audit, dir=str(base / config.audit.dir))
+    if audit.key is not None:
+        audit = replace(audit, key=secret(audit.key))
+    upstreams = {
+        name: replace(
+            upstream,
+            headers={
+                header: secret(value) if isinstance(value, Secret) else value
+                for header, value in upstream.headers.items()
+            },
+        )
+        for name, upstream in config.upstreams.items()
+    }
+    routes = tuple(
+        replace(
+            route,
+            policies=tuple(
+                reference if reference.startswith(BUILTIN) else str(base / reference) for reference in route.policies
+            ),
+        )
+        for route in config.routes
+    )
+    return replace(config, server=server, audit=audit, upstreams=upstreams, routes=routes)
+
+
+def _cross_check(config: Config, tree: Node, source: nodes.Source) -> None:
+    """Report what is wrong between the parts: unknown upstreams, names used twice, files and secrets not there."""
+    if not config.routes:
+        source.fault(tree.at("routes").place, "there are no routes, so every request would get a 404", "add one")
+    names: set[str] = set()
+    for position, route in enumerate(config.routes):
+        node = tree.at("routes", position)
+        if route.name in names:
+            source.fault(node.at("name").place, f"the route `{route.name}` stands twice", "give each its own name")
+        names.add(route.name)
+        if route.upstream not in config.upstreams:
+            known = ", ".join(config.upstreams) or "none"
+            source.fault(
+                node.at("upstream").place, f"the upstream `{route.upstream}` is not defined", f"defined: {known}"
+            )
+        _check_match(route, node, source)
+        for index, reference in enumerate(route.policies):
+            if not policy_file(reference).is_file():
+                source.fault(
+                    node.at("policies", index).place,
+                    f"`{reference}` is no policy file",
+                    "paths are relative to the configuration file; what is shipped begins with `builtin:`",
+                )
+    for secret, node in _secrets(config, tree):
+        try:
+            reveal(secret)
+        except ConfigError as error:
+            source.fault(node.place, error.faults[0].reason, error.faults[0].advice)
+
+
+def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None:
+    """Report what this route can't match."""
+    match = node.at("match")
+    if route.pass_:
+        if route.match.model != "*":
+            source.fault(match.at("model").place, "a route with `pass: true` can't match by model", "remove `model`")
+        return
+    if route.match.path not in GUARDED_PATHS:
+        source.fault(
+            match.at("path").place,
+            f"`{route.match.path}` can't be guarded in this version",
+            "guarded: " + ", ".join(GUARDED_PATHS) + "; `pass: true` sends it on unguarded",
+        )
+    if route.match.method != "POST":
+        source.fault(match.at("method").place, "a guarded route takes `POST`", "remove `method`")
+
+
+def _secrets(config: Config, tree: Node) -> list[tuple[Secret, Node]]:
+    found: list[tuple[Secret, Node]] = []
+    if config.server.admin_token is not None:
+        found.append((config.server.admin_token, tree.at("server", "admin_token")))
+    if isinstance(config.server.callers, list):
+        found += [
+            (caller.key, tree.at("server", "callers", position, "key"))
+            for position, caller in enumerate(config.server.callers)
+        ]
+    found += [
+        (value, tree.at("upstreams", name, "headers", header))
+        for name, upstream in config.upstreams.items()
+        for header, value in upstream.headers.items()
+        if isinstance(value, Secret)
+    ]
+    if config.audit.key is not None:
+        found.append((config.audit.key, tree.at("audit", "key")))
+    return found
+
+
+def _broken(file: str, reason: str, advice: str = "") -> ConfigError:
+    return ConfigError((Fault(file=file, reason=reason, advice=advice),))
+
+
+__all__ = [
+    "bundled",
+    "default_config",
+    "load_config",
+    "override",
+    "parse_address",
+    "policy_file",
+    "read_config",
+    "reveal",
+    "warnings",
+]

@@ -1,0 +1,272 @@
+"""Every setting, as frozen structs with their bounds and defaults. Reads nothing; `load.py` fills them.
+
+Units stand in the names. Rules that span fields stand in `__post_init__`; rules that span structs (a route's upstream
+exists) in `load.py`, where the place in the file is known.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+Ms = Annotated[int, Meta(ge=1, le=86_400_000)]
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group of settings; unknown keys are refused."""
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a listener binds. Port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @property
+    def loopback(self) -> bool:
+        """Only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Read `host:port` or `[v6]:port`.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"`{text}` is not an address; write `host:port`, such as `127.0.0.1:8080`")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if ":" in host and not bracketed:
+        raise ValueError(f"`{text}` is not an address; write an IPv6 host in brackets, such as `[::1]:8080`")
+    return Address(host[1:-1] if bracketed else host, int(port))
+
+
+class Secret(Settings, frozen=True):
+    """Where a secret is read from; the value itself is never part of the settings."""
+
+    env: str | None = None
+    """Name of an environment variable."""
+    file: str | None = None
+    """Path of a file; its content without the white space at the ends. Relative to the configuration file."""
+    prefix: str = ""
+    """Put before the value, such as `Bearer `."""
+
+    def __post_init__(self) -> None:
+        """Exactly one source."""
+        if (self.env is None) == (self.file is None):
+            raise ValueError("a secret has either `env` or `file`")
+
+
+class Caller(Settings, frozen=True):
+    """Who may call, known by a key."""
+
+    name: Name
+    key: Secret
+
+
+class Limits(Settings, frozen=True):
+    """Caps; what passes one meets back-pressure or a clear refusal, never growth (G22)."""
+
+    body_bytes: Annotated[int, Meta(ge=1024)] = 10_485_760
+    prompt_chars: Annotated[int, Meta(ge=1)] = 400_000
+    event_bytes: Annotated[int, Meta(ge=1024)] = 1_048_576
+    answer_bytes: Annotated[int, Meta(ge=1024)] = 16_777_216
+    held_bytes_per_stream: Annotated[int, Meta(ge=1024)] = 2_097_152
+    held_bytes: Annotated[int, Meta(ge=1024)] = 268_435_456
+    """Over all streams of the process."""
+    streams: Annotated[int, Meta(ge=1)] = 400
+    header_timeout_ms: Ms = 10_000
+    write_timeout_ms: Ms = 30_000
+
+
+class Server(Settings, frozen=True):
+    """The listeners and who may use them."""
+
+    listen: str = "127.0.0.1:8080"
+    admin: str = "127.0.0.1:9090"
+    admin_token: Secret | None = None
+    """Needed unless `admin` is on loopback."""
+    callers: Literal["none"] | list[Caller] = "none"
+    behind_gateway: bool = False
+    """`callers: none` on an address that others can reach: a gateway in front knows the callers."""
+    workers: Literal["auto"] | Annotated[int, Meta(ge=1)] = 1
+    drain_ms: Ms = 30_000
+    """How long running streams may go on after SIGTERM."""
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        """Listeners that others can reach are guarded."""
+        if self.workers != 1:
+            raise ValueError(f"`workers: {self.workers}` is not available in this version; write 1")
+        listen, admin = parse_address(self.listen), parse_address(self.admin)
+        if self.callers == "none" and not listen.loopback and not self.behind_gateway:
+            raise ValueError(
+                f"`callers: none` lets everyone who reaches `{self.listen}` in; list the callers, listen on loopback, "
+                "or write `behind_gateway: true` when a gateway in front knows them"
+            )
+        if isinstance(self.callers, list):
+            names = [caller.name for caller in self.callers]
+            if not names:
+                raise ValueError("`callers` is empty, so nobody may call; add one, or write `none`")
+            if len(set(names)) < len(names):
+                raise ValueError("two callers have the same name; give each its own")
+        if not admin.loopback and self.admin_token is None:
+            raise ValueError(f"`admin_token` is missing; it is needed since others can reach `{self.admin}`")
+
+
+class Upstream(Settings, frozen=True):
+    """A model server."""
+
+    url: str
+    """Root of the server; a trailing `/v1` is accepted and removed."""
+    headers: dict[str, str | Secret] = {}
+    """Replace the caller's headers of the same name."""
+    connect_ms: Ms = 5_000
+    first_byte_ms: Ms = 600_000
+    """From the request sent to the first byte of the answer's body."""
+    idle_ms: Ms = 60_000
+    """Longest silence after that."""
+    retries: Annotated[int, Meta(ge=0, le=10)] = 2
+    """Only while the request was not sent."""
+
+    def __post_init__(self) -> None:
+        """The url is an http url without query."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"`{self.url}` is not the root of a server; write `http://host:port`")
+        if parts.username or parts.password:
+            raise ValueError("the url holds a password; put it into `headers` from the environment")
+        for name in self.headers:
+            if not name or not name.isascii() or not set(name) <= _HEADER_CHARS:
+                raise ValueError(f"`{name}` is not a header name")
+
+    @property
+    def root(self) -> str:
+        """The url without a trailing slash and `/v1`."""
+        return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+_HEADER_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
+
+
+class Match(Settings, frozen=True):
+    """Which requests a route takes."""
+
+    path: Annotated[str, Meta(min_length=1)]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
+    model: str = "*"
+    """A name, or a beginning of names followed by `*`."""
+
+    def __post_init__(self) -> None:
+        """The path is absolute; `*` only at the model's end."""
+        if not self.path.startswith("/"):
+            raise ValueError(f"`{self.path}` is not a path; begin it with `/`")
+        if "*" in self.model[:-1]:
+            raise ValueError(f"`{self.model}`: `*` may stand at the end only")
+
+
+class HoldbackSettings(Settings, frozen=True):
+    """How much text waits behind the classifiers; patterns hold exactly what they must, whatever these say."""
+
+    tokens: Annotated[int, Meta(ge=0, le=4096)] = 16
+    calm_tokens: Annotated[int, Meta(ge=0, le=4096)] = 3
+    check_every: Annotated[int, Meta(ge=1, le=4096)] = 8
+    window: Annotated[int, Meta(ge=1, le=4096)] = 64
+    max_delay_ms: Annotated[int, Meta(ge=1, le=60_000)] = 250
+
+    def __post_init__(self) -> None:
+        """A window reaches over what it holds."""
+        if self.calm_tokens > self.tokens:
+            raise ValueError(f"`calm_tokens` {self.calm_tokens} is more than `tokens` {self.tokens}; lower it")
+        if self.window < self.tokens:
+            raise ValueError(f"`window` {self.window} is less than `tokens` {self.tokens}; raise it")
+
+
+class Budget(Settings, frozen=True):
+    """Soft limit of a check, before its hard deadline. Over it text waits on, and the degradation is recorded."""
+
+    ingress_ms: Annotated[float, Meta(gt=0)] = 8
+    check_ms: Annotated[float, Meta(gt=0)] = 6
+    on_exceeded: Literal["degrade", "hold", "shed"] = "hold"
+
+    def __post_init__(self) -> None:
+        """What is not built is refused, never ignored."""
+        if self.on_exceeded != "hold":
+            raise ValueError(f"`on_exceeded: {self.on_exceeded}` is not available in this version; write `hold`")
+
+
+class Deadline(Settings, frozen=True):
+    """Hard limit of one detector's check; then `fail_mode` decides."""
+
+    ingress_ms: Annotated[float, Meta(gt=0, le=60_000)] = 150
+    check_ms: Annotated[float, Meta(gt=0, le=60_000)] = 50
+
+
+class RouteSettings(Settings, frozen=True):
+    """What happens to the requests that match. The first route that matches is taken."""
+
+    name: Name
+    match: Match
+    upstream: Name
+    policies: tuple[str, ...] = ()
+    """`builtin:NAME`, or paths relative to the configuration file."""
+    holdback: HoldbackSettings = HoldbackSettings()
+    budget: Budget = Budget()
+    deadline: Deadline = Deadline()
+    fail_mode: Literal["open", "closed"] = "closed"
+    parts: Literal["pass", "refuse"] = "pass"
+    keepalive_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
+    """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
+    pass_: bool = msgspec.field(name="pass", default=False)
+    """Unguarded, and recorded as such."""
+
+    def __post_init__(self) -> None:
+        """Guarded or passed, never both."""
+        if self.pass_ and self.policies:
+            raise ValueError("a route with `pass: true` has no policies; remove one of the two")
+        if not self.pass_ and not self.policies:
+            raise ValueError('`policies` is missing; name some, such as `["builtin:default"]`, or write `pass: true`')
+
+
+class AuditSettings(Settings, frozen=True):
+    """What is remembered, and how surely."""
+
+    dir: str = "var/audit"
+    durability: Literal["strict", "group"] = "group"
+    """strict: an entry is on disk before its stream's end is sent; group: the loss window is `fsync_ms`."""
+    fsync_ms: Annotated[int, Meta(ge=1, le=60_000)] = 200
+    segment_bytes: Annotated[int, Meta(ge=4096)] = 67_108_864
+    text: Literal["hash"] = "hash"
+    key: Secret | None = None
+    """Key of the digests; without it one is made beside the log's folder at the first start."""
+
+
+class TelemetrySettings(Settings, frozen=True):
+    """Logs go to stderr."""
+
+    log: Literal["json", "text"] = "json"
+
+
+class Config(Settings, frozen=True):
+    """The whole configuration."""
+
+    server: Server = Server()
+    upstreams: dict[str, Upstream] = {}
+    routes: tuple[RouteSettings, ...] = ()
+    audit: AuditSettings = AuditSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()

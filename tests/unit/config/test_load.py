@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.config import (
+    Config,
+    Secret,
+    default_config,
+    load_config,
+    override,
+    parse_address,
+    read_config,
+    reveal,
+    warnings,
+)
+from checkstream.errors import ConfigError
+
+GOOD = """
+upstreams:
+  local: {url: http://127.0.0.1:8000/v1, headers: {authorization: {env: LLM_API_KEY, prefix: "Bearer "}}}
+routes:
+  - name: models
+    match: {path: /v1/models, method: GET}
+    upstream: local
+    pass: true
+"""
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_API_KEY", "sk-1")
+
+
+def faults(text: str, base: Path = Path("/nowhere")) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read_config("c.yaml", text, base)
+    return [f"{fault.line}:{fault.column}: {fault.reason}; {fault.advice}" for fault in caught.value.faults]
+
+
+def test_a_good_file_has_its_values_and_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "checkstream.yaml"
+    file.write_text(GOOD)
+    config = load_config(file)
+    assert config.upstreams["local"].root == "http://127.0.0.1:8000"
+    assert config.server.limits.streams == 400
+    assert config.audit.dir == str(tmp_path / "var/audit")
+    secret = config.upstreams["local"].headers["authorization"]
+    assert isinstance(secret, Secret)
+    assert reveal(secret) == "Bearer sk-1"
+    assert "sk-1" not in repr(config)
+    assert warnings(config) == ["server.callers is none: every caller counts as authenticated"]
+
+
+def test_every_fault_is_reported_at_once_with_its_place() -> None:
+    found = faults(
+        """server:
+  limits: {streams: 0, body_bytes: many}
+  lisen: 127.0.0.1:1
+upstreams:
+  local: {url: "ftp://x", connect_ms: 1.5}
+routes:
+  - {name: a, match: {path: v1}, upstream: local, policies: ["builtin:default"]}
+  - {name: b, match: {path: /v1/completions}, upstream: local, holdback: {tokens: 2, calm_tokens: 3}, pass: maybe}
+"""
+    )
+    assert found == [
+        "2:21: server.limits.streams: expected a whole number >= 1, got `0`; ",
+        "2:36: server.limits.body_bytes: expected a whole number, got `many`; ",
+        "3:3: server.lisen: not known here; did you mean `listen`?",
+        "5:39: upstreams.local.connect_ms: expected a whole number, got `1.5`; ",
+        "7:22: routes[0].match: `v1` is not a path; begin it with `/`; ",
+        "8:75: routes[1].holdback: `calm_tokens` 3 is more than `tokens` 2; lower it; ",
+        "8:112: routes[1].pass: expected true or false, got `maybe`; ",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\na: 2\n", "twice"),
+        ("a: &x 1\n", "anchor"),
+        ("a: *x\n", "alias"),
+        ("server: {behind_gateway: yes}\n", "boolean"),
+        ("server: {limits: {streams: 010}}\n", "zero"),
+        ("server: !!python/object:os.system x\n", "tag"),
+        ("--- {}\n--- {}\n", "second"),
+        ("server: [\n", "not valid YAML"),
+        ("server: \x00\n", "character"),
+        ("[" * 100, "nested"),
+        ("", "no routes"),
+        ("- 1\n", "expected a mapping"),
+        ("server: {tls: {cert: a, key: b}}\n", "not available in this version"),
+        ("server: {workers: 4}\n", "not available in this version"),
+        ("server: {workers: auto}\n", "not available in this version"),
+        ("server: {callers: {jwt: {}}}\n", "not available in this version"),
+        ("routes: [{holdback: {by_language: {fi: 3}}}]\n", "not available in this version"),
+        ("routes: [{grounding: {sample: 1}}]\n", "not available in this version"),
+        ("routes: [{budget: {on_exceeded: shed}}]\n", "not available in this version"),
+        ("record: {dir: x}\n", "not available in this version"),
+        ("jobs: {}\n", "not available in this version"),
+        ("telemetry: {otlp: http://x}\n", "not available in this version"),
+        ("server: {listen: 8080}\n", "expected text"),
+        ("server: {listen: localhost}\n", "not an address"),
+        ("server: {listen: ::1:80}\n", "brackets"),
+        ("server: {listen: '0.0.0.0:80'}\n", "behind_gateway"),
+        ("server: {admin: '0.0.0.0:80'}\n", "admin_token"),
+        ("server: {callers: []}\n", "nobody"),
+        ("server: {callers: [{name: a, key: {}}]}\n", "either `env` or `file`"),
+        ("upstreams: {a: {url: 'http://u:p@h'}}\n", "password"),
+        ("upstreams: {a: {url: 'http://h', headers: {'a b': c}}}\n", "header name"),
+    ],
+)
+def test_what_is_refused_says_why(text: str, said: str) -> None:
+    assert said in "\n".join(faults(text))
+
+
+def test_faults_between_the_parts(tmp_path: Path) -> None:
+    found = "\n".join(
+        faults(
+            """server: {callers: [{name: a, key: {env: NOT_SET_ANYWHERE}}]}
+routes:
+  - {name: a, match: {path: /v1/chat/completions}, upstream: gone, policies: [nofile.yaml]}
+  - {name: a, match: {path: /v1/embeddings, method: GET}, upstream: gone, policies: [nofile.yaml]}
+""",
+            tmp_path,
+        )
+    )
+    for said in ("`gone` is not defined", "stands twice", "is no policy file", "can't be guarded", "NOT_SET_ANYWHERE"):
+        assert said in found
+
+
+def test_what_is_not_there_yet_may_be_null() -> None:
+    config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\nrecord: null\n", Path())
+    assert config.telemetry.log == "json"
+
+
+def test_a_secret_file_is_found_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k1\n")
+    text = GOOD + "server: {callers: [{name: app, key: {file: key}}]}\n"
+    config = read_config("c.yaml", text, tmp_path)
+    assert isinstance(config.server.callers, list)
+    assert reveal(config.server.callers[0].key) == "k1"
+
+
+def test_an_unreadable_file_is_one_fault(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        load_config(tmp_path / "none.yaml")
+
+
+def test_one_argument_is_enough() -> None:
+    config = default_config("http://host:8000/v1/")
+    assert config.upstreams["default"].root == "http://host:8000"
+    assert [route.match.path for route in config.routes] == ["/v1/chat/completions", "/v1/completions", "/v1/models"]
+    assert override(config, listen="127.0.0.1:0").server.listen == "127.0.0.1:0"
+    with pytest.raises(ConfigError, match="behind_gateway"):
+        override(config, listen="0.0.0.0:80")
+    with pytest.raises(ConfigError, match="not the root"):
+        default_config("host:8000")
+
+
+def test_addresses() -> None:
+    assert parse_address("[::1]:0").loopback
+    assert str(parse_address("[::1]:80")) == "[::1]:80"
+    assert parse_address("localhost:1").loopback
+    assert not parse_address("example.org:1").loopback
+
+
+def test_the_schema_names_every_setting() -> None:
+    schema = msgspec.json.schema(Config)
+    assert "held_bytes_per_stream" in schema["$defs"]["Limits"]["properties"]
+    assert "pass" in schema["$defs"]["RouteSettings"]["properties"]
+
+
+YAML_BITS = [
+    "server",
+    ":",
+    " ",
+    "\n",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "routes",
+    "1",
+    "'",
+    '"',
+    "&a",
+    "*a",
+    "!!x",
+    "|",
+    "#",
+    "é",
+    "\t",
+]
+
+
+@given(st.lists(st.sampled_from(YAML_BITS), max_size=40).map("".join) | st.text(max_size=80) | st.binary(max_size=80))
+def test_hostile_files_give_config_errors_only(content: str | bytes) -> None:
+    with pytest.raises(ConfigError):
+        read_config("c.yaml", content, Path("/nowhere"))
