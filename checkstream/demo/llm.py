@@ -253,9 +253,8 @@ class ScriptedLlm:
     async def _put(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         try:
-            text = (await request.read()).decode()
-            self._scenarios[name] = read_scenario(name, text)
-        except (FaultyFile, UnicodeDecodeError) as error:
+            self._scenarios[name] = read_scenario(name, await request.read())
+        except FaultyFile as error:
             return _refusal(Failure(status=400, message=str(error)))
         return web.Response(status=204)
 

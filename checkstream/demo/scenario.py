@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-import yaml
 
+from checkstream.config.reader import build, read_tree
+from checkstream.core.policy import nodes
 from checkstream.demo.script import Choice, Match, Script
 from checkstream.errors import Fault, FaultyFile
-
-MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -50,75 +48,18 @@ def _holds(match: Match | None, model: str, last_user: str) -> bool:
     return match.contains is None or match.contains.casefold() in last_user.casefold()
 
 
-def read_scenario(name: str, text: str, *, file: str | None = None) -> Scenario:
-    """Read one scenario from YAML (of which JSON is a part).
+def read_scenario(name: str, content: str | bytes, *, file: str | None = None) -> Scenario:
+    """Read one scenario from YAML (of which JSON is a part, except surrogate pairs in escapes).
 
     Raises:
-        FaultyFile: not YAML, aliases, duplicate keys, unknown fields, wrong types, values out of bounds.
+        FaultyFile: not YAML, aliases, duplicate keys, unknown fields, wrong types, values out of bounds; all of them.
     """
-    where = file or name
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        faults = _node_faults(where, root, text)
-        tree = None if faults else yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        reason = f"not valid YAML: {error.problem or error.context}"
-        raise FaultyFile((Fault(file=where, line=line, column=column, reason=reason),)) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise FaultyFile((Fault(file=where, reason=f"not valid YAML: {error}"),)) from error
-    except RecursionError as error:
-        raise FaultyFile((Fault(file=where, reason="nested too deeply", advice="make it flatter"),)) from error
-    if faults:
-        raise FaultyFile(tuple(faults))
-    try:
-        json.dumps(tree, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:  # dates, bytes, NaN, lone surrogates
-        advice = "quote the value"
-        raise FaultyFile((Fault(file=where, reason=f"a value that JSON has not: {error}", advice=advice),)) from error
-    try:
-        script = msgspec.convert(tree, Script)
-    except (msgspec.ValidationError, RecursionError) as error:
-        advice = "see the form of a scenario file in checkstream/demo/script.py"
-        raise FaultyFile((Fault(file=where, reason=_lower(str(error)), advice=advice),)) from error
+    source = nodes.open_source(file or name, content)
+    tree = None if source.faults else read_tree(source)
+    script = None if tree is None else build(tree, Script, source)
+    if script is None or source.faults:
+        raise FaultyFile(tuple(source.faults))
     return Scenario(name, script)
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
-
-
-def _node_faults(file: str, root: yaml.Node | None, text: str) -> list[Fault]:
-    """Return what YAML allows and a scenario does not: an empty file, aliases, duplicate keys."""
-    if root is None:
-        return [Fault(file=file, reason="the file is empty", advice="write at least `choices` or `error`")]
-    faults: list[Fault] = []
-    lines = text.splitlines()
-
-    def fault(node: yaml.Node, reason: str, advice: str) -> None:
-        line, column = node.start_mark.line + 1, node.start_mark.column + 1
-        source = lines[line - 1] if line <= len(lines) else ""
-        faults.append(Fault(file=file, line=line, column=column, reason=reason, advice=advice, source=source))
-
-    seen: set[int] = set()
-    waiting: list[yaml.Node] = [root]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:  # composing gives an alias the very node of its anchor
-            fault(node, "an anchor is used again by an alias", "write the value out")
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting.extend(node.value)
-        elif isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, value in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.value in keys:
-                    fault(key, f"the key `{key.value}` stands here twice", "remove one of them")
-                keys.add(str(key.value))
-                waiting += (key, value)
-    return faults
 
 
 def read_folder(folder: Path) -> Mapping[str, Scenario]:
@@ -136,7 +77,7 @@ def read_folder(folder: Path) -> Mapping[str, Scenario]:
             faults.append(Fault(file=str(path), reason=reason, advice="rename one of them"))
             continue
         try:
-            found[name] = read_scenario(name, _text(path), file=str(path))
+            found[name] = read_scenario(name, _content(path), file=str(path))
         except FaultyFile as error:
             faults.extend(error.faults)
     if faults:
@@ -152,17 +93,11 @@ def _files(folder: Path) -> Iterable[Path]:
         raise FaultyFile((Fault(file=str(folder), reason=reason, advice="give a folder of files"),)) from error
 
 
-def _text(path: Path) -> str:
+def _content(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-        if len(data) > MAX_FILE_BYTES:
-            reason = f"larger than {MAX_FILE_BYTES} bytes"
-            raise FaultyFile((Fault(file=str(path), reason=reason, advice="split it"),))
-        return data.decode()
+        return path.read_bytes()
     except OSError as error:
         raise FaultyFile((Fault(file=str(path), reason=f"can't be read: {error.strerror or error}"),)) from error
-    except UnicodeDecodeError as error:
-        raise FaultyFile((Fault(file=str(path), reason="not UTF-8", advice="save it as UTF-8"),)) from error
 
 
 def built_in() -> Path:
