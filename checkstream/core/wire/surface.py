@@ -28,6 +28,17 @@ class Frame(msgspec.Struct, frozen=True):
     """False: the stream ended before the event's blank line."""
 
 
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """The request's own `checkstream` field: what the caller tells the policies, never the upstream."""
+
+    context: dict[str, object] = msgspec.field(default_factory=dict)
+    """Facts about the request for policy conditions, as JSON values."""
+    documents: tuple[str, ...] = ()
+    """Texts that the answer is to be true to; scanned as `document` channels too."""
+    conversation: str | None = None
+    """The caller's name for the conversation that this request is part of."""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A caller's request, read and checked against the surface's table of fields (G31)."""
 
@@ -37,8 +48,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     usage_wanted: bool
     """The caller asked for a usage chunk (`stream_options.include_usage`)."""
     model: str
+    choices: int = 1
+    """How many answers the caller asked for (`n`)."""
     unknown_fields: tuple[str, ...] = ()
-    """Top-level fields outside the surface's table: the route's fail mode decides on them."""
+    """Fields outside the surface's table (`foo`, `messages[].foo`): the route's fail mode decides on them."""
+    extension: Extension | None = None
+    """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -113,4 +128,4 @@ class Surface(Protocol):
         """Return the surface's error object; `rule_id` stands inside `error` and beside it."""
 
 
-__all__ = ["Delta", "Edit", "Frame", "Request", "Surface", "Unit"]
+__all__ = ["Delta", "Edit", "Extension", "Frame", "Request", "Surface", "Unit"]

@@ -1,0 +1,181 @@
+"""Where values stand in a JSON text, so that one can be replaced and all else stays byte for byte.
+
+Every value that is not on the way to a wanted path is skipped by the standard library's C scanner, so
+finding one costs about as much as parsing the text once for each level of the path. A container is
+listed once and remembered.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+import msgspec
+
+from checkstream.errors import WireError
+
+Path = tuple[str | int, ...]
+
+NAME = -1
+"""Last element of a path that stands for the name of the member before it, not for its value."""
+
+_SPACE = " \t\n\r"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise WireError(f"`{constant}` is not JSON; send a number or null")
+
+
+_SCANNER = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str)
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One entry of an object or array: half-open ranges of characters in the text."""
+
+    start: int
+    end: int
+    name_start: int = -1
+    """Where the member's name starts; -1 in arrays."""
+    name_end: int = -1
+
+    @property
+    def first(self) -> int:
+        """Where the entry starts, its name included."""
+        return self.start if self.name_start < 0 else self.name_start
+
+
+class Splice(msgspec.Struct, frozen=True, order=True):
+    """Put `text` in the place of the characters `start..end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class JsonText:
+    """One JSON text and the places of its values.
+
+    The text is known to be valid JSON when it was read before; what is not raises `WireError` all the same.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Keep `text`; nothing is parsed until it is asked for."""
+        self.text = text
+        self._listed: dict[int, dict[str | int, Member]] = {}
+
+    def entries(self, path: Path) -> dict[str | int, Member]:
+        """Return the entries of the container at `path` in their order; empty if it is no container.
+
+        Raises:
+            WireError: the text is not JSON, or an object on the way has two members of one name.
+        """
+        span = self.span(path)
+        return {} if span is None else self._list(span[0])
+
+    def span(self, path: Path) -> tuple[int, int] | None:
+        """Return the range of the value at `path` (or of the name, when it ends in `NAME`), None if absent.
+
+        Raises:
+            WireError: as `entries`.
+        """
+        member = self._member(path[:-1] if path and path[-1] == NAME else path)
+        if member is None:
+            return None
+        if path and path[-1] == NAME:
+            return (member.name_start, member.name_end) if member.name_start >= 0 else None
+        return member.start, member.end
+
+    def cut(self, path: Path, doomed: frozenset[str | int]) -> list[Splice]:
+        """Return the splices that take the entries `doomed` out of the container at `path`, commas included.
+
+        Raises:
+            WireError: as `entries`.
+        """
+        splices: list[Splice] = []
+        kept_end = -1
+        entries = list(self.entries(path).items())
+        for at, (key, member) in enumerate(entries):
+            if key not in doomed:
+                kept_end = member.end
+            elif kept_end >= 0:
+                splices.append(Splice(entries[at - 1][1].end, member.end, ""))
+            else:
+                following = entries[at + 1][1].first if at + 1 < len(entries) else member.end
+                splices.append(Splice(member.first, following, ""))
+        return splices
+
+    def apply(self, splices: list[Splice]) -> str:
+        """Return the text with the splices (in any order; they don't overlap) carried out."""
+        out: list[str] = []
+        at = 0
+        for splice in sorted(splices):
+            if splice.start < at:  # inside an entry that an earlier splice took out
+                continue
+            out += (self.text[at : splice.start], splice.text)
+            at = splice.end
+        out.append(self.text[at:])
+        return "".join(out)
+
+    def _member(self, path: Path) -> Member | None:
+        start = self._space(0)
+        member: Member | None = Member(start, len(self.text.rstrip(_SPACE)))
+        for key in path:
+            if member is None:
+                return None
+            member = self._list(member.start).get(key)
+        return member
+
+    def _list(self, start: int) -> dict[str | int, Member]:
+        found = self._listed.get(start)
+        if found is None:
+            opener = self.text[start : start + 1]
+            try:
+                found = self._object(start) if opener == "{" else self._array(start) if opener == "[" else {}
+            except (ValueError, RecursionError, IndexError) as error:
+                raise WireError("the event or body is not JSON that can be edited") from error
+            self._listed[start] = found
+        return found
+
+    def _object(self, at: int) -> dict[str | int, Member]:
+        text, found = self.text, dict[str | int, Member]()
+        at = self._space(at + 1)
+        if text[at] == "}":
+            return found
+        while True:
+            name, name_end = _SCANNER.raw_decode(text, at)
+            colon = self._space(name_end)
+            if not isinstance(name, str) or text[at] != '"' or text[colon] != ":":
+                raise WireError("a member of a JSON object has no name; send valid JSON")
+            if name in found:
+                raise WireError(f"a JSON object has two members `{name}`; send one")
+            start = self._space(colon + 1)
+            end = _SCANNER.raw_decode(text, start)[1]
+            found[name] = Member(start, end, at, name_end)
+            at = self._space(end)
+            if text[at] == "}":
+                return found
+            at = self._comma(at)
+
+    def _array(self, at: int) -> dict[str | int, Member]:
+        text, found = self.text, dict[str | int, Member]()
+        at = self._space(at + 1)
+        if text[at] == "]":
+            return found
+        while True:
+            end = _SCANNER.raw_decode(text, at)[1]
+            found[len(found)] = Member(at, end)
+            at = self._space(end)
+            if text[at] == "]":
+                return found
+            at = self._comma(at)
+
+    def _comma(self, at: int) -> int:
+        if self.text[at] != ",":
+            raise WireError("entries of a JSON container are not parted by commas; send valid JSON")
+        return self._space(at + 1)
+
+    def _space(self, at: int) -> int:
+        text = self.text
+        while text[at : at + 1] and text[at] in _SPACE:
+            at += 1
+        return at

@@ -1,0 +1,212 @@
+"""OpenAI chat completions (`POST /v1/chat/completions`), streamed and whole.
+
+Source: OpenAI API reference, "Chat Completions" and "Streaming"; what vLLM, SGLang, llama.cpp, Ollama and
+Azure add to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.wire import openai_edits, openai_json, sse
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_answers import Answer, read_answer, read_message
+from checkstream.core.wire.openai_fields import CHAT_FIELDS, EXTENSION
+from checkstream.core.wire.openai_messages import read_messages
+from checkstream.core.wire.openai_requests import Prompt, finish_request, read_body
+from checkstream.core.wire.surface import Edit, Frame, Request
+from checkstream.errors import WireError
+
+_FORM = "chat.completion.chunk"
+_ID = "chatcmpl-checkstream"
+_SKIPPED = msgspec.Raw()
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A choice of the common event. What is not declared sends the event to the general reader."""
+
+    index: int = -1
+    delta: dict[str, Any] = {}
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw = _SKIPPED
+    content_filter_results: msgspec.Raw = _SKIPPED
+    stop_reason: msgspec.Raw = _SKIPPED
+    matched_stop: msgspec.Raw = _SKIPPED
+    token_ids: msgspec.Raw = _SKIPPED
+
+
+class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The common event: enough of it to find the text, the rest skipped."""
+
+    choices: list[_Choice]
+    id: msgspec.Raw = _SKIPPED
+    object: msgspec.Raw = _SKIPPED
+    created: msgspec.Raw = _SKIPPED
+    model: msgspec.Raw = _SKIPPED
+    system_fingerprint: msgspec.Raw = _SKIPPED
+    service_tier: msgspec.Raw = _SKIPPED
+    obfuscation: msgspec.Raw = _SKIPPED
+    prompt_token_ids: msgspec.Raw = _SKIPPED
+    timings: msgspec.Raw = _SKIPPED
+    usage: None = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+# The first choices of a stream come by the million: their channels and paths are made once.
+_PLACES = tuple((Channel("content", i), ("choices", 0, "delta", "content")) for i in range(8))
+_ALONE = tuple((i,) for i in range(8))
+
+
+class OpenAIChat:
+    """The surface `openai.chat`."""
+
+    name = "openai.chat"
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body.
+
+        Raises:
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+        """
+        found = read_body(body)
+        prompt = Prompt()
+        read_messages(prompt, found.get("messages"))
+        return finish_request(prompt, body, found, CHAT_FIELDS)
+
+    def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
+        """Return the body with texts replaced, without the `checkstream` field.
+
+        Raises:
+            WireError: the request was not read by this surface.
+        """
+        return openai_edits.edit_request(request.unit, texts, EXTENSION)
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of the answer.
+
+        Raises:
+            WireError: the event is not what the surface allows.
+        """
+        data = frame.data
+        if data is None or not data.strip():
+            return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
+        if data.strip() == b"[DONE]":
+            return Unit(raw=frame.raw, terminator=True)
+        if not frame.event:
+            try:
+                if not data.isascii():
+                    data.decode()  # msgspec doesn't look at what it skips
+                event = _EVENT.decode(data)
+            except (ValueError, RecursionError):
+                pass  # the general reader knows more, and says what is wrong
+            else:
+                unit = _common(frame.raw, event)
+                if unit is not None:
+                    return unit
+        body = openai_json.read_object(data)
+        unit = read_answer(frame.raw, body, _read_delta, frozenset({"delta"}), whole=False)
+        if frame.event == "error" and unit.failure is None:
+            message = body.get("message")
+            return msgspec.structs.replace(
+                unit, failure=message if isinstance(message, str) else "the upstream reported an error", opaque=False
+            )
+        return unit
+
+    def write_event(self, unit: Unit, edit: Edit) -> bytes:
+        """Return the event with the edit applied, or `b""` when nothing of it remains.
+
+        Raises:
+            WireError: the event's JSON has two members of one name where it is edited.
+        """
+        return openai_edits.edit_event(unit, edit)
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole answer; each choice has a content delta, empty when it has no content.
+
+        Raises:
+            WireError: not JSON of the surface's form.
+        """
+        return read_answer(body, openai_json.read_object(body), _read_message, frozenset({"message"}), whole=True)
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body with the edit applied; stopped choices stay, emptied.
+
+        Raises:
+            WireError: the body's JSON has two members of one name where it is edited.
+        """
+        return openai_edits.edit_whole(unit, edit, finish, "message")
+
+    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
+        """Return an event that adds `text` to a choice's content."""
+        envelope = openai_json.envelope_of(like)
+        delta = {"content": openai_json.clean(text)}
+        if envelope.id is None:  # the first event of its stream: nothing has said who speaks
+            delta = {"role": "assistant"} | delta
+        body: dict[str, object] = {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}
+        return openai_json.event(envelope, _FORM, _ID, [body], None)
+
+    def finish_event(self, like: Unit, choice: int) -> bytes:
+        """Return an event that ends a choice as stopped by policy."""
+        body: dict[str, object] = {"index": choice, "delta": {}, "logprobs": None, "finish_reason": "content_filter"}
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], None)
+
+    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
+        """Return a usage event with an estimate, marked as one (G16)."""
+        usage = openai_json.estimated_usage(prompt_tokens, completion_tokens)
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], usage)
+
+    def terminator(self) -> bytes:
+        """Return `data: [DONE]` and a blank line."""
+        return openai_json.DONE
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the error event for a stream that can't go on."""
+        return openai_json.error_event(kind, message, rule_id)
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return OpenAI's error object."""
+        return openai_json.error_body(kind, message, rule_id)
+
+
+def _common(raw: bytes, event: _Event) -> Unit | None:
+    """Return the unit of an event with one choice and nothing but content in it, None for any other."""
+    if len(event.choices) != 1:
+        return None
+    choice = event.choices[0]
+    delta = choice.delta
+    number = choice.index
+    if len(delta) != 1 or not 0 <= number < len(_PLACES):
+        return None
+    text = delta.get("content")
+    if type(text) is not str or not text:
+        return None
+    channel, path = _PLACES[number]
+    alone = _ALONE[number]
+    return Unit(
+        raw=raw, deltas=(Delta(channel, text, path),), choices=alone, finished=alone if choice.finish_reason else ()
+    )
+
+
+def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:
+    delta = choice.get("delta")
+    if delta is None:
+        return
+    if not isinstance(delta, dict):
+        raise WireError("`delta` is not an object; check the upstream")
+    read_message(answer, number, delta, (*path, "delta"))
+
+
+def _read_message(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise WireError("`message` is not an object; check the upstream")
+    at = (*path, "message")
+    known = len(answer.deltas)
+    read_message(answer, number, message, at)
+    if all(delta.channel.kind != "content" for delta in answer.deltas[known:]):
+        # A place for what a stop or a disclaimer has to say, though the model said nothing.
+        answer.deltas.append(Delta(Channel("content", number), "", (*at, "content")))

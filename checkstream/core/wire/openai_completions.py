@@ -1,0 +1,154 @@
+"""OpenAI's legacy completions (`POST /v1/completions`), streamed and whole.
+
+Source: OpenAI API reference, "Completions" (legacy); what vLLM, SGLang and llama.cpp add to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.wire import openai_edits, openai_json, sse
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_answers import Answer, read_answer
+from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, EXTENSION
+from checkstream.core.wire.openai_requests import Prompt, finish_request, read_body
+from checkstream.core.wire.surface import Edit, Frame, Request
+from checkstream.errors import RequestInvalid
+
+_FORM = "text_completion"
+_ID = "cmpl-checkstream"
+_OWN = frozenset({"text"})
+
+
+class OpenAICompletions:
+    """The surface `openai.completions`. Its one answer channel per choice is `content`."""
+
+    name = "openai.completions"
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body.
+
+        Raises:
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+        """
+        found = read_body(body)
+        prompt = Prompt()
+        _read_prompt(prompt, found.get("prompt"))
+        return finish_request(prompt, body, found, COMPLETION_FIELDS)
+
+    def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
+        """Return the body with texts replaced, without the `checkstream` field.
+
+        Raises:
+            WireError: the request was not read by this surface.
+        """
+        return openai_edits.edit_request(request.unit, texts, EXTENSION)
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of the answer.
+
+        Raises:
+            WireError: the event is not what the surface allows.
+        """
+        data = frame.data
+        if data is None or not data.strip():
+            return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
+        if data.strip() == b"[DONE]":
+            return Unit(raw=frame.raw, terminator=True)
+        body = openai_json.read_object(data)
+        unit = read_answer(frame.raw, body, _read_text, _OWN, whole=False)
+        if frame.event == "error" and unit.failure is None:
+            message = body.get("message")
+            return msgspec.structs.replace(
+                unit, failure=message if isinstance(message, str) else "the upstream reported an error", opaque=False
+            )
+        return unit
+
+    def write_event(self, unit: Unit, edit: Edit) -> bytes:
+        """Return the event with the edit applied, or `b""` when nothing of it remains.
+
+        Raises:
+            WireError: the event's JSON has two members of one name where it is edited.
+        """
+        return openai_edits.edit_event(unit, edit)
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole answer; each choice has a content delta, empty when it has no text.
+
+        Raises:
+            WireError: not JSON of the surface's form.
+        """
+        return read_answer(body, openai_json.read_object(body), _read_whole_text, _OWN, whole=True)
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body with the edit applied; stopped choices stay, emptied.
+
+        Raises:
+            WireError: the body's JSON has two members of one name where it is edited.
+        """
+        return openai_edits.edit_whole(unit, edit, finish, None)
+
+    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
+        """Return an event that adds `text` to a choice."""
+        return self._event(like, choice, openai_json.clean(text), None)
+
+    def finish_event(self, like: Unit, choice: int) -> bytes:
+        """Return an event that ends a choice as stopped by policy."""
+        return self._event(like, choice, "", "content_filter")
+
+    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
+        """Return a usage event with an estimate, marked as one (G16)."""
+        usage = openai_json.estimated_usage(prompt_tokens, completion_tokens)
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], usage)
+
+    def terminator(self) -> bytes:
+        """Return `data: [DONE]` and a blank line."""
+        return openai_json.DONE
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the error event for a stream that can't go on."""
+        return openai_json.error_event(kind, message, rule_id)
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return OpenAI's error object."""
+        return openai_json.error_body(kind, message, rule_id)
+
+    @staticmethod
+    def _event(like: Unit, choice: int, text: str, reason: str | None) -> bytes:
+        body: dict[str, object] = {"index": choice, "text": text, "logprobs": None, "finish_reason": reason}
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], None)
+
+
+def _read_text(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:
+    if choice.get("text") is not None:
+        answer.text("content", number, 0, choice["text"], (*path, "text"))
+
+
+def _read_whole_text(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:
+    if choice.get("text"):
+        _read_text(answer, number, choice, path)
+    else:
+        answer.deltas.append(Delta(Channel("content", number), "", (*path, "text")))
+
+
+def _read_prompt(prompt: Prompt, value: object) -> None:
+    """Read `prompt`: a string, strings, or token ids, which have no text to scan."""
+    if value is None:
+        raise RequestInvalid("`prompt` must be a string, an array of strings, or token ids")
+    for i, part in enumerate(value if isinstance(value, list) else [value]):
+        at: Path = ("prompt", i) if isinstance(value, list) else ("prompt",)
+        if isinstance(part, str):
+            prompt.add("user", i, part, at)
+        elif _is_tokens(part, value):
+            prompt.unscanned["prompt tokens"] = None
+        else:
+            raise RequestInvalid("`prompt` must be a string, an array of strings, or token ids")
+
+
+def _is_tokens(part: object, value: object) -> bool:
+    """Say whether an entry of a prompt array is a token id or a list of them."""
+    ids = part if isinstance(part, list) else [part]
+    return isinstance(value, list) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids)

@@ -1,0 +1,171 @@
+"""Carries edits into the JSON of OpenAI's older surfaces by splicing: what is not edited stays byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
+from checkstream.core.wire.json_spans import JsonText, Path, Splice
+from checkstream.core.wire.openai_json import quote
+from checkstream.core.wire.surface import Edit
+from checkstream.errors import WireError
+
+_SHADOWS = ("logprobs", "token_ids")
+"""Fields of a choice that spell its text once more: nulled when the text is altered (G15)."""
+_KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
+
+
+def edit_event(unit: Unit, edit: Edit) -> bytes:
+    """Return the event with the edit applied, `b""` when nothing of it remains.
+
+    Raises:
+        WireError: the event's JSON has two members of one name where it is edited.
+    """
+    texts = _changed(unit, edit.texts)
+    dropped = edit.drop_choices.intersection(unit.choices)
+    if not texts and not dropped:
+        return unit.raw
+    data = sse.parse(unit.raw).data
+    if data is None:
+        return unit.raw
+    document = JsonText(data.decode())
+    numbers = _numbers(document)
+    doomed = frozenset[str | int](position for position, number in numbers.items() if number in dropped)
+    if doomed and len(doomed) == len(numbers) and not _outlives_choices(document):
+        return b""
+    altered = {unit.deltas[i].channel.choice for i in texts}
+    splices = document.cut(("choices",), doomed)
+    for position, number in numbers.items():
+        if number in altered and position not in doomed:
+            splices += _null(document, (("choices", position, name) for name in _SHADOWS))
+    splices += [
+        _replace(document, unit.deltas[i].path, text)
+        for i, text in texts.items()
+        if unit.deltas[i].channel.choice not in dropped
+    ]
+    # A line end can only stand between tokens here: JSON strings have none.
+    return sse.reframe(unit.raw, document.apply(splices).replace("\n", " ").encode())
+
+
+def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None) -> bytes:
+    """Return the body with the edit applied; `message` is the member of a choice that holds its texts.
+
+    Raises:
+        WireError: the body's JSON has two members of one name where it is edited.
+    """
+    texts = _changed(unit, edit.texts)
+    dropped = edit.drop_choices.intersection(unit.choices)
+    finish = {choice: reason for choice, reason in finish.items() if choice in unit.choices}
+    if not texts and not dropped and not finish:
+        return unit.raw
+    document = JsonText(unit.raw.decode())
+    altered = {unit.deltas[i].channel.choice for i in texts} | dropped
+    splices: list[Splice] = []
+    for position, number in _numbers(document).items():
+        path: Path = ("choices", position)
+        if number in altered:
+            splices += _null(document, ((*path, name) for name in _SHADOWS))
+        if number in finish:
+            splices.append(_put(document, path, "finish_reason", finish[number], frozenset()))
+        doomed: frozenset[str | int] = frozenset()
+        if message is not None and number in dropped:
+            kept = {unit.deltas[i].path for i in edit.texts}
+            doomed = _empty(document, (*path, message), kept)
+            splices += document.cut((*path, message), doomed)
+            splices += _cut_parts(document, (*path, message, "content"), kept)
+        for i, delta in enumerate(unit.deltas):
+            if delta.channel.choice != number:
+                continue
+            text = texts.get(i, "" if number in dropped and i not in edit.texts else None)
+            if text is None or (doomed and delta.path[3] in doomed):
+                continue
+            if delta.path[:-1] == (*path, message) or delta.path[:-1] == path:
+                splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed))
+            else:
+                splices.append(_replace(document, delta.path, text))
+    return document.apply(splices).encode()
+
+
+def edit_request(unit: Unit, texts: Mapping[int, str], removed: str) -> bytes:
+    """Return the body with texts replaced and without the top-level member `removed`.
+
+    Raises:
+        WireError: the body is not the JSON that `unit` was read from.
+    """
+    document = JsonText(unit.raw.decode())
+    splices = document.cut((), frozenset({removed}))
+    changed = {i: text for i, text in _changed(unit, texts).items() if unit.deltas[i].path[0] != removed}
+    if not splices and not changed:
+        return unit.raw
+    splices += [_replace(document, unit.deltas[i].path, text) for i, text in changed.items()]
+    return document.apply(splices).encode()
+
+
+def _changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:
+    """Return the texts that differ from what stands there."""
+    return {i: text for i, text in texts.items() if text != unit.deltas[i].text}
+
+
+def _numbers(document: JsonText) -> dict[int, int]:
+    """Return the number of each choice by its position."""
+    numbers: dict[int, int] = {}
+    for position in range(len(document.entries(("choices",)))):
+        span = document.span(("choices", position, "index"))
+        value = "null" if span is None else document.text[span[0] : span[1]]
+        numbers[position] = position if value == "null" else int(value)
+    return numbers
+
+
+def _outlives_choices(document: JsonText) -> bool:
+    """Say whether an event still says something when all its choices are taken out."""
+    for name in ("usage", "error"):
+        span = document.span((name,))
+        if span is not None and document.text[span[0] : span[1]] != "null":
+            return True
+    return False
+
+
+def _null(document: JsonText, paths: Iterable[Path]) -> list[Splice]:
+    spans = [document.span(path) for path in paths]
+    return [Splice(span[0], span[1], "null") for span in spans if span is not None]
+
+
+def _replace(document: JsonText, path: Path, text: str) -> Splice:
+    span = document.span(path)
+    if span is None:
+        raise WireError(f"`{path[-1]}` can't be edited: it is not where it was read")
+    return Splice(span[0], span[1], quote(text))
+
+
+def _put(document: JsonText, path: Path, name: str, text: str, doomed: frozenset[str | int]) -> Splice:
+    """Replace the member `name` of the object at `path`, or add it; `doomed` members are being taken out."""
+    span = document.span((*path, name))
+    if span is not None:
+        return Splice(span[0], span[1], quote(text))
+    start = document.span(path)
+    if start is None:
+        raise WireError(f"`{name}` can't be added: the object that it belongs to is not there")
+    comma = "," if document.entries(path).keys() - doomed else ""
+    return Splice(start[0] + 1, start[0] + 1, f"{quote(name)}:{quote(text)}{comma}")
+
+
+def _empty(document: JsonText, path: Path, kept: set[Path]) -> frozenset[str | int]:
+    """Return the members that a stopped choice's message must lose: all that can carry text and is not kept."""
+    depth = len(path) + 1
+    keep = {at[depth - 1] for at in kept if at[: depth - 1] == path}
+    members = document.entries(path)
+    return frozenset(
+        name
+        for name, member in members.items()
+        if name not in _KEPT_OF_STOPPED and name not in keep and document.text[member.start] in '"[{'
+    )
+
+
+def _cut_parts(document: JsonText, path: Path, kept: set[Path]) -> list[Splice]:
+    """Take out of a stopped choice's list of content parts each part that no kept text stands in."""
+    span = document.span(path)
+    if span is None or document.text[span[0]] != "[":
+        return []
+    keep = {at[len(path)] for at in kept if len(at) > len(path) and at[: len(path)] == path}
+    return document.cut(path, frozenset(document.entries(path).keys() - keep))

@@ -1,0 +1,109 @@
+"""The request fields that the OpenAI-compatible surfaces know (G31): what is scanned, and what is plain.
+
+Plain fields are numbers, switches and names that no server in common use puts into the prompt. A field in
+neither table is reported as unknown, and the route's fail mode decides.
+
+Source: OpenAI API reference (create chat completion, create completion); the request classes of vLLM,
+SGLang, llama.cpp's server and Ollama's OpenAI endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+EXTENSION = "checkstream"
+"""The field that is ours: removed before forwarding."""
+
+TEXT_FIELDS: Mapping[str, str] = MappingProxyType({
+    "documents": "document",             # vLLM, Cohere: retrieved texts for the template
+    "prediction": "assistant",           # OpenAI: expected output
+    "chat_template": "system",           # vLLM, SGLang: replaces the prompt's frame
+    "chat_template_kwargs": "system",
+    "tools": "system",
+    "functions": "system",
+    "response_format": "system",
+    "guided_json": "system",             # vLLM: what steers the answer's form
+    "guided_regex": "system",
+    "guided_choice": "system",
+    "guided_grammar": "system",
+    "guided_whitespace_pattern": "system",
+    "structured_outputs": "system",
+    "structural_tag": "system",
+    "json_schema": "system",             # llama.cpp, SGLang
+    "grammar": "system",
+    "regex": "system",
+    "ebnf": "system",
+    "prefix": "assistant",
+    "suffix": "user",
+    "stop": "user",
+    "web_search_options": "user",
+})  # fmt: skip
+"""Field -> ingress channel: every string within it is scanned."""
+
+_SAMPLING = frozenset({
+    # OpenAI
+    "model", "stream", "stream_options", "n", "temperature", "top_p", "max_tokens", "max_completion_tokens",
+    "presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "seed", "user", "service_tier",
+    "metadata", "store", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+    # vLLM
+    "best_of", "use_beam_search", "top_k", "min_p", "typical_p", "repetition_penalty", "length_penalty",
+    "stop_token_ids", "include_stop_str_in_output", "ignore_eos", "min_tokens", "skip_special_tokens",
+    "spaces_between_special_tokens", "truncate_prompt_tokens", "prompt_logprobs", "allowed_token_ids", "bad_words",
+    "add_special_tokens", "guided_decoding_backend", "priority", "request_id", "return_tokens_as_token_ids",
+    "return_token_ids", "cache_salt", "kv_transfer_params", "vllm_xargs", "detokenize",
+    # SGLang
+    "stop_regex", "no_stop_trim", "lora_path", "session_params", "return_hidden_states", "rid", "stream_interval",
+    # llama.cpp
+    "n_predict", "n_probs", "n_keep", "min_keep", "cache_prompt", "id_slot", "samplers", "mirostat", "mirostat_tau",
+    "mirostat_eta", "dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold", "top_n_sigma",
+    "tfs_z", "repeat_penalty", "repeat_last_n", "dry_multiplier", "dry_base", "dry_allowed_length",
+    "dry_penalty_last_n", "dry_sequence_breakers", "timings_per_token", "post_sampling_probs", "return_progress",
+    "return_tokens", "t_max_predict_ms",
+    # Ollama
+    "keep_alive",
+})  # fmt: skip
+
+CHAT_FIELDS = _SAMPLING | {
+    "messages", "tool_choice", "function_call", "parallel_tool_calls", "top_logprobs", "modalities", "audio",
+    "reasoning_effort", "verbosity", "reasoning", "include_reasoning", "separate_reasoning", "stream_reasoning",
+    "thinking", "enable_thinking", "think", "reasoning_format", "reasoning_budget", "thinking_forced_open",
+    "parse_tool_calls", "add_generation_prompt", "continue_final_message", "echo", "mm_processor_kwargs",
+    "media_io_kwargs", "include_stop_str_in_output",
+}  # fmt: skip
+"""Plain fields of a chat request, and the one that is read apart (`messages`)."""
+
+COMPLETION_FIELDS = _SAMPLING | {"prompt", "echo"}
+"""Plain fields of a completion request, and the one that is read apart (`prompt`)."""
+
+ROLES: Mapping[str, str] = MappingProxyType({
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+    "tool": "tool_result", "function": "tool_result",
+})  # fmt: skip
+"""Role -> ingress channel."""
+
+MESSAGE_FIELDS = frozenset({
+    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content",
+    "reasoning", "thinking", "reasoning_details", "audio", "annotations", "cache_control", "prefix", "partial",
+    "id", "type", "images", "tools", "weight",
+})  # fmt: skip
+PLAIN_MESSAGE_FIELDS = frozenset({"role", "type", "cache_control", "weight"})
+
+MEDIA = frozenset({
+    "image_url", "image", "image_pil", "image_embeds", "images", "input_audio", "audio", "audio_url", "audio_embeds",
+    "video", "video_url", "file", "input_image", "input_file", "input_video",
+})  # fmt: skip
+"""What carries something other than text: passed on or not as the route's `parts` setting says."""
+
+PART_FIELDS = MEDIA | {"type", "text", "refusal", "thinking", "signature", "cache_control", "uuid", "detail"}
+PLAIN_PART_FIELDS = frozenset({"type", "cache_control", "uuid", "detail", "signature"})
+PART_TYPES = MEDIA | {"text", "input_text", "output_text", "refusal", "thinking"}
+
+CALL_FIELDS = frozenset({"id", "type", "index", "function", "custom"})
+FUNCTION_FIELDS = frozenset({"name", "arguments", "input"})
+
+SCHEMA_TYPES = frozenset({
+    "object", "string", "number", "integer", "boolean", "array", "null", "function", "custom", "json_schema",
+    "json_object", "text",
+})  # fmt: skip
+"""Values of a schema's `type` that say nothing and are not worth a scan."""

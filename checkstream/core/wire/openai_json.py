@@ -1,0 +1,159 @@
+"""JSON of OpenAI's shape, for both of its older surfaces: strict reading, texts, envelopes and errors.
+
+Knows the forms that chat and legacy completions share; what a choice looks like is the surfaces' own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NoReturn
+
+import msgspec
+
+from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
+from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.errors import WireError
+
+DONE = b"data: [DONE]\n\n"
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise WireError(f"`{constant}` is not JSON; send a number or null")
+
+
+_LENIENT = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def read_object(data: bytes) -> dict[str, object]:
+    """Read an upstream's JSON object.
+
+    Lone surrogates in escapes (an emoji cut in two by the server) are let through as they are;
+    `clean` makes scannable text of them.
+
+    Raises:
+        WireError: not UTF-8, not JSON, nested too deeply, or not an object.
+    """
+    try:
+        text = data.decode()
+        value: object = msgspec.json.decode(data)
+    except UnicodeDecodeError as error:
+        raise WireError("the event or body is not valid UTF-8; the upstream must send UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, RecursionError) or "\\u" not in text:
+            raise WireError("the event or body is not valid JSON; check the upstream") from error
+        try:  # msgspec refuses lone surrogates, the standard library does not
+            value = _LENIENT.decode(text)
+        except (ValueError, RecursionError) as second:
+            raise WireError("the event or body is not valid JSON; check the upstream") from second
+    if not isinstance(value, dict):
+        raise WireError("the event or body is not a JSON object; check the upstream")
+    return value
+
+
+def clean(text: str) -> str:
+    """Return `text` with each lone surrogate replaced by U+FFFD; the number of code points stays."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text
+
+
+def quote(text: str) -> str:
+    """Return `text` as a JSON string."""
+    return msgspec.json.encode(clean(text)).decode()
+
+
+def leaves(value: object, path: Path, *, names: bool = False) -> Iterator[tuple[str, Path]]:
+    """Yield every string in a JSON value with its path, in document order; with `names`, member names too."""
+    pending: list[tuple[object, Path]] = [(value, path)]
+    while pending:
+        found, at = pending.pop()
+        if isinstance(found, str):
+            yield found, at
+        elif isinstance(found, list):
+            pending += [(found[i], (*at, i)) for i in range(len(found) - 1, -1, -1)]
+        elif isinstance(found, dict):
+            for name in reversed(found):
+                pending.append((found[name], (*at, name)))
+                if names:
+                    pending.append((name, (*at, name, NAME)))
+
+
+def failure_of(body: dict[str, object]) -> str | None:
+    """Return the message of the error object that stands in place of an answer, None if there is none.
+
+    Read are OpenAI's `{"error": {"message": ...}}`, `{"error": "..."}` (Ollama) and
+    `{"object": "error", "message": ...}` (older vLLM).
+    """
+    error = body.get("error")
+    if error is None or error is False:
+        if body.get("object") != "error":
+            return None
+        error = body
+    message = error.get("message") if isinstance(error, dict) else error
+    return clean(message) if isinstance(message, str) and message else "the upstream reported an error"
+
+
+def error_body(kind: str, message: str, rule_id: str | None = None) -> bytes:
+    """Return OpenAI's error object; `rule_id` stands inside `error` and beside it."""
+    error: dict[str, str | None] = {"type": kind, "code": kind, "message": clean(message), "param": None}
+    if rule_id is None:
+        return msgspec.json.encode({"error": error})
+    return msgspec.json.encode({"error": error | {"rule_id": rule_id}, "rule_id": rule_id})
+
+
+def error_event(kind: str, message: str, rule_id: str | None = None) -> bytes:
+    """Return the error object as an event; OpenAI's SDKs raise on any event whose data has `error`."""
+    return sse.encode(error_body(kind, message, rule_id))
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """What every event of one answer repeats."""
+
+    id: str | None = None
+    created: int = 0
+    model: str = ""
+    system_fingerprint: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_ENVELOPE = msgspec.json.Decoder(Envelope)
+
+
+def envelope_of(like: Unit) -> Envelope:
+    """Return the envelope of an event or a whole body; an empty one when `like` has none."""
+    data = like.raw if like.raw.lstrip().startswith(b"{") else sse.parse(like.raw).data
+    try:
+        return _ENVELOPE.decode(data or b"{}")
+    except (ValueError, RecursionError):
+        return Envelope()
+
+
+def event(
+    envelope: Envelope, form: str, default_id: str, choices: list[dict[str, object]], usage: dict[str, object] | None
+) -> bytes:
+    """Return an event of one answer: its envelope, `object: form`, these choices and, if given, usage."""
+    body: dict[str, object] = {
+        "id": envelope.id or default_id,
+        "object": form,
+        "created": envelope.created,
+        "model": envelope.model,
+    }
+    if envelope.system_fingerprint is not msgspec.UNSET:
+        body["system_fingerprint"] = envelope.system_fingerprint
+    body["choices"] = choices
+    if usage is not None:
+        body["usage"] = usage
+    return sse.encode(msgspec.json.encode(body))
+
+
+def estimated_usage(prompt_tokens: int, completion_tokens: int) -> dict[str, object]:
+    """Return a usage object that says of itself that it is an estimate (G16)."""
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "checkstream_estimated": True,
+    }
