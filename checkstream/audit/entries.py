@@ -1,0 +1,78 @@
+"""What a chain can tell: one struct for each kind of entry. The format that they are written in is `chain`'s."""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkstream.core.commands import StreamRecord
+
+
+class StreamEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="stream"):
+    """One guarded exchange has ended."""
+
+    stream: str
+    """Id of the exchange, as the caller got it in `x-checkstream-stream`."""
+    route: str
+    caller: str | None
+    """Name of the caller as configured; None when callers have no names."""
+    record: StreamRecord
+
+
+class PassEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pass"):
+    """A request went through a route that is marked as unguarded."""
+
+    stream: str
+    route: str
+    caller: str | None
+    method: str
+    path: str
+    status: int
+
+
+class StartEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="start"):
+    """A process has started and writes to this chain from here on."""
+
+    version: str
+    """Version of checkstream."""
+    pid: int
+    config: str
+    """SHA-256 of the configuration in force, hex."""
+    programs: tuple[str, ...]
+    """Hash of each compiled program in force."""
+    policies: tuple[str, ...]
+    """`name@version` of each pack in force."""
+
+
+class ReloadEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="reload"):
+    """Policies were loaded anew; the old ones stay in force when they were not accepted."""
+
+    accepted: bool
+    programs: tuple[str, ...]
+    policies: tuple[str, ...]
+    reason: str = ""
+    """Why they were not accepted."""
+
+
+class RotateEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="rotate"):
+    """The segment is full: the chain goes on in `next`."""
+
+    next: str
+
+
+class RepairEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="repair"):
+    """A torn tail was taken off a segment."""
+
+    segment: str
+    dropped_bytes: int
+    sha256: str
+    """Of the dropped bytes, hex."""
+
+
+class StopEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="stop"):
+    """The process ends in good order."""
+
+    reason: str
+
+
+AnyEntry = StreamEntry | PassEntry | StartEntry | ReloadEntry | RotateEntry | RepairEntry | StopEntry
+KINDS = frozenset({"start", "stream", "pass", "reload", "rotate", "repair", "stop"})
