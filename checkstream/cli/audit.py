@@ -1,0 +1,220 @@
+"""`checkstream audit verify | show`: check an audit directory, and read it."""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from checkstream.audit.chain import Record, read
+from checkstream.audit.keys import load_public_key
+from checkstream.audit.segments import lines, segment_name, segments
+from checkstream.audit.verify import ChainReport, verify
+from checkstream.errors import AuditError
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+
+_EXAMPLES = """examples:
+  checkstream audit verify var/audit --key var/audit.key.pub
+  checkstream audit show var/audit --rule INJ-001 --last 20
+"""
+_COLUMNS = ("time", "chain", "seq", "kind", "stream", "route", "action", "outcome", "rules", "what")
+
+
+def add_parser(subparsers: SubParsers) -> None:
+    """Register the group `audit` with the command line."""
+    parser = subparsers.add_parser(
+        "audit",
+        help="verify and read the audit chains",
+        description="Verify and read the audit chains of a directory.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="audit_command", metavar="COMMAND", required=True)
+    check = commands.add_parser(
+        "verify",
+        help="check every chain; exit 1 names the first bad record",
+        description="Check hashes, links, numbers and signed heads of every chain. Exit 0: all hold. 1: one is "
+        "broken, its first bad record is named. 2: wrong use.",
+        epilog="example: checkstream audit verify var/audit --key var/audit.key.pub",
+    )
+    check.add_argument("directory", metavar="DIR", type=Path, help="the audit directory")
+    check.add_argument(
+        "--key",
+        metavar="PUB",
+        type=Path,
+        action="append",
+        default=[],
+        help="public key that heads must be signed with (again for each key ever used)",
+    )
+    check.add_argument("--heads", metavar="DIR", type=Path, help="where the heads are, if not in DIR")
+    check.add_argument("--json", action="store_true", help="print a JSON line for each chain")
+    show = commands.add_parser(
+        "show",
+        help="print the entries, oldest first",
+        description="Print the entries of every chain in the order of their times.",
+        epilog="example: checkstream audit show var/audit --stream 4f2a --json",
+    )
+    show.add_argument("directory", metavar="DIR", type=Path, help="the audit directory")
+    show.add_argument("--stream", metavar="ID", help="only the entry of this stream")
+    show.add_argument("--rule", metavar="ID", help="only streams in which this rule fired")
+    show.add_argument("--last", metavar="N", type=_count, help="only the last N of them")
+    show.add_argument("--json", action="store_true", help="print the records as they stand in the log")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out and return its exit code.
+
+    Returns:
+        0: done; 1: a chain is broken; 2: the directory or a key can't be used.
+    """
+    try:
+        if args.audit_command == "verify":
+            return _verify(args)
+        return _show(args)
+    except AuditError as error:
+        print(f"checkstream audit: {error}", file=sys.stderr)
+        return 2
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a count; give a whole number from 1")
+    return number
+
+
+def _verify(args: argparse.Namespace) -> int:
+    keys = [load_public_key(file) for file in args.key]
+    reports = verify(args.directory, heads=args.heads, keys=keys)
+    if not reports:
+        raise AuditError(f"there is no audit chain in `{args.directory}`; give the directory that holds `*.jsonl`")
+    for report in reports:
+        if args.json:
+            print(msgspec.json.encode(report).decode())
+        else:
+            print(_verdict(report, signatures=bool(keys)))
+    return 1 if any(report.bad for report in reports) else 0
+
+
+def _verdict(report: ChainReport, *, signatures: bool) -> str:
+    if report.bad is not None:
+        return f"{report.chain}: broken after {report.records} records\n  {_safe(report.bad.render())}"
+    signed = f"signed up to {report.signed}" if signatures else f"heads up to {report.signed}, signatures not checked"
+    torn = f", {report.torn_bytes} bytes of an unfinished record at its end" if report.torn_bytes else ""
+    return f"{report.chain}: ok, {report.records} records in {report.segments} segments, {signed}{torn}"
+
+
+class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    rule_id: str = "?"
+
+
+class _Stream(msgspec.Struct, frozen=True, kw_only=True):
+    action: str = ""
+    outcome: str = ""
+    verdicts: tuple[_Verdict, ...] = ()
+    findings: tuple[object, ...] = ()
+    degradations: tuple[str, ...] = ()
+
+
+class _Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What the table shows of any body, of this version or another."""
+
+    stream: str = ""
+    route: str = ""
+    record: _Stream = _Stream()
+    reason: str = ""
+    version: str = ""
+    next: str = ""
+    method: str = ""
+    path: str = ""
+    dropped_bytes: int = 0
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that was read, and the line that it was read from."""
+
+    record: Record
+    body: _Body
+    line: bytes
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(verdict.rule_id for verdict in self.body.record.verdicts))
+
+
+def _show(args: argparse.Namespace) -> int:
+    found = segments(args.directory)
+    if not found:
+        raise AuditError(f"there is no audit chain in `{args.directory}`; give the directory that holds `*.jsonl`")
+    chains = [_entries(args.directory, chain, numbers) for chain, numbers in found.items()]
+    merged = heapq.merge(*chains, key=lambda entry: (entry.record.time, entry.record.chain, entry.record.seq))
+    wanted = (
+        entry
+        for entry in merged
+        if (args.stream is None or entry.body.stream == args.stream) and (args.rule is None or args.rule in entry.rules)
+    )
+    if args.json:
+        for entry in wanted if args.last is None else deque(wanted, maxlen=args.last):
+            sys.stdout.write(entry.line.decode() + "\n")
+    else:
+        _print_table([_row(entry) for entry in deque(wanted, maxlen=args.last)])
+    return 0
+
+
+def _entries(directory: Path, chain: str, numbers: Sequence[int]) -> Iterator[_Entry]:
+    """Yield what can be read of a chain; what can't is named on stderr, `audit verify` says why."""
+    for number in numbers:
+        name = segment_name(chain, number)
+        for line in lines(directory / name):
+            try:
+                record = read(line.data)
+                body = msgspec.convert(record.body, _Body)
+            except (AuditError, msgspec.ValidationError) as error:
+                print(f"{name}:{line.number}: left out, {_safe(str(error))}", file=sys.stderr)
+                continue
+            yield _Entry(record=record, body=body, line=line.data)
+
+
+def _row(entry: _Entry) -> tuple[str, ...]:
+    record, body = entry.record, entry.body
+    match record.kind:
+        case "stream":
+            what = f"{len(body.record.findings)} findings" + "".join(f", {d}" for d in body.record.degradations)
+        case "pass":
+            what = f"{body.method} {body.path}"
+        case "repair":
+            what = f"{body.dropped_bytes} bytes dropped"
+        case _:
+            what = body.reason or body.next or body.version
+    cells = (
+        record.time,
+        record.chain,
+        str(record.seq),
+        record.kind,
+        body.stream,
+        body.route,
+        body.record.action,
+        body.record.outcome,
+        " ".join(entry.rules),
+        what,
+    )
+    return tuple(_safe(cell) or "-" for cell in cells)
+
+
+def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[i]) for row in (_COLUMNS, *rows)) for i in range(len(_COLUMNS))]
+    for row in (_COLUMNS, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _safe(text: str) -> str:
+    """Return text in which nothing can steer a terminal: names in the log come from outside."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
