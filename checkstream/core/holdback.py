@@ -1,0 +1,397 @@
+"""The holdback of one channel: its text, what is decided about it, and how far it may be released.
+
+Offsets are code points from the channel's start. `received >= releasable`; text before `releasable` is
+decided for good. Text waits only
+
+- while a pattern is in a live partial match over it (`Scan.live`),
+- while a finding over it has not been resolved, or
+- while a classifier that applies has not scored a window with it and the hold's tokens to its right.
+
+INVARIANT: decisions come in the order of the text (a finding by its start, a check by its end), and a
+decision is handed out only when nothing that is still unknown could come before it. Hence what is decided
+is a function of the text and the scores alone, never of how the text was cut.
+
+The holdback knows no rules, no wire and no clock: `Guard` asks it for decisions and tells it what follows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from checkstream.core.match.patterns import PatternSet
+from checkstream.core.match.scan import Scan
+from checkstream.core.match.tokens import TokenGrid
+from checkstream.core.terms import Finding, Span
+
+
+class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How much text waits behind classifiers. Patterns hold exactly what they must, whatever this says."""
+
+    tokens: int = 16
+    """The most tokens that wait, when risk is high."""
+    calm_tokens: int = 3
+    """Tokens that wait while risk is low."""
+    check_every: int = 8
+    """Tokens between two checks, after those at 1, 2, 4 and 8."""
+    window: int = 64
+    """Tokens that a check reaches back."""
+    max_delay_ms: float = 250.0
+    """Silence of the upstream after which what is there is checked early."""
+
+
+class Check(msgspec.Struct):
+    """A window of text that classifiers are asked about, and their answer."""
+
+    position: int
+    """End of the checked text."""
+    window: Span
+    starts: tuple[int, ...]
+    """Starts of the last tokens before `position`, oldest first: where a hold of n tokens begins."""
+    hold: bool
+    """False: only rules that never hold text ask for it."""
+    final: bool = False
+    """Nothing comes after it (end of the channel), or the upstream has stalled: clears all it covers."""
+    ticket: int = 0
+    scores: dict[str, float] | None = None
+    failed: str | None = None
+
+    @property
+    def answered(self) -> bool:
+        """The classifiers have answered, or failed."""
+        return self.scores is not None or self.failed is not None
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Findings that overlap each other, all of them known: one decision is taken on them together."""
+
+    span: Span
+    findings: tuple[Finding, ...]
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """A span of the original text and what is sent in its place."""
+
+    start: int
+    end: int
+    text: str
+
+
+_EARLY_CHECKS = frozenset({1, 2, 4})
+
+
+class Holdback:
+    """One channel's text on its way through the guard."""
+
+    __slots__ = (
+        "_base",
+        "_checks",
+        "_findings",
+        "_floor",
+        "_grid",
+        "_last_check",
+        "_scan",
+        "_settings",
+        "_starts",
+        "_text",
+        "_watch",
+        "_watch_checks",
+        "_watch_findings",
+        "_with_checks",
+        "_with_watch_checks",
+        "cleared",
+        "cut",
+        "ended",
+        "received",
+        "replacements",
+        "sent",
+    )
+
+    def __init__(
+        self,
+        hold: PatternSet,
+        watch: PatternSet | None,
+        *,
+        hold_checks: bool,
+        watch_checks: bool,
+        settings: HoldSettings,
+        grid: bool = True,
+    ) -> None:
+        """Start an empty channel.
+
+        Args:
+            hold: Patterns over which text is held.
+            watch: Patterns that are only recorded; None when there are none.
+            hold_checks: Classifiers must clear text before it is released.
+            watch_checks: Classifiers are asked, and never hold text.
+            settings: Sizes of windows and holds.
+            grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
+        """
+        self.received = 0
+        self.sent = 0
+        """End of the text that has been released."""
+        self.ended = False
+        self.cut: int | None = None
+        """The channel was stopped here: text from here on is never sent."""
+        self.cleared = 0 if hold_checks else _EVERYTHING
+        """Classifiers have no say over text before this any more."""
+        self.replacements: list[Replacement] = []
+        self._text = ""
+        self._base = 0
+        self._scan = Scan(hold)
+        self._watch = Scan(watch) if watch is not None else None
+        self._findings: deque[Finding] = deque()
+        self._watch_findings: deque[Finding] = deque()
+        self._checks: deque[Check] = deque()
+        self._watch_checks: deque[Check] = deque()
+        self._with_checks = hold_checks
+        self._with_watch_checks = watch_checks
+        self._grid = TokenGrid() if grid and (hold_checks or watch_checks) else None
+        self._settings = settings
+        self._starts: deque[int] = deque(maxlen=max(settings.window, settings.tokens + 1))
+        self._floor = 0
+        self._last_check = 0
+
+    # --- text in
+
+    def feed(self, text: str) -> list[Check]:
+        """Take text from the upstream; return the checks that it makes due."""
+        self.received += len(text)
+        self._text += text
+        found = self._scan.feed(text)
+        if found:
+            self._findings.extend(found)
+        if self._watch is not None and (found := self._watch.feed(text)):
+            self._watch_findings.extend(found)
+        if self._grid is None:
+            return _NO_CHECKS
+        due: list[Check] = []
+        count = self._grid.count
+        for start, end in self._grid.feed(text):
+            self._starts.append(start)
+            count += 1
+            if count in _EARLY_CHECKS or count % self._settings.check_every == 0:
+                due += self._check(end)
+        return due
+
+    def end(self) -> list[Check]:
+        """Take the end of the channel: every pattern is decided; return the last checks."""
+        if self.ended:
+            return []
+        self.ended = True
+        self._findings.extend(self._scan.end())
+        if self._watch is not None:
+            self._watch_findings.extend(self._watch.end())
+        if self.received == 0:
+            self.cleared = _EVERYTHING
+            return []
+        if self._grid is not None:
+            self._starts.extend(start for start, _ in self._grid.end())
+        if self._last_check < self.received:
+            return self._check(self.received, final=True)
+        # The last check on the grid already covers the end of the text.
+        pending = [checks[-1] for checks in (self._checks, self._watch_checks) if checks]
+        for check in pending:
+            check.final = True
+        if not self._checks:
+            self.cleared = max(self.cleared, self.received)
+        return []
+
+    def stall(self) -> list[Check]:
+        """Return an early check of what is there, so that it can be released though nothing more comes."""
+        position = min(self._scan.live, self.received)
+        if not self._with_checks or self.ended or position <= self.cleared or self._checks:
+            return []
+        return [self._make_check(position, hold=True, final=True)]
+
+    def _check(self, position: int, *, final: bool = False) -> list[Check]:
+        self._last_check = position
+        wanted = ((self._with_checks, True), (self._with_watch_checks, False))
+        return [self._make_check(position, hold=hold, final=final) for wanted_now, hold in wanted if wanted_now]
+
+    def _make_check(self, position: int, *, hold: bool, final: bool) -> Check:
+        recent = [start for start in self._starts if start < position]
+        first = recent[-self._settings.window :][0] if recent else self._base
+        check = Check(
+            position=position,
+            window=Span(min(max(first, self._floor), position), position),
+            starts=tuple(recent[-self._settings.tokens - 1 :]),
+            hold=hold,
+            final=final,
+        )
+        (self._checks if hold else self._watch_checks).append(check)
+        return check
+
+    # --- decisions out
+
+    def next_decision(self) -> Cluster | Check | None:
+        """Return the next decision in the order of the text, or None while something before it is unknown."""
+        live = self.received if self.ended else self._scan.live
+        check = self._checks[0] if self._checks else None
+        if self._findings:
+            first = self._findings[0]
+            if check is None or first.span.start < check.position:
+                return self._next_cluster(live)
+        if check is None or not check.answered or check.position > live:
+            return None
+        return self._checks.popleft()
+
+    def _next_cluster(self, live: int) -> Cluster | None:
+        findings = self._findings
+        start = findings[0].span.start
+        end = findings[0].span.end
+        size = 0
+        for finding in findings:
+            if finding.span.start >= end:
+                break
+            end = max(end, finding.span.end)
+            size += 1
+        if end > live:
+            return None
+        return Cluster(Span(start, end), tuple(findings.popleft() for _ in range(size)))
+
+    def next_watched(self) -> Finding | Check | None:
+        """Return the next finding or answered check of the rules that never hold text."""
+        check = self._watch_checks[0] if self._watch_checks else None
+        live = self._watch.live if self._watch is not None and not self.ended else self.received
+        if self._watch_findings and (check is None or self._watch_findings[0].span.start < check.position):
+            return self._watch_findings.popleft()
+        if check is None or not check.answered or check.position > live:
+            return None
+        return self._watch_checks.popleft()
+
+    def expects(self, check: Check) -> bool:
+        """Tell whether the answer to a check that holds text still matters."""
+        return check in self._checks
+
+    @property
+    def watching(self) -> bool:
+        """Checks of rules that never hold text are unanswered."""
+        return bool(self._watch_checks)
+
+    @property
+    def releasable(self) -> int:
+        """End of the text that may be sent now."""
+        limit = self.received if self.ended else self._scan.live
+        limit = min(limit, self.cleared)
+        if self._findings:
+            limit = min(limit, self._findings[0].span.start)
+        if self.cut is not None:
+            limit = min(limit, self.cut)
+        return max(limit, self.sent)
+
+    @property
+    def settled(self) -> bool:
+        """Nothing of this channel waits for a decision any more."""
+        end = self.received if self.cut is None else self.cut
+        return self.ended and self.releasable >= end and not self._checks
+
+    # --- what follows from a decision
+
+    def clear(self, check: Check, risk: float) -> None:
+        """Let go of the text that a quiet check has cleared, keeping back the tokens that `risk` (0..1) asks for."""
+        if check.final:
+            self.cleared = max(self.cleared, check.position)
+            return
+        settings = self._settings
+        span = settings.tokens - settings.calm_tokens
+        hold = settings.calm_tokens + round(max(span, 0) * min(max((risk - 0.3) / 0.4, 0.0), 1.0))
+        if hold == 0:
+            self.cleared = max(self.cleared, check.position)
+        elif len(check.starts) >= hold:
+            self.cleared = max(self.cleared, check.starts[-hold])
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Put `text` in the place of a span that is not released yet; merges with replacements it overlaps.
+
+        The later call decides the text of what it covers whole; of an overlap only the free part is added.
+        """
+        if not self.replacements or start >= self.replacements[-1].end:
+            self.replacements.append(Replacement(start, end, text))
+            return
+        kept = [item for item in self.replacements if not (start <= item.start and item.end <= end)]
+        for item in kept:
+            if item.start < start < item.end:
+                start = item.end
+            if item.start < end < item.end:
+                end = item.start
+        if start < end:
+            kept.append(Replacement(start, end, text))
+        kept.sort(key=lambda item: item.start)
+        self.replacements = kept
+
+    def scored_through(self, position: int) -> None:
+        """Leave text before `position` out of later windows: it is dealt with, and must not fire again."""
+        self._floor = max(self._floor, position)
+        self.cleared = max(self.cleared, position)
+
+    def stop(self, position: int) -> list[Check]:
+        """Cut the channel at `position`; return the check of the text before it that is now the last one."""
+        if self.cut is not None and self.cut <= position:
+            return []
+        self.cut = position
+        self.replacements = [item for item in self.replacements if item.start < position]
+        self._findings.clear()
+        self._checks = deque(check for check in self._checks if check.position <= position)
+        self._scan.end()
+        self.ended = True
+        if self._with_checks and self.cleared < position and not self._covers(position):
+            return [self._make_check(position, hold=True, final=True)]
+        return []
+
+    def _covers(self, position: int) -> bool:
+        return bool(self._checks) and self._checks[-1].final and self._checks[-1].position >= position
+
+    # --- text out
+
+    def text(self, span: Span) -> str:
+        """Return the original text of a span that is not older than a window."""
+        return self._text[max(span.start - self._base, 0) : max(span.end - self._base, 0)]
+
+    def render(self, start: int, end: int) -> str:
+        """Return what is sent for the original text `start..end`: a replacement stands where its span starts."""
+        stop = end if self.cut is None else min(end, self.cut)
+        if not self.replacements:
+            return self.text(Span(start, max(stop, start)))
+        parts: list[str] = []
+        at = start
+        for item in self.replacements:
+            if item.end <= start:
+                continue
+            if item.start >= stop:
+                break
+            if item.start >= start:
+                parts += (self.text(Span(at, item.start)), item.text)
+            at = max(at, item.end)
+        if at < stop:
+            parts.append(self.text(Span(at, stop)))
+        return "".join(parts)
+
+    def changed(self, start: int, end: int) -> bool:
+        """Tell whether what is sent for `start..end` differs from what came."""
+        if self.cut is not None and end > self.cut:
+            return True
+        return any(item.start < end and item.end > start for item in self.replacements)
+
+    def release(self, end: int) -> None:
+        """Note that the text up to `end` has been released, and forget what nothing needs any more."""
+        self.sent = max(self.sent, end)
+        keep = self.sent
+        if self._grid is not None:
+            keep = min(keep, self._starts[0] if self._starts else 0)
+        elif self._with_checks or self._with_watch_checks:
+            return
+        if self._watch is not None:
+            keep = min(keep, self._watch.live)
+        if self._watch_findings:
+            keep = min(keep, self._watch_findings[0].span.start)
+        if keep - self._base > _TRIM_CHARS:
+            self._text = self._text[keep - self._base :]
+            self._base = keep
+            self.replacements = [item for item in self.replacements if item.end >= self.sent]
+
+
+_EVERYTHING = 1 << 62
+_NO_CHECKS: list[Check] = []
+_TRIM_CHARS = 512

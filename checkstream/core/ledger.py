@@ -1,0 +1,82 @@
+"""What is noted of one exchange on its way, and the record that the audit chain keeps of it at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from checkstream.core.actions import strictest
+from checkstream.core.commands import StreamRecord
+from checkstream.core.judge import Judge
+from checkstream.core.policy.program import Program
+from checkstream.core.terms import Verdict
+
+_MAX_VERDICTS = 1000
+"""Verdicts that the record keeps one by one; more only show as a degradation."""
+
+
+class Ledger:
+    """The notes of one exchange. Repeated notes count once; order is that of the first."""
+
+    def __init__(self) -> None:
+        """Start with nothing noted."""
+        self.verdicts: list[Verdict] = []
+        self.judges: list[Judge] = []
+        """Every channel that was scanned, of prompt and answer."""
+        self.upstream_failure: str | None = None
+        self.held_s = 0.0
+        self._unscanned: dict[str, None] = {}
+        self._degradations: dict[str, None] = {}
+
+    def judged(self, verdicts: Iterable[Verdict]) -> None:
+        """Note verdicts."""
+        for verdict in verdicts:
+            if len(self.verdicts) < _MAX_VERDICTS:
+                self.verdicts.append(verdict)
+            else:
+                self.degraded("verdicts_not_listed")
+
+    def unscanned(self, name: str) -> None:
+        """Note that something was passed on without a scan."""
+        self._unscanned.setdefault(name)
+
+    def degraded(self, reason: str) -> bool:
+        """Note a degradation; return whether it is new."""
+        new = reason not in self._degradations
+        self._degradations.setdefault(reason)
+        return new
+
+    @property
+    def action(self) -> str:
+        """The strictest action that was carried out so far."""
+        done = [v.action for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None]
+        return strictest(done)
+
+    def record(
+        self, *, surface: str, streaming: bool, outcome: str, program: Program, released_chars: int
+    ) -> StreamRecord:
+        """Return the record of the exchange."""
+        prompt = [judge for judge in self.judges if judge.stage == "ingress"]
+        answer = [judge for judge in self.judges if judge.stage != "ingress"]
+        for judge in self.judges:
+            if judge.uncounted:
+                self.degraded("findings_not_listed")
+        classifiers = {name for judge in self.judges for name in judge.asked}
+        return StreamRecord(
+            surface=surface,
+            streaming=streaming,
+            action=self.action,
+            outcome=outcome,
+            policies=program.packs,
+            program=program.hash,
+            scanned=tuple(sorted({f"{judge.stage}:{judge.channel.kind}" for judge in self.judges})),
+            unscanned=tuple(self._unscanned),
+            detectors=("match", *sorted(classifiers)) if self.judges else (),
+            findings=tuple(finding for judge in self.judges for finding in judge.digests),
+            verdicts=tuple(self.verdicts),
+            degradations=tuple(self._degradations),
+            upstream_failure=self.upstream_failure,
+            held_ms=round(self.held_s * 1000, 3),
+            prompt_chars=sum(judge.holdback.received for judge in prompt),
+            answer_chars=sum(judge.holdback.received for judge in answer),
+            released_chars=released_chars,
+        )

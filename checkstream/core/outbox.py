@@ -1,0 +1,276 @@
+"""Units of the answer that wait for their text to be decided, and the order in which they leave.
+
+Order holds within a choice; another choice may overtake a held one. A unit that speaks of the stream as a
+whole (usage, terminator) leaves when all before it have left, and nothing overtakes it. A unit whose text
+nobody changed leaves as the bytes it came in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from checkstream.core.actions import Halt
+from checkstream.core.judge import Judge
+from checkstream.core.terms import Unit
+from checkstream.core.wire.surface import Edit, Surface
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The stretch of a channel that one delta of a unit carries; `judge` is None for text of a stopped choice."""
+
+    judge: Judge | None
+    start: int
+    end: int
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A unit and the channels' stretches that it carries."""
+
+    unit: Unit
+    parts: tuple[Part, ...]
+    arrived: float
+    """When it came, seconds."""
+
+
+class Choice(msgspec.Struct):
+    """What the guard knows of one choice of the answer."""
+
+    judges: list[Judge] = msgspec.field(default_factory=list)
+    halt: Halt | None = None
+    """A rule has ended it; what follows in it is never sent."""
+    finished: bool = False
+    """The upstream has given its finish reason."""
+    closed: bool = False
+    """Its last unit has been released."""
+    begun: bool = False
+    """Some of its content has been released."""
+    suffixes: list[str] = msgspec.field(default_factory=list)
+    """Disclaimers that wait for its end."""
+
+
+class Released(msgspec.Struct, frozen=True):
+    """What one release sends."""
+
+    data: bytes
+    held_s: float
+    """Longest time that a unit of it waited, seconds."""
+
+
+class Outbox:
+    """The queue between decisions and the wire."""
+
+    __slots__ = ("_choices", "_like", "_prefixes", "_queue", "_surface", "bytes_held", "released_chars", "usage_sent")
+
+    def __init__(self, surface: Surface, choices: dict[int, Choice], prefixes: Sequence[str]) -> None:
+        """Start empty.
+
+        Args:
+            surface: Writes what is edited.
+            choices: The guard's own table of choices.
+            prefixes: The guard's own list of disclaimers that stand before the answer of every choice.
+        """
+        self._surface = surface
+        self._choices = choices
+        self._prefixes = prefixes
+        self._queue: deque[Waiting] = deque()
+        self._like = Unit(raw=b"")
+        self.bytes_held = 0
+        self.released_chars = 0
+        self.usage_sent = False
+
+    def __len__(self) -> int:
+        """Return how many units wait."""
+        return len(self._queue)
+
+    def put(self, waiting: Waiting) -> None:
+        """Add a unit at the end."""
+        self._queue.append(waiting)
+        self.bytes_held += len(waiting.unit.raw)
+        if waiting.unit.choices:
+            self._like = waiting.unit
+
+    # --- streams
+
+    def release(self, now: float) -> Released | None:
+        """Take out all that may leave now; None when nothing may."""
+        if not self._queue:
+            return None
+        data: list[bytes] = []
+        held_s = 0.0
+        kept: deque[Waiting] = deque()
+        blocked: set[int] = set()
+        while self._queue:
+            waiting = self._queue.popleft()
+            choices = waiting.unit.choices
+            if not choices:
+                if kept:
+                    kept.append(waiting)
+                    break
+            elif not blocked.isdisjoint(choices) or not self._ready(waiting):
+                blocked.update(choices)
+                kept.append(waiting)
+                if len(blocked) >= len(self._choices):
+                    break
+                continue
+            data += self._emit(waiting)
+            self.bytes_held -= len(waiting.unit.raw)
+            held_s = max(held_s, now - waiting.arrived)
+        self._queue.extendleft(reversed(kept))
+        joined = b"".join(data)
+        return Released(joined, held_s) if joined else None
+
+    def _ready(self, waiting: Waiting) -> bool:
+        for part in waiting.parts:
+            if part.judge is None:
+                continue
+            holdback = part.judge.holdback
+            end = part.end if holdback.cut is None else min(part.end, holdback.cut)
+            if holdback.releasable < end:
+                return False
+        return all(self._complete(choice) for choice in waiting.unit.finished)
+
+    def _complete(self, number: int) -> bool:
+        """Tell whether every decision that could still add to a finished choice has been taken."""
+        choice = self._choices.get(number)
+        if choice is None or choice.closed:
+            return True
+        return all(
+            judge.holdback.settled and not (judge.holdback.watching and judge.adds_text) for judge in choice.judges
+        )
+
+    def _emit(self, waiting: Waiting) -> list[bytes]:
+        """Return the bytes of one unit, with what comes before and after it; most units leave as they came."""
+        unit = waiting.unit
+        self.usage_sent = self.usage_sent or unit.usage
+        closed = {number for number in unit.choices if self._choices[number].closed}
+        halting = self._halting(waiting) - closed
+        texts = self._texts(waiting, closed)
+        after: list[bytes] = []
+        drop = set(closed)
+        for number in sorted(halting):
+            if number in unit.finished:
+                # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
+                rest = "".join(
+                    texts.pop(place, delta.text)
+                    for place, delta in enumerate(unit.deltas)
+                    if delta.channel.choice == number and delta.channel.kind == "content"
+                )
+                drop.add(number)
+                after += self._end(number, rest)
+            else:
+                after += self._end(number, "")
+        before: list[bytes] = []
+        for number in unit.finished:
+            choice = self._choices[number]
+            if number in drop or choice.closed:
+                continue
+            choice.closed = True
+            if choice.suffixes and choice.begun:
+                suffix = "".join(choice.suffixes)
+                place = _last_content(unit, number)
+                if place is None:
+                    before.append(self._surface.text_event(self._like, number, suffix))
+                else:
+                    texts[place] = texts.get(place, unit.deltas[place].text) + suffix
+        if not texts and not drop:
+            return [*before, unit.raw, *after]
+        written = self._surface.write_event(unit, Edit(texts, frozenset(drop)))
+        return [*before, written, *after]
+
+    def _halting(self, waiting: Waiting) -> set[int]:
+        """Return the choices whose end by policy falls into this unit."""
+        numbers: set[int] = set()
+        for part in waiting.parts:
+            if part.judge is None:
+                continue
+            cut = part.judge.holdback.cut
+            number = part.judge.channel.choice
+            if cut is not None and part.end > cut and self._choices[number].halt is not None:
+                numbers.add(number)
+        numbers.update(number for number in waiting.unit.finished if self._choices[number].halt is not None)
+        return numbers
+
+    def _texts(self, waiting: Waiting, closed: set[int]) -> dict[int, str]:
+        texts: dict[int, str] = {}
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.judge.channel.choice in closed:
+                continue
+            holdback = part.judge.holdback
+            if holdback.changed(part.start, part.end):
+                texts[place] = holdback.render(part.start, part.end)
+            end = part.end if holdback.cut is None else min(part.end, holdback.cut)
+            holdback.release(end)
+            self.released_chars += max(end - part.start, 0)
+            if part.judge.channel.kind == "content" and part.end > part.start:
+                choice = self._choices[part.judge.channel.choice]
+                if not choice.begun:
+                    choice.begun = True
+                    if self._prefixes:
+                        delta = waiting.unit.deltas[place]
+                        texts[place] = "".join(self._prefixes) + texts.get(place, delta.text)
+        return texts
+
+    def _end(self, number: int, text: str) -> list[bytes]:
+        """Return the events that end a choice by policy: its last text, the rule's message, disclaimers, the finish."""
+        choice = self._choices[number]
+        choice.closed = True
+        message = choice.halt.message if choice.halt is not None else ""
+        text += message + ("".join(choice.suffixes) if choice.begun else "")
+        events = [self._surface.text_event(self._like, number, text)] if text else []
+        return [*events, self._surface.finish_event(self._like, number)]
+
+    def finish(self, prompt_tokens: int, completion_tokens: int, *, usage_wanted: bool) -> bytes:
+        """Return what ends a stream whose upstream was cut off by policy: usage if asked for, the terminator."""
+        data = b""
+        if usage_wanted and not self.usage_sent:
+            self.usage_sent = True
+            data = self._surface.usage_event(self._like, prompt_tokens, completion_tokens)
+        return data + self._surface.terminator()
+
+    def open_ends(self) -> bytes:
+        """Return the disclaimers of choices that got no finish reason, for the end of the stream."""
+        events = []
+        for number, choice in sorted(self._choices.items()):
+            if choice.halt is not None and not choice.closed:
+                events += self._end(number, "")
+            elif not choice.closed and choice.begun and choice.suffixes:
+                events.append(self._surface.text_event(self._like, number, "".join(choice.suffixes)))
+                choice.closed = True
+        return b"".join(events)
+
+    # --- whole answers
+
+    def whole(self, now: float) -> Released:
+        """Return the one unit of a whole answer, edited, all of whose decisions have been taken."""
+        waiting = self._queue.popleft()
+        self.bytes_held = 0
+        unit = waiting.unit
+        halted = {number: choice.halt for number, choice in self._choices.items() if choice.halt is not None}
+        texts = self._texts(waiting, set())
+        for number, choice in self._choices.items():
+            place = _last_content(unit, number)
+            if place is None:
+                continue
+            halt = halted.get(number)
+            tail = (halt.message if halt is not None else "") + ("".join(choice.suffixes) if choice.begun else "")
+            if tail:
+                texts[place] = texts.get(place, unit.deltas[place].text) + tail
+        held_s = now - waiting.arrived
+        if not texts and not halted:
+            return Released(unit.raw, held_s)
+        edit = Edit(texts, frozenset(halted))
+        finish = dict.fromkeys(halted, "content_filter")
+        return Released(self._surface.write_whole(unit, edit, finish), held_s)
+
+
+def _last_content(unit: Unit, number: int) -> int | None:
+    """Return the place of the last content delta of a choice in a unit."""
+    places: Iterable[int] = (
+        place
+        for place, delta in enumerate(unit.deltas)
+        if delta.channel.choice == number and delta.channel.kind == "content"
+    )
+    return max(places, default=None)
