@@ -8,6 +8,8 @@ listed once and remembered.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from json import decoder
 from typing import NoReturn
 
 import msgspec
@@ -19,7 +21,11 @@ Path = tuple[str | int, ...]
 NAME = -1
 """Last element of a path that stands for the name of the member before it, not for its value."""
 
+# The C scanner of one JSON string; the type stubs leave it out.
+_scan_string: Callable[[str, int], tuple[str, int]] = decoder.scanstring  # type: ignore[attr-defined]
+
 _SPACE = " \t\n\r"
+_INK = frozenset('{}[]",:')
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -142,14 +148,16 @@ class JsonText:
         if text[at] == "}":
             return found
         while True:
-            name, name_end = _SCANNER.raw_decode(text, at)
-            colon = self._space(name_end)
-            if not isinstance(name, str) or text[at] != '"' or text[colon] != ":":
+            if text[at] != '"':
                 raise WireError("a member of a JSON object has no name; send valid JSON")
+            name, name_end = _scan_string(text, at + 1)
+            colon = self._space(name_end)
+            if text[colon] != ":":
+                raise WireError("a member of a JSON object has no value; send valid JSON")
             if name in found:
                 raise WireError(f"a JSON object has two members `{name}`; send one")
             start = self._space(colon + 1)
-            end = _SCANNER.raw_decode(text, start)[1]
+            end = self._skip(start)
             found[name] = Member(start, end, at, name_end)
             at = self._space(end)
             if text[at] == "}":
@@ -162,12 +170,19 @@ class JsonText:
         if text[at] == "]":
             return found
         while True:
-            end = _SCANNER.raw_decode(text, at)[1]
+            end = self._skip(at)
             found[len(found)] = Member(at, end)
             at = self._space(end)
             if text[at] == "]":
                 return found
             at = self._comma(at)
+
+    def _skip(self, at: int) -> int:
+        """Return where the value that starts at `at` ends."""
+        if self.text[at] == '"':
+            return _scan_string(self.text, at + 1)[1]
+        end: int = _SCANNER.raw_decode(self.text, at)[1]
+        return end
 
     def _comma(self, at: int) -> int:
         if self.text[at] != ",":
@@ -175,7 +190,11 @@ class JsonText:
         return self._space(at + 1)
 
     def _space(self, at: int) -> int:
+        """Return the first position from `at` that is not white space; the text's end if there is none."""
         text = self.text
-        while text[at : at + 1] and text[at] in _SPACE:
+        if text[at : at + 1] in _INK:
+            return at
+        size = len(text)
+        while at < size and text[at] in _SPACE:
             at += 1
         return at

@@ -56,16 +56,22 @@ class Decoder:
         if self._fault is not None:
             raise self._fault
         if not self._held and not self._swallow and b"\r" not in data:
+            size = len(data)
+            if data.find(b"\n") == size - 2 and data.startswith(b"data: ") and data[-1] == _LF and size <= self._max:
+                self._first = False
+                return [Frame(data, data[6:-2])]  # the common case: one event of one line, whole in one read
             frames, start = self._cut_lf(data, 0)
             if start < len(data):
                 self._held += data[start:] if start else data
                 self._scanned = len(self._held)
         else:
             frames = self._decode_held(data)
-        if len(self._held) > self._max and self._fault is None:
+        if len(self._held) > self._max:
             self._fail()
-        if self._fault is not None and not frames:
-            raise self._fault
+        if self._fault is not None:
+            self._held.clear()
+            if not frames:
+                raise self._fault
         return frames
 
     def flush(self) -> list[Frame]:
@@ -174,16 +180,20 @@ class Decoder:
             if raw.startswith(_BOM):
                 data, event = _fields(raw[3:])
                 return Frame(raw=raw, data=data, event=event, complete=complete)
-        if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and raw.endswith(b"\n\n") and b"\r" not in raw:
+        if _is_plain(raw):
             return Frame(raw, raw[6:-2])
         data, event = _fields(raw)
         return Frame(raw=raw, data=data, event=event, complete=complete)
 
     def _fail(self) -> None:
-        self._held.clear()
         self._fault = EventTooLarge(
             f"an event is larger than `{self._max}` bytes; raise `event_bytes` if the upstream's events are that large"
         )
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Say whether an event is one `data: ` line and its blank line, both ended by LF."""
+    return raw.find(b"\n") == len(raw) - 2 and raw.startswith(b"data: ") and raw.endswith(b"\n\n") and b"\r" not in raw
 
 
 def _fields(raw: bytes) -> tuple[bytes | None, str]:
@@ -201,6 +211,8 @@ def _fields(raw: bytes) -> tuple[bytes | None, str]:
 
 def parse(raw: bytes) -> Frame:
     """Read one event again from its bytes, e.g. a released unit's; a byte order mark may stand first."""
+    if _is_plain(raw):
+        return Frame(raw, raw[6:-2])
     data, event = _fields(raw.removeprefix(_BOM))
     return Frame(raw=raw, data=data, event=event)
 
@@ -220,7 +232,7 @@ def reframe(raw: bytes, data: bytes) -> bytes:
     `data` must have no line end (JSON without white space between tokens, or one whose line ends were
     replaced). An event that `raw` leaves unfinished is finished, so that what follows stays apart from it.
     """
-    if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and raw.endswith(b"\n\n") and b"\r" not in raw:
+    if _is_plain(raw):
         return b"data: " + data + b"\n\n"
     head = _BOM if raw.startswith(_BOM) else b""
     out = [head]

@@ -1,0 +1,185 @@
+"""The event-stream rules of WHATWG HTML 9.2, with the standard's own examples."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkstream.core.wire import sse
+from checkstream.core.wire.sse import Decoder
+from checkstream.core.wire.surface import Frame
+from checkstream.errors import EventTooLarge, WireError
+
+
+def decode(*reads: bytes, cap: int = 1 << 20) -> list[Frame]:
+    decoder = Decoder(cap)
+    frames = [frame for read in reads for frame in decoder.decode(read)]
+    return frames + decoder.flush()
+
+
+def dispatched(*reads: bytes) -> list[tuple[str, bytes]]:
+    return [(frame.event, frame.data) for frame in decode(*reads) if frame.data is not None and frame.complete]
+
+
+# The examples of WHATWG HTML 9.2.6, in its order.
+STANDARD = [
+    (b"data: YHOO\ndata: +2\ndata: 10\n\n", [("", b"YHOO\n+2\n10")]),
+    (
+        b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n",
+        [("", b"first event"), ("", b"second event")],
+    ),
+    (b"data\n\ndata\ndata\n\ndata:", [("", b""), ("", b"\n")]),
+    (b"data:test\n\ndata: test\n\n", [("", b"test"), ("", b"test")]),
+    (
+        b"event: add\ndata: 73857293\n\nevent: remove\ndata: 2153\n\nevent: add\ndata: 113411\n\n",
+        [("add", b"73857293"), ("remove", b"2153"), ("add", b"113411")],
+    ),
+]
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize(("stream", "events"), STANDARD)
+def test_g19_standard_examples_with_each_line_end(
+    stream: bytes, events: list[tuple[str, bytes]], ending: bytes
+) -> None:
+    stream = stream.replace(b"\n", ending)
+    assert dispatched(stream) == events
+    assert dispatched(*(stream[i : i + 1] for i in range(len(stream)))) == events
+    assert b"".join(frame.raw for frame in decode(stream)) == stream
+
+
+def test_g19_byte_order_mark_is_skipped_at_the_start_only() -> None:
+    bom = b"\xef\xbb\xbf"
+    assert dispatched(bom + b"data: a\n\n") == [("", b"a")]
+    assert dispatched(bom[:1], bom[1:], b"data: a\n\n") == [("", b"a")]
+    assert dispatched(b"data: a\n\n", bom + b"data: b\n\n") == [("", b"a")]
+    assert decode(bom + b"data: a\n\n")[0].raw.startswith(bom)
+
+
+def test_g19_only_one_leading_space_is_stripped() -> None:
+    assert dispatched(b"data:  a \n\n") == [("", b" a ")]
+
+
+def test_g19_field_names_are_exact() -> None:
+    assert dispatched(b"DATA: a\n\ndatas: b\n\n data: c\n\ndata : d\n\n") == []
+
+
+def test_g19_nul_in_an_id_and_a_bad_retry_change_nothing() -> None:
+    assert dispatched(b"id: a\0b\nretry: soon\ndata: x\n\n") == [("", b"x")]
+
+
+def test_g19_split_utf8_comes_out_whole() -> None:
+    stream = "data: Grüße 😀\n\n".encode()
+    for cut in range(len(stream)):
+        assert dispatched(stream[:cut], stream[cut:]) == [("", "Grüße 😀".encode())]
+
+
+def test_comment_block_is_a_frame_without_data() -> None:
+    assert decode(b": ping\n\n") == [Frame(raw=b": ping\n\n", data=None)]
+
+
+def test_a_comment_before_an_event_is_part_of_it() -> None:
+    assert decode(b": ping\n", b"data: a\n\n") == [Frame(raw=b": ping\ndata: a\n\n", data=b"a")]
+
+
+def test_unfinished_event_comes_incomplete() -> None:
+    assert decode(b"data: [DONE]\n") == [Frame(raw=b"data: [DONE]\n", data=b"[DONE]", complete=False)]
+    assert decode(b"data: a\n\n") == [Frame(raw=b"data: a\n\n", data=b"a")]
+    assert decode() == []
+
+
+def test_crlf_split_between_reads_is_one_line_end() -> None:
+    assert decode(b"data: a\r", b"\ndata: b\r\n\r", b"\n") == [
+        Frame(raw=b"data: a\r\ndata: b\r\n\r\n", data=b"a\nb"),
+    ]
+
+
+def test_cr_only_event_is_not_kept_waiting_for_a_line_feed() -> None:
+    decoder = Decoder()
+    assert decoder.decode(b"data: a\r\r") == [Frame(raw=b"data: a\r\r", data=b"a")]
+    # A line feed that follows belongs to that line end, and opens the next frame's bytes.
+    assert decoder.decode(b"\ndata: b\n\n") == [Frame(raw=b"\ndata: b\n\n", data=b"b")]
+
+
+def test_crlf_at_the_end_of_the_stream_without_its_line_feed_ends_the_event() -> None:
+    assert decode(b"data: a\r\n\r") == [Frame(raw=b"data: a\r\n\r", data=b"a")]
+    assert decode(b"data: a\r") == [Frame(raw=b"data: a\r", data=b"a", complete=False)]
+    assert decode(b"data: a\r\r\n") == [Frame(raw=b"data: a\r\r", data=b"a"), Frame(raw=b"\n", data=None)]
+
+
+def test_g22_an_event_that_never_ends_is_refused_at_the_cap() -> None:
+    decoder = Decoder(100)
+    decoder.decode(b"data: " + b"x" * 94)
+    with pytest.raises(EventTooLarge, match="`100`"):
+        decoder.decode(b"x")
+    assert decoder.held_bytes == 0
+    with pytest.raises(EventTooLarge):
+        decoder.decode(b"\n\n")
+    with pytest.raises(EventTooLarge):
+        decoder.flush()
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
+def test_g22_the_cap_counts_whole_events_and_spares_those_before(ending: bytes) -> None:
+    good = b"data: a" + ending + ending
+    bad = b": c" + ending + b"data: " + b"x" * 30 + ending + ending
+    decoder = Decoder(len(bad) - 1)
+    assert [frame.data for frame in decoder.decode(good + bad + good)] == [b"a"]
+    with pytest.raises(EventTooLarge):
+        decoder.decode(b"")
+    assert [frame.data for frame in decode(good + bad + good, cap=len(bad))] == [b"a", b"x" * 30, b"a"]
+
+
+def test_g22_one_oversized_event_in_one_read() -> None:
+    with pytest.raises(EventTooLarge):
+        Decoder(10).decode(b"data: 123456789\n\n")
+
+
+def test_g10_tiny_reads_do_not_search_again() -> None:
+    class Counting(bytearray):
+        looked = 0
+
+        def find(self, *args: object) -> int:
+            Counting.looked += len(self) - int(str(args[1]))
+            return super().find(*args)  # type: ignore[arg-type]
+
+    for first in (b"x", b"\rx"):
+        Counting.looked = 0
+        decoder = Decoder()
+        decoder._held = Counting()
+        decoder.decode(first)
+        for _ in range(2000):
+            decoder.decode(b"x")
+        assert Counting.looked < 3 * 2 * 2001
+
+
+def test_encode_uses_a_data_line_for_each_line() -> None:
+    assert sse.encode(b"a\r\nb\rc\n", "ping") == b"event: ping\ndata: a\ndata: b\ndata: c\ndata: \n\n"
+    with pytest.raises(WireError):
+        sse.encode(b"", "a\nb")
+
+
+def test_comment_ends_no_event() -> None:
+    assert sse.comment("keep\nalive") == b": keep\n: alive\n"
+    assert dispatched(b"data: a\n" + sse.comment("x\r\ny") + b"data: b\n\n") == [("", b"a\nb")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"data: old\n\n", b"data: new\n\n"),
+        (b"data: o\ndata: ld\n\n", b"data: new\n\n"),
+        (b": c\nid: 7\ndata:old\nevent: e\n\n", b": c\nid: 7\ndata: new\nevent: e\n\n"),
+        (b"id: 7\r\ndata: old\r\n\r\n", b"id: 7\r\ndata: new\r\n\r\n"),
+        (b"data: old\r\r", b"data: new\r\r"),
+        (b"\xef\xbb\xbfdata: old\n\n", b"\xef\xbb\xbfdata: new\n\n"),
+        (b"data: old\n", b"data: new\n\n"),
+        (b"data: old", b"data: new\n\n"),
+    ],
+)
+def test_reframe_keeps_all_but_the_data(raw: bytes, expected: bytes) -> None:
+    assert sse.reframe(raw, b"new") == expected
+
+
+def test_ignorable_knows_the_standard_fields() -> None:
+    assert sse.ignorable(b": c\nid: 1\nretry: 5\nevent: x\n\n")
+    assert not sse.ignorable(b'error: {"message": "x"}\n\n')
