@@ -241,7 +241,8 @@ def _tokens(choice: Choice, split: Split, asked: Asked) -> Iterator[_Token]:
     for kind in _TEXTS:
         text: Text | None = getattr(choice, kind)
         if text is not None and (kind == "content" or asked.api == "chat"):
-            for place, piece in enumerate(tokens(_filled(text, asked), split)):
+            times = choice.repeat if kind == "content" else 1
+            for place, piece in enumerate(list(tokens(_filled(text, asked), split)) * times):
                 yield _Token(kind, piece, place)
     if asked.api == "chat":
         for call, tool in enumerate(choice.tool_calls):

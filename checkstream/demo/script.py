@@ -10,6 +10,7 @@ A scenario is one YAML (or JSON) file; its name is the file's stem. Everything b
         reasoning: ...                # the other name that servers use for the same
         refusal: ...
         tool_calls: [{name: send, arguments: ['{"to": "a', '@example.com"}'], id: call_1}]
+        repeat: 1                     # the content's tokens are said this many times over
         finish_reason: stop           # default: tool_calls if there are any, else stop
     split: {by: words, size: 1, seed: 0}     # words | chars | random (1..size characters) | whole
     timing: {headers_ms: 0, first_byte_ms: 0, token_ms: 0}
@@ -73,6 +74,7 @@ class Choice(_Part, frozen=True):
     reasoning: Text | None = None
     tool_calls: list[ToolCall] = []
     finish_reason: str | None = None
+    repeat: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
 
 
 class Match(_Part, frozen=True):

@@ -146,6 +146,12 @@ def test_completions_have_text_and_legacy_logprobs() -> None:
     assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
+def test_content_can_be_said_many_times_over() -> None:
+    scenario = read_scenario("long", "choices: [{content: [a, b], refusal: c, repeat: 3}]")
+    message = answer.whole(*_chat(scenario))["choices"][0]["message"]
+    assert (message["content"], message["refusal"]) == ("ababab", "c")
+
+
 def test_the_same_request_gives_the_same_answer() -> None:
     scenario = read_scenario("rich", RICH)
     assert _streamed(*_chat(scenario, stream=True)) == _streamed(*_chat(scenario, stream=True))
