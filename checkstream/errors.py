@@ -8,8 +8,17 @@ CheckstreamError
 ├── WireError               bytes from outside don't follow their protocol
 │   ├── EventTooLarge       one SSE event passed its cap
 │   └── RequestInvalid      a caller's request body is not what its surface accepts
+├── RequestRefused          the proxy does not take this request; nothing was sent to the upstream
+│   ├── RouteUnknown        no route matches
+│   ├── MethodWrong         the path is known, the method is not
+│   ├── CallerUnknown       no key, or a key that nobody has
+│   ├── BodyTooLarge        the request's body passes its cap
+│   ├── BodyTooSlow         the request's body did not arrive in time
+│   ├── Overloaded          a cap on streams or held bytes is reached
+│   └── NotReady            draining, or the audit chain can't be written
 ├── UpstreamError           the model server failed
 ├── ScoringError            a classifier gave no usable score
+├── ModelError              a model's manifest or files can't be trusted or read
 └── AuditError              the audit chain is broken or can't be written
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
@@ -18,7 +27,11 @@ with user input in backticks, and say what to do.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+ScoringReason = Literal["deadline", "crash", "garbage", "overload"]
 
 
 class CheckstreamError(Exception):
@@ -83,12 +96,60 @@ class RequestInvalid(WireError):
     """A request body is not what its surface accepts; the caller gets a 400 that says why."""
 
 
+class RequestRefused(CheckstreamError):
+    """The proxy does not take this request; nothing was sent to the upstream."""
+
+
+class RouteUnknown(RequestRefused):
+    """No route matches the request."""
+
+
+class MethodWrong(RequestRefused):
+    """A route matches the path, but not with this method."""
+
+
+class CallerUnknown(RequestRefused):
+    """The request has no key, or one that no caller has."""
+
+
+class BodyTooLarge(RequestRefused):
+    """The request's body is larger than the configured cap."""
+
+
+class BodyTooSlow(RequestRefused):
+    """The request's body did not arrive in time."""
+
+
+class Overloaded(RequestRefused):
+    """A cap of the process is reached; the caller may try again later."""
+
+
+class NotReady(RequestRefused):
+    """The process is ending, or can't record what it does."""
+
+
 class UpstreamError(CheckstreamError):
     """The model server could not be reached or broke off."""
 
+    def __init__(
+        self, detail: str, *, kind: Literal["connect", "first_byte", "idle", "reset", "protocol"] = "protocol"
+    ) -> None:
+        """Say what happened; `kind` is what `UpstreamFailed` carries on to the guard."""
+        super().__init__(detail)
+        self.kind: Literal["connect", "first_byte", "idle", "reset", "protocol"] = kind
+
 
 class ScoringError(CheckstreamError):
-    """A classifier gave no usable score."""
+    """A classifier gave no usable score; the rule's fail mode decides what follows (G23)."""
+
+    def __init__(self, message: str, *, reason: ScoringReason) -> None:
+        """Say what happened; `reason` is what `ScoringFailed` carries on to the guard."""
+        super().__init__(message)
+        self.reason: ScoringReason = reason
+
+
+class ModelError(CheckstreamError):
+    """A model's manifest or files can't be trusted or read; nothing of it is used."""
 
 
 class AuditError(CheckstreamError):

@@ -1,0 +1,338 @@
+"""Sockets, limits and callers: what lies under every HTTP face of the process.
+
+A `Connection` is aiohttp's HTTP/1.1 protocol with what a guard needs besides: who handles its request hears at once
+that the caller has left (FIN or RST, in every state), headers have a deadline, and a caller who stops reading is cut
+off after a time. Nothing here knows routes, surfaces or policies.
+
+INVARIANT: nothing here waits for a caller without a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
+
+import msgspec
+from aiohttp import hdrs
+from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
+
+from checkstream.config import Address
+from checkstream.errors import BodyTooLarge, BodyTooSlow, CallerUnknown, Overloaded
+
+Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
+_MIN_BODY_BYTES_PER_S = 16_384
+"""A body slower than this on the whole is given up."""
+_IDLE_S = 75.0
+"""A connection that asks nothing is closed after this time; longer than the usual client's pool keeps it."""
+_WRITE_BUFFER_BYTES = 65_536
+"""Bytes that may wait for a caller to read before the upstream is no longer read."""
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """Deadlines of a listener, in seconds."""
+
+    header_s: float
+    write_s: float
+
+
+class Connection(RequestHandler):
+    """One caller's connection."""
+
+    __slots__ = ("_busy", "_gone", "_header_timer", "_left", "_times", "_writable", "_write_timer")
+
+    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, times: Times) -> None:
+        """Wait for the first request."""
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=_IDLE_S,
+            access_log=None,  # type: ignore[arg-type]  # None switches it off; logs are telemetry's
+            max_line_size=16_384,
+            max_field_size=32_768,
+            lingering_time=2.0,
+        )
+        self._times = times
+        self._busy = False
+        self._left = False
+        self._gone: Callable[[], None] | None = None
+        self._writable: Callable[[], None] | None = None
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def left(self) -> bool:
+        """The caller has closed its side, or the connection is lost."""
+        return self._left
+
+    def watch(self, gone: Callable[[], None], writable: Callable[[], None]) -> None:
+        """Call `gone` once when the caller leaves, `writable` whenever it reads again after it had fallen behind."""
+        self._gone, self._writable = gone, writable
+        if self._left:
+            self._tell_gone()
+
+    def unwatch(self) -> None:
+        """Call nobody any more."""
+        self._gone = self._writable = None
+
+    def begin(self) -> None:
+        """A request's headers have come whole."""
+        self._busy = True
+        self._stop_header_timer()
+
+    def finish(self) -> None:
+        """The request has been answered."""
+        self._busy = False
+        self.unwatch()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the header deadline; let the kernel give up on a caller that vanished."""
+        super().connection_made(transport)
+        cast("asyncio.Transport", transport).set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
+        raw = transport.get_extra_info("socket")
+        if raw is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+            with contextlib.suppress(OSError):
+                raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._times.write_s * 1000))
+        self._start_header_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; headers that have begun must end in time."""
+        if data and not self._busy and self._header_timer is None:
+            self._start_header_timer()
+        super().data_received(data)
+
+    def eof_received(self) -> None:
+        """Take the caller's FIN as its leaving: nobody waits for an answer on a connection it has closed."""
+        super().eof_received()
+        self._tell_gone()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget timers; tell who watches."""
+        self._stop_header_timer()
+        self._stop_write_timer()
+        super().connection_lost(exc)
+        self._tell_gone()
+
+    def pause_writing(self) -> None:
+        """Begin the write deadline: the caller has fallen behind."""
+        super().pause_writing()
+        self._write_timer = self._loop.call_later(self._times.write_s, self._abort)
+
+    def resume_writing(self) -> None:
+        """End the write deadline."""
+        self._stop_write_timer()
+        super().resume_writing()
+        if self._writable is not None:
+            self._writable()
+
+    def _tell_gone(self) -> None:
+        self._left = True
+        gone, self._gone = self._gone, None
+        if gone is not None:
+            gone()
+
+    def _abort(self) -> None:
+        """Drop the connection with what waits in its buffer."""
+        self._write_timer = None
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _start_header_timer(self) -> None:
+        self._header_timer = self._loop.call_later(self._times.header_s, self._headers_late)
+
+    def _headers_late(self) -> None:
+        self._header_timer = None
+        if not self._busy:
+            self.force_close()
+
+    def _stop_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+def connection_of(request: BaseRequest) -> Connection:
+    """Return the connection that a request of a `Listener` came on."""
+    return cast("Connection", request.protocol)
+
+
+class _HttpServer(Server):
+    """aiohttp's server with our connections."""
+
+    def __init__(self, respond: Respond, times: Times) -> None:
+        super().__init__(respond)
+        self._times = times
+
+    def __call__(self) -> RequestHandler:
+        return Connection(self, loop=self._loop, times=self._times)
+
+
+class Listener:
+    """One HTTP face on one address."""
+
+    def __init__(self, respond: Respond, times: Times) -> None:
+        """Answer requests with `respond`, once opened."""
+        self._respond = respond
+        self._times = times
+        self._http: _HttpServer | None = None
+        self._sockets: asyncio.Server | None = None
+        self.address = Address("", 0)
+        """Where it listens; the real port after `open`."""
+
+    async def open(self, address: Address) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address can't be bound.
+        """
+        self._http = _HttpServer(self._answer, self._times)
+        loop = asyncio.get_running_loop()
+        self._sockets = await loop.create_server(self._http, address.host, address.port, backlog=1024)
+        self.address = Address(address.host, self._sockets.sockets[0].getsockname()[1])
+
+    async def _answer(self, request: BaseRequest) -> StreamResponse:
+        connection = connection_of(request)
+        connection.begin()
+        try:
+            return await self._respond(request)
+        finally:
+            connection.finish()
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets and idle connections; running requests go on."""
+        if self._sockets is not None:
+            self._sockets.close()
+        if self._http is not None:
+            self._http.pre_shutdown()
+
+    async def close(self) -> None:
+        """Close everything, within a second."""
+        self.stop_accepting()
+        if self._http is not None:
+            await self._http.shutdown(1.0)
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who calls, and how that is known."""
+
+    name: str | None = None
+    """As configured; None when callers have no names."""
+    key_header: str | None = None
+    """The header in which the key came, in lower case: it is for the proxy and goes no further."""
+
+
+class Callers:
+    """Who may call, by key."""
+
+    def __init__(self, keys: Mapping[str, str] | None) -> None:
+        """Know callers by `name -> key`; None: everyone may call, nameless."""
+        self._digests = None if keys is None else [(name, _digest(key)) for name, key in keys.items()]
+
+    @property
+    def known(self) -> bool:
+        """Callers have names and keys."""
+        return self._digests is not None
+
+    def identify(self, request: BaseRequest) -> Identity:
+        """Return who calls. Takes the same time for every wrong key.
+
+        Raises:
+            CallerUnknown: there is no key in `Authorization: Bearer` or `x-api-key`, or nobody has it.
+        """
+        if self._digests is None:
+            return Identity()
+        scheme, _, bearer = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        keys = {
+            "authorization": bearer if scheme.lower() == "bearer" else "",
+            "x-api-key": request.headers.get("x-api-key", ""),
+        }
+        found = Identity()
+        for header, key in keys.items():
+            given = _digest(key.strip())
+            for name, digest in self._digests:
+                if hmac.compare_digest(digest, given):
+                    found = Identity(name, header)
+        if found.name is None:
+            raise CallerUnknown("no valid key; send it as `Authorization: Bearer KEY` or `x-api-key: KEY`")
+        return found
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+class Admission:
+    """Caps of the whole process: streams that run and bytes that they hold."""
+
+    def __init__(self, *, streams: int, held_bytes: int) -> None:
+        """Start empty."""
+        self._most_streams = streams
+        self._most_held = held_bytes
+        self.streams = 0
+        """Exchanges that run."""
+        self.held_bytes = 0
+        """Bytes that all exchanges hold: bodies of requests, and answers received and not yet sent."""
+
+    def enter(self) -> None:
+        """Take a place.
+
+        Raises:
+            Overloaded: all are taken, or the held bytes are at their cap.
+        """
+        if self.streams >= self._most_streams:
+            raise Overloaded(f"{self.streams} streams run, which is the limit; try again in a moment")
+        if self.full:
+            raise Overloaded("the bytes held for running streams are at their limit; try again in a moment")
+        self.streams += 1
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self.streams -= 1
+
+    def hold(self, change: int) -> None:
+        """Count bytes taken (or, if negative, let go)."""
+        self.held_bytes += change
+
+    @property
+    def full(self) -> bool:
+        """No more bytes may be taken on."""
+        return self.held_bytes >= self._most_held
+
+
+async def read_body(request: BaseRequest, limit: int, times: Times) -> bytes:
+    """Return a request's whole body.
+
+    Raises:
+        BodyTooLarge: it has more than `limit` bytes (a compressed one: after decompression).
+        BodyTooSlow: it stopped coming, or comes too slowly.
+        ConnectionError: the caller has left.
+    """
+    too_large = f"the request body has more than {limit} bytes; send less"
+    if (request.content_length or 0) > limit:
+        raise BodyTooLarge(too_large)
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    body = bytearray()
+    try:
+        while True:
+            deadline = start + times.header_s + len(body) / _MIN_BODY_BYTES_PER_S
+            async with asyncio.timeout_at(min(deadline, loop.time() + times.header_s)):
+                data = await request.content.readany()
+            if not data:
+                return bytes(body)
+            body += data
+            if len(body) > limit:
+                raise BodyTooLarge(too_large)
+    except TimeoutError:
+        raise BodyTooSlow("the request body did not arrive in time; send it faster") from None

@@ -1,0 +1,78 @@
+"""Which route takes a request. The first match wins; no match is never an unguarded pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.config import Match
+from checkstream.core.guard import Plan
+from checkstream.core.wire.surface import Surface
+from checkstream.errors import MethodWrong, RouteUnknown
+from checkstream.proxy.upstream import UpstreamClient
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One route as it is in force: settings, compiled. A stream keeps the route that it started with (G25)."""
+
+    name: str
+    match: Match
+    upstream: UpstreamClient
+    surface: Surface | None = None
+    """The API that is spoken here; None: passed on unguarded."""
+    plan: Plan | None = None
+    """What the guard is to do; None: passed on unguarded."""
+    policies: str = ""
+    """`name@version, ...` for the response header."""
+
+
+class _ModelOnly(msgspec.Struct):
+    model: str | None = None
+
+
+def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
+    """Return the routes that take this path and method, whatever the model.
+
+    Raises:
+        RouteUnknown: no route has this path.
+        MethodWrong: routes with this path have other methods; its second argument lists them.
+    """
+    on_path = [route for route in routes if route.match.path == path]
+    if not on_path:
+        raise RouteUnknown(f"no route takes `{path[:200]}`; the proxy passes on only what a route names")
+    found = [route for route in on_path if route.match.method == method]
+    if not found:
+        allowed = sorted({route.match.method for route in on_path})
+        raise MethodWrong(f"`{path}` takes {' or '.join(allowed)}, not `{method[:20]}`", allowed)
+    return found
+
+
+def choose(found: Sequence[Route], body: bytes) -> Route:
+    """Return the first of `found` that takes the body's model.
+
+    The body is read loosely: one that is not what the surface accepts is refused by the guard, not here. With a
+    doubled `model` key it doesn't matter which is taken, since the guard refuses such a body (G31).
+
+    Raises:
+        RouteUnknown: no route takes this model.
+    """
+    if found[0].match.model == "*":
+        return found[0]
+    model = _model(body)
+    for route in found:
+        pattern = route.match.model
+        if pattern == "*" or (model is not None and _takes(pattern, model)):
+            return route
+    raise RouteUnknown(f"no route takes the model `{(model or '')[:200]}`")
+
+
+def _takes(pattern: str, model: str) -> bool:
+    return model.startswith(pattern[:-1]) if pattern.endswith("*") else model == pattern
+
+
+def _model(body: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(body, type=_ModelOnly).model
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,72 @@
+"""A request that a route marks as unguarded: sent on, and its answer back as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from checkstream.errors import UpstreamError
+from checkstream.listen import Connection
+from checkstream.proxy.accept import Route
+from checkstream.proxy.relay import Outgoing
+
+
+class Passing:
+    """One unguarded request; the caller's leaving cancels the upstream."""
+
+    def __init__(self, request: BaseRequest, connection: Connection, headers: dict[str, str]) -> None:
+        """Answer `request` with the upstream's answer and `headers` besides."""
+        self._request = request
+        self._connection = connection
+        self._headers = headers
+        self._response: StreamResponse | None = None
+        self._failure: UpstreamError | None = None
+
+    async def run(self, route: Route, outgoing: Outgoing, body: bytes) -> StreamResponse:
+        """Return the response, sent already.
+
+        Raises:
+            UpstreamError: it failed before its first byte.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            copying = tasks.create_task(self._copy(route, outgoing, body))
+            self._connection.watch(lambda: _cancel(copying), _nothing)
+        if self._failure is not None:
+            if self._response is None:
+                raise self._failure
+            if self._request.transport is not None:
+                self._request.transport.abort()  # what broke off must not look complete
+        return self._response if self._response is not None else Response(status=499)
+
+    async def _copy(self, route: Route, outgoing: Outgoing, body: bytes) -> None:
+        try:
+            async with route.upstream.send(
+                self._request.method,
+                outgoing.target,
+                outgoing.headers,
+                body or None,
+                key_header=outgoing.key_header,
+            ) as answer:
+                headers = answer.headers
+                headers.update(self._headers)
+                headers["content-type"] = answer.content_type
+                data = await answer.read()
+                self._response = StreamResponse(status=answer.status, headers=headers)
+                await self._response.prepare(self._request)
+                while data:
+                    await self._response.write(data)
+                    data = await answer.read()
+                await self._response.write_eof()
+        except UpstreamError as error:
+            self._failure = error
+        except ConnectionError:
+            return  # the caller left
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def _nothing() -> None:
+    """Do nothing: aiohttp's own drain waits for the caller to read."""

@@ -1,0 +1,416 @@
+"""The pump: what happens goes to the guard as events, what the guard wants is carried out. It decides nothing.
+
+Everything that happens to one exchange (upstream bytes, scores, timers, the caller's leaving, the end of the drain
+period) is put into one inbox and taken from there by one task, so that the guard sees events in one order and commands
+are carried out in theirs. All that is released together leaves in one write.
+
+INVARIANT: when `run` returns, no task, timer or connection of the exchange is left, and its record is in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Iterable, Mapping
+from typing import Protocol, assert_never, cast
+
+import msgspec
+from aiohttp.http import StreamWriter
+from aiohttp.web import BaseRequest, StreamResponse
+
+from checkstream.core import commands as do
+from checkstream.core import events as on
+from checkstream.core.wire.surface import Surface
+from checkstream.errors import AuditError, CheckstreamError, ScoringError, UpstreamError
+from checkstream.listen import Admission, Connection
+from checkstream.proxy.replies import error_response, guard_response
+from checkstream.proxy.upstream import Answer, UpstreamClient
+
+_BACKLOG_BYTES = 262_144
+"""Bytes read from the upstream that may wait for the guard before reading pauses."""
+_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+class Machine(Protocol):
+    """The guard, as the pump sees it."""
+
+    def receive(self, event: on.AnyEvent, now: float) -> list[do.AnyCommand]:
+        """Take what has happened; return what is to be done."""
+
+
+class Classifiers(Protocol):
+    """Who answers `Score`."""
+
+    async def score(
+        self, classifiers: tuple[str, ...], text: str, deadline_ms: float, *, ingress: bool = False
+    ) -> dict[str, float]:
+        """Score one text.
+
+        Raises:
+            ScoringError: no usable score in time.
+        """
+
+
+class Ledger(Protocol):
+    """Where records go."""
+
+    async def write(self, record: do.StreamRecord) -> None:
+        """Append the exchange's record, as durably as configured.
+
+        Raises:
+            AuditError: it can't be written.
+        """
+
+    def write_now(self, record: do.StreamRecord) -> None:
+        """Append without waiting for the disk, when nobody is left to wait. Never raises."""
+
+
+class Gauges(Protocol):
+    """Where counts and measurements go."""
+
+    def decided(self, command: do.Decided) -> None:
+        """Count a verdict."""
+
+    def degraded(self, reason: str) -> None:
+        """Count and log a degradation."""
+
+    def observe(self, command: do.Observe) -> None:
+        """Note a measurement."""
+
+    def upstream_failed(self, kind: str) -> None:
+        """Count a failure of an upstream."""
+
+    def crashed(self, error: BaseException) -> None:
+        """Log a bug."""
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """What is sent to the upstream besides the body."""
+
+    target: str
+    """Path and query."""
+    headers: tuple[tuple[str, str], ...]
+    key_header: str | None
+
+
+class Exchange:
+    """One guarded request and the answer to it."""
+
+    def __init__(
+        self,
+        request: BaseRequest,
+        connection: Connection,
+        *,
+        guard: Machine,
+        surface: Surface,
+        upstream: UpstreamClient,
+        outgoing: Outgoing,
+        scorer: Classifiers,
+        ledger: Ledger,
+        gauges: Gauges,
+        admission: Admission,
+        headers: Mapping[str, str],
+        fail_closed: bool,
+    ) -> None:
+        """Hold all that the exchange needs; nothing runs yet.
+
+        Args:
+            request: The caller's request, its body read.
+            connection: The caller's connection.
+            guard: A fresh guard.
+            surface: For an error that the guard can't report, being the one that failed.
+            upstream: Where the request goes.
+            outgoing: What goes there besides the body.
+            scorer: Answers `Score`.
+            ledger: Takes the record.
+            gauges: Takes counts.
+            admission: Counts held bytes.
+            headers: For the response (`x-checkstream-...`).
+            fail_closed: An answer whose record can't be written is not finished.
+        """
+        self._request = request
+        self._connection = connection
+        self._guard = guard
+        self._surface = surface
+        self._upstream = upstream
+        self._outgoing = outgoing
+        self._scorer = scorer
+        self._ledger = ledger
+        self._gauges = gauges
+        self._admission = admission
+        self._headers = dict(headers)
+        self._fail_closed = fail_closed
+        self._loop = asyncio.get_running_loop()
+        self._inbox: collections.deque[on.AnyEvent] = collections.deque()
+        self._wake = asyncio.Event()
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+        self._held_back = False
+        self._backlog = 0
+        self._held = 0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._fetching: asyncio.Task[None] | None = None
+        self._scoring: set[asyncio.Task[None]] = set()
+        self._tasks = asyncio.TaskGroup()
+        self._response: StreamResponse | None = None
+        self._out: list[bytes] = []
+        self._recorded = False
+        self._answer: Answer | None = None
+
+    def drain(self) -> None:
+        """Tell the guard that the process ends: the drain period is over."""
+        self._post(on.Draining())
+
+    async def run(self, body: bytes) -> StreamResponse:
+        """Carry the exchange through and return the response, which may have been sent already."""
+        self._hold(len(body))
+        self._post(on.RequestReceived(body))
+        self._connection.watch(self._caller_left, self._look_whether_to_read)
+        try:
+            async with self._tasks:
+                try:
+                    await self._pump()
+                finally:
+                    self._end_tasks()
+        except BaseException as error:
+            self._close_after(error)
+            if not isinstance(error, Exception):
+                raise
+            if self._response is None or not self._response.prepared:
+                self._response = error_response(CheckstreamError("internal error"), self._surface, self._headers)
+        finally:
+            self._connection.unwatch()
+            self._hold(-self._held)
+        return self._response if self._response is not None else StreamResponse(status=499)
+
+    # --- events in
+
+    def _post(self, event: on.AnyEvent) -> None:
+        self._inbox.append(event)
+        self._wake.set()
+
+    def _caller_left(self) -> None:
+        """Cut the upstream off at once; the guard hears of it next and closes the books."""
+        self._cancel_fetching()
+        self._post(on.DownstreamClosed())
+
+    async def _pump(self) -> None:
+        while not self._recorded:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._inbox and not self._recorded:
+                event = self._inbox.popleft()
+                if isinstance(event, on.UpstreamBytes):
+                    self._backlog -= len(event.data)
+                    self._look_whether_to_read()
+                await self._carry_out(self._guard.receive(event, self._loop.time()))
+            await self._flush()
+
+    # --- commands out
+
+    async def _carry_out(self, commands: Iterable[do.AnyCommand]) -> None:
+        """Carry out commands in order; the record first, since with `strict` it is on disk before the end is sent."""
+        commands = list(commands)
+        for command in commands:
+            if isinstance(command, do.Record):
+                self._recorded = True
+                try:
+                    await self._ledger.write(command.record)
+                except AuditError as error:
+                    self._gauges.crashed(error)
+                    if self._fail_closed:
+                        await self._refuse_to_finish(error)
+                        return
+        for command in commands:
+            await self._carry_out_one(command)
+
+    async def _carry_out_one(self, command: do.AnyCommand) -> None:  # noqa: C901, PLR0912 - one arm for each command
+        match command:
+            case do.SendDownstream():
+                self._out.append(command.data)
+            case do.Score():
+                task = self._tasks.create_task(self._score(command))
+                self._scoring.add(task)
+                task.add_done_callback(self._scoring.discard)
+            case do.ArmTimer():
+                self._arm(command)
+            case do.DisarmTimer():
+                self._disarm(command.timer)
+            case do.Decided():
+                self._gauges.decided(command)
+            case do.Degraded():
+                self._gauges.degraded(command.reason)
+            case do.Observe():
+                self._gauges.observe(command)
+            case do.PauseUpstream():
+                self._held_back = True
+                self._look_whether_to_read()
+            case do.ResumeUpstream():
+                self._held_back = False
+                self._look_whether_to_read()
+            case do.ForwardRequest():
+                self._fetching = self._tasks.create_task(self._fetch(command))
+            case do.StartStream():
+                await self._start_stream()
+            case do.CloseDownstream():
+                await self._close_stream()
+            case do.Reply():
+                self._response = guard_response(command, self._headers_of_reply())
+            case do.CancelUpstream():
+                self._cancel_fetching()
+            case do.Record():
+                pass  # written before the others
+            case _:
+                assert_never(command)
+
+    # --- the caller's side
+
+    async def _start_stream(self) -> None:
+        headers = self._answer.headers.copy() if self._answer is not None else {}
+        headers.update(_STREAM_HEADERS)
+        headers.update(self._headers)
+        headers["content-type"] = self._answer.content_type if self._answer is not None else "text/event-stream"
+        self._response = StreamResponse(status=200, headers=headers)
+        await self._response.prepare(self._request)
+
+    async def _flush(self) -> None:
+        """Write all that was released, in one piece; never waits for the caller to read it."""
+        if self._response is None or not self._response.prepared or self._connection.left:
+            self._out.clear()
+            return
+        writer = cast("StreamWriter", self._request.writer)
+        try:
+            if self._out:
+                data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+                self._out.clear()
+                self._hold(-min(self._held, len(data)))
+                await writer.write(data, drain=False)
+                self._look_whether_to_read()
+            else:
+                writer.send_headers()
+        except ConnectionError:
+            self._caller_left()
+
+    async def _close_stream(self) -> None:
+        await self._flush()
+        if self._response is not None and not self._connection.left:
+            try:
+                await self._response.write_eof()
+            except ConnectionError:
+                self._caller_left()
+
+    def _headers_of_reply(self) -> dict[str, str]:
+        """Return the upstream's headers that a whole answer keeps, with the proxy's own."""
+        kept = dict(self._answer.headers.items()) if self._answer is not None else {}
+        return {**kept, **self._headers}
+
+    async def _refuse_to_finish(self, error: AuditError) -> None:
+        """End an exchange whose record can't be written, without the words that would make it look complete."""
+        self._cancel_fetching()
+        self._out.clear()
+        if self._response is None or not self._response.prepared:
+            self._response = error_response(error, self._surface, self._headers)
+            return
+        self._out.append(self._surface.error_event("unavailable", "the answer can't be recorded"))
+        await self._close_stream()
+
+    # --- the upstream's side
+
+    async def _fetch(self, command: do.ForwardRequest) -> None:
+        outgoing = self._outgoing
+        try:
+            async with self._upstream.send(
+                "POST", outgoing.target, outgoing.headers, command.body, key_header=outgoing.key_header
+            ) as answer:
+                self._answer = answer
+                self._post(on.UpstreamOpened(answer.status, answer.streaming))
+                while data := await answer.read():
+                    self._take(data)
+                    await self._may_read.wait()
+                self._post(on.UpstreamClosed())
+        except UpstreamError as error:
+            self._gauges.upstream_failed(error.kind)
+            self._post(on.UpstreamFailed(error.kind, str(error)))
+
+    def _take(self, data: bytes) -> None:
+        if self._admission.full:
+            raise UpstreamError("the bytes held for all streams are at their limit", kind="protocol")
+        self._backlog += len(data)
+        self._hold(len(data))
+        self._post(on.UpstreamBytes(data))
+        self._look_whether_to_read()
+
+    def _look_whether_to_read(self) -> None:
+        """Read from the upstream while the guard wants it and the caller keeps up."""
+        if self._held_back or self._backlog > _BACKLOG_BYTES or self._connection.writing_paused:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
+
+    def _cancel_fetching(self) -> None:
+        if self._fetching is not None:
+            self._fetching.cancel()
+
+    # --- scores and timers
+
+    async def _score(self, command: do.Score) -> None:
+        try:
+            scores = await self._scorer.score(
+                command.classifiers, command.text, command.deadline_ms, ingress=command.ingress
+            )
+        except ScoringError as error:
+            self._post(on.ScoringFailed(command.ticket, error.reason))
+        except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
+            self._gauges.crashed(error)
+            self._post(on.ScoringFailed(command.ticket, "crash"))
+        else:
+            self._post(on.Scored(command.ticket, scores))
+
+    def _arm(self, command: do.ArmTimer) -> None:
+        self._disarm(command.timer)
+        self._timers[command.timer] = self._loop.call_later(
+            command.after_ms / 1000, self._post, on.TimerFired(command.timer)
+        )
+
+    def _disarm(self, timer: str) -> None:
+        handle = self._timers.pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    # --- the end
+
+    def _hold(self, change: int) -> None:
+        self._held += change
+        self._admission.hold(change)
+
+    def _end_tasks(self) -> None:
+        for timer in list(self._timers):
+            self._disarm(timer)
+        self._cancel_fetching()
+        for task in self._scoring:
+            task.cancel()
+
+    def _close_after(self, error: BaseException) -> None:
+        """Close the books of an exchange that was cut off from inside: egress runs always (G7)."""
+        if isinstance(error, Exception):
+            self._gauges.crashed(error)
+        if self._recorded:
+            return
+        self._recorded = True
+        try:
+            commands = self._guard.receive(on.DownstreamClosed(), self._loop.time())
+        except Exception as second:  # noqa: BLE001 - the guard itself is broken; the log has it
+            self._gauges.crashed(second)
+            return
+        for command in commands:
+            match command:
+                case do.Record():
+                    self._ledger.write_now(command.record)
+                case do.Decided():
+                    self._gauges.decided(command)
+                case do.Degraded():
+                    self._gauges.degraded(command.reason)
+                case _:
+                    pass
+        if self._response is not None and self._response.prepared and self._request.transport is not None:
+            self._request.transport.abort()  # a stream that broke off must not look complete

@@ -1,0 +1,107 @@
+"""The one table: an error class or a guard's `Reply` -> status, headers and body in the surface's own form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from aiohttp.web import Response
+
+from checkstream.core.commands import Reply
+from checkstream.errors import (
+    AuditError,
+    BodyTooLarge,
+    BodyTooSlow,
+    CallerUnknown,
+    CheckstreamError,
+    ConfigError,
+    EventTooLarge,
+    FaultyFile,
+    MethodWrong,
+    NotReady,
+    Overloaded,
+    RequestInvalid,
+    RequestRefused,
+    RouteUnknown,
+    ScoringError,
+    UpstreamError,
+    WireError,
+)
+
+STREAM = "x-checkstream-stream"
+POLICY = "x-checkstream-policy"
+ACTION = "x-checkstream-action"
+
+
+class ErrorReply(msgspec.Struct, frozen=True):
+    """How callers see one class of errors."""
+
+    status: int
+    kind: str
+    retry_after_s: int | None = None
+    own_words: bool = False
+    """The error's message is written for the caller; else they get the class's general one."""
+    message: str = "something inside failed; the operator's log says what"
+
+
+TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
+    RouteUnknown: ErrorReply(404, "not_found", own_words=True),
+    MethodWrong: ErrorReply(405, "method_not_allowed", own_words=True),
+    CallerUnknown: ErrorReply(401, "authentication_error", own_words=True),
+    BodyTooLarge: ErrorReply(413, "request_too_large", own_words=True),
+    BodyTooSlow: ErrorReply(408, "request_timeout", own_words=True),
+    Overloaded: ErrorReply(429, "overloaded", 1, own_words=True),
+    NotReady: ErrorReply(503, "unavailable", 5, own_words=True),
+    RequestRefused: ErrorReply(400, "invalid_request_error", own_words=True),
+    RequestInvalid: ErrorReply(400, "invalid_request_error", own_words=True),
+    EventTooLarge: ErrorReply(502, "upstream_error", message="the model server sent more than is allowed"),
+    WireError: ErrorReply(502, "upstream_error", message="the model server sent what can't be read"),
+    UpstreamError: ErrorReply(502, "upstream_error", message="the model server could not be reached"),
+    ScoringError: ErrorReply(503, "guard_unavailable", 1, message="a check could not be completed; try again"),
+    AuditError: ErrorReply(503, "unavailable", 5, message="requests can't be recorded now; try again later"),
+    ConfigError: ErrorReply(400, "invalid_configuration", own_words=True),
+    FaultyFile: ErrorReply(400, "invalid_file", own_words=True),
+    CheckstreamError: ErrorReply(500, "internal_error"),
+}
+"""A class that is not listed is shown as its nearest parent."""
+
+
+class ErrorShape(Protocol):
+    """The part of a surface that writes its error object."""
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the surface's error object."""
+
+
+def row(error: BaseException) -> ErrorReply:
+    """Return how callers see `error`; what is not ours is a bug, and shown as an internal error."""
+    return next((TABLE[parent] for parent in type(error).__mro__ if parent in TABLE), TABLE[CheckstreamError])
+
+
+def error_response(error: BaseException, shape: ErrorShape, headers: Mapping[str, str]) -> Response:
+    """Return the whole response for an error before the first byte."""
+    reply = row(error)
+    message = str(error) if reply.own_words else reply.message
+    sent = dict(headers)
+    if reply.retry_after_s is not None:
+        sent["retry-after"] = str(reply.retry_after_s)
+    if isinstance(error, MethodWrong) and error.args[1:]:
+        sent["allow"] = ", ".join(error.args[1])
+        message = str(error.args[0])
+    return Response(
+        status=reply.status,
+        body=shape.error_body(reply.kind, message),
+        headers=sent,
+        content_type="application/json",
+    )
+
+
+def guard_response(reply: Reply, headers: Mapping[str, str]) -> Response:
+    """Return the whole response that the guard asked for."""
+    sent = {**headers, ACTION: reply.action}
+    if reply.retry is not None:
+        sent["x-should-retry"] = "true" if reply.retry else "false"
+    if reply.retry_after_s is not None:
+        sent["retry-after"] = str(reply.retry_after_s)
+    return Response(status=reply.status, body=reply.body, headers=sent, content_type="application/json")

@@ -1,0 +1,219 @@
+"""The whole path of a request on one screen: accept, read, guard, relay; or pass on unguarded, and say so."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
+
+from checkstream.audit.entries import PassEntry, StreamEntry
+from checkstream.audit.journal import Journal
+from checkstream.core.commands import StreamRecord
+from checkstream.core.guard import Guard
+from checkstream.core.wire.surface import Surface
+from checkstream.core.wire.surfaces import SURFACES
+from checkstream.errors import AuditError, CheckstreamError, NotReady, RequestInvalid, UpstreamError
+from checkstream.listen import (
+    Admission,
+    Callers,
+    Identity,
+    Times,
+    connection_of,
+    read_body,
+)
+from checkstream.proxy.accept import Route, candidates, choose
+from checkstream.proxy.passing import Passing
+from checkstream.proxy.relay import Classifiers, Exchange, Gauges, Outgoing
+from checkstream.proxy.replies import POLICY, STREAM, error_response
+
+_DEFAULT_SHAPE = SURFACES["/v1/chat/completions"]
+"""Whose error object a caller gets on a path that no surface has."""
+
+
+class Counts(Gauges, Protocol):
+    """Where counts and measurements of requests go."""
+
+    def begun(self, stream: str, route: str, caller: str | None) -> None:
+        """Count and log a request that a route has taken."""
+
+    def ended(self, stream: str, route: str, status: int, seconds: float) -> None:
+        """Count and log its end."""
+
+    def refused(self, stream: str, error: CheckstreamError, status: int) -> None:
+        """Count and log a request that was not taken."""
+
+
+class Intake(msgspec.Struct, frozen=True):
+    """What may come in."""
+
+    callers: Callers
+    admission: Admission
+    times: Times
+    body_bytes: int
+
+
+class Proxy:
+    """Answers every request of the proxy's listener."""
+
+    def __init__(
+        self,
+        *,
+        intake: Intake,
+        routes: Callable[[], Sequence[Route]],
+        scorer: Callable[[], Classifiers],
+        journal: Journal,
+        digest: Callable[[str], str],
+        counts: Counts,
+    ) -> None:
+        """Take what the path needs.
+
+        Args:
+            intake: Callers and limits.
+            routes: Returns the routes in force; asked once for each request.
+            scorer: Returns the classifiers in force.
+            journal: Takes the records.
+            digest: Keyed digest of a text, hex.
+            counts: Takes metrics and logs.
+        """
+        self._intake = intake
+        self._routes = routes
+        self._scorer = scorer
+        self._journal = journal
+        self._digest = digest
+        self._counts = counts
+        self._running: set[Exchange] = set()
+        self._draining = False
+
+    async def respond(self, request: BaseRequest) -> StreamResponse:
+        """Answer one request. Every error has its row in `replies.TABLE`."""
+        stream = secrets.token_hex(12)
+        shape: Surface = SURFACES.get(request.rel_url.raw_path, _DEFAULT_SHAPE)
+        try:
+            return await self._take(request, stream)
+        except CheckstreamError as error:
+            response = error_response(error, shape, {STREAM: stream})
+            self._counts.refused(stream, error, response.status)
+            if not request.content.is_eof():
+                response.force_close()  # what remains of the body is not read
+            return response
+        except ConnectionError:
+            return Response(status=499)  # the caller left while its body was read: nobody hears this
+
+    async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
+        identity = self._intake.callers.identify(request)
+        found = candidates(self._routes(), request.rel_url.raw_path, request.method)
+        if self._draining:
+            raise NotReady("the proxy is shutting down; try again on another one")
+        self._intake.admission.enter()
+        try:
+            body = await self._read(request)
+            route = choose(found, body)
+            return await self._answer(request, stream, identity, route, body)
+        finally:
+            self._intake.admission.leave()
+
+    async def _read(self, request: BaseRequest) -> bytes:
+        try:
+            return await read_body(request, self._intake.body_bytes, self._intake.times)
+        except RequestPayloadError as error:
+            if connection_of(request).left:
+                raise ConnectionResetError from error
+            raise RequestInvalid("the request body is broken; check its encoding and length") from error
+
+    async def _answer(
+        self, request: BaseRequest, stream: str, identity: Identity, route: Route, body: bytes
+    ) -> StreamResponse:
+        fail_closed = route.plan is None or route.plan.fail_mode == "closed"
+        if self._journal.state != "open" and fail_closed:
+            raise AuditError(self._journal.failure or "the journal is closed")
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        self._counts.begun(stream, route.name, identity.name)
+        url = request.rel_url
+        target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
+        outgoing = Outgoing(target, tuple(request.headers.items()), identity.key_header)
+        ledger = _Ledger(self._journal, stream, route.name, identity.name)
+        if route.plan is None or route.surface is None:
+            response = await self._pass_on(request, route, outgoing, body, ledger)
+        else:
+            guard = Guard(surface=route.surface, plan=route.plan, digest=self._digest)
+            exchange = Exchange(
+                request,
+                connection_of(request),
+                guard=guard,
+                surface=route.surface,
+                upstream=route.upstream,
+                outgoing=outgoing,
+                scorer=self._scorer(),
+                ledger=ledger,
+                gauges=self._counts,
+                admission=self._intake.admission,
+                headers={STREAM: stream, POLICY: route.policies},
+                fail_closed=fail_closed,
+            )
+            self._running.add(exchange)
+            try:
+                response = await exchange.run(body)
+            finally:
+                self._running.discard(exchange)
+        self._counts.ended(stream, route.name, response.status, loop.time() - started)
+        return response
+
+    async def _pass_on(
+        self, request: BaseRequest, route: Route, outgoing: Outgoing, body: bytes, ledger: _Ledger
+    ) -> StreamResponse:
+        """Send a request on unguarded and its answer back as it comes; the audit chain says so."""
+        passing = Passing(request, connection_of(request), {STREAM: ledger.stream})
+        try:
+            response = await passing.run(route, outgoing, body)
+        except UpstreamError as error:
+            self._counts.upstream_failed(error.kind)
+            raise
+        await ledger.passed(request.method, request.rel_url.raw_path, response.status)
+        return response
+
+    @property
+    def streams(self) -> int:
+        """Requests that run."""
+        return self._intake.admission.streams
+
+    def refuse_new(self) -> None:
+        """Take no new request: the process is about to end."""
+        self._draining = True
+
+    def drain(self) -> None:
+        """Tell every guard that still runs that the drain period is over."""
+        for exchange in self._running:
+            exchange.drain()
+
+
+class _Ledger:
+    """Writes one exchange's record."""
+
+    def __init__(self, journal: Journal, stream: str, route: str, caller: str | None) -> None:
+        self._journal = journal
+        self.stream = stream
+        self._route = route
+        self._caller = caller
+
+    async def write(self, record: StreamRecord) -> None:
+        await self._journal.append_durable(self._entry(record))
+
+    def write_now(self, record: StreamRecord) -> None:
+        with contextlib.suppress(AuditError):  # the journal's state shows it, and new requests are refused
+            self._journal.append(self._entry(record))
+
+    async def passed(self, method: str, path: str, status: int) -> None:
+        await self._journal.append_durable(
+            PassEntry(
+                stream=self.stream, route=self._route, caller=self._caller, method=method, path=path, status=status
+            )
+        )
+
+    def _entry(self, record: StreamRecord) -> StreamEntry:
+        return StreamEntry(stream=self.stream, route=self._route, caller=self._caller, record=record)
