@@ -181,14 +181,17 @@ class _Walk:
                     name, 0, Reason.NO_SEGMENT, "the segment is not there", self.links.seq + 1
                 )
             self.segments = number
-            bad = self._segment(name, number)
+            # Looked up before the segment is read: what has a successor with records in it is complete by then,
+            # also while the chain is being written.
+            followed = number < self._last and not self._only_made(number + 1)
+            bad = self._segment(name, followed=followed)
             if bad is not None:
                 return bad
             if self.links.next_segment is not None and not self.torn_bytes:
                 if self.links.next_segment != segment_name(self._chain, number + 1):
                     detail = f"rotate names `{self.links.next_segment}`"
                     return self._bad(name, 0, Reason.NO_ROTATE, detail, self.links.seq)
-            elif number < self._last and not self._only_made(number + 1):
+            elif followed:
                 return self._bad(name, 0, Reason.NO_ROTATE, "but there is a segment after it", self.links.seq)
             else:
                 return self.heads.end(self.links.seq)
@@ -198,22 +201,23 @@ class _Walk:
         """Return whether the chain's last segment is empty: a crash came before the one before it was ended."""
         return number == self._last and (self._directory / segment_name(self._chain, number)).stat().st_size == 0
 
-    def _segment(self, name: str, number: int) -> BadRecord | None:
+    def _segment(self, name: str, *, followed: bool) -> BadRecord | None:
+        self.links.next_segment = None  # what counts is whether this segment ends with rotate
         reading = lines(self._directory / name)
         for line in reading:
             if not line.ended:
-                return self._torn(name, line, number)
+                return self._torn(name, line, followed=followed)
             if (flaw := self.links.receive(line.data)) is not None:
                 return self._name(name, line.number, flaw, reading)
             if (bad := self.heads.receive(self.links.seq, self.links.hash)) is not None:
                 return bad
         return None
 
-    def _torn(self, name: str, line: Line, number: int) -> BadRecord | None:
+    def _torn(self, name: str, line: Line, *, followed: bool) -> BadRecord | None:
         """Judge an unfinished line: at the chain's end it is a write that was cut short."""
         self.torn_bytes = len(line.data)
         expected = self.links.seq + 1
-        if number < self._last and not self._only_made(number + 1):
+        if followed:
             return self._bad(name, line.number, Reason.TRUNCATED, "the segment has a successor", expected)
         if len(line.data) > format_.MAX_LINE_BYTES:
             return self._bad(name, line.number, Reason.TOO_LONG, "no record is as long", expected)
