@@ -1,0 +1,49 @@
+# One-line targets. `make demo` and `make test` set up all they need in .venv; a second run is quick.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types layers nightly bench lock clean
+.DELETE_ON_ERROR:
+
+demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running
+	$(BIN)/python -m checkstream demo $(if $(KEEP),--keep)
+
+test: lint types layers  ## what CI runs
+	$(BIN)/python -m pytest -n 2 -m "not nightly"
+
+lint: .venv/test.stamp
+	$(BIN)/ruff check && $(BIN)/ruff format --check
+
+types: .venv/test.stamp
+	$(BIN)/mypy
+
+layers: .venv/test.stamp
+	$(BIN)/lint-imports
+
+nightly: .venv/test.stamp  ## long fuzzing, kill rounds, soak
+	$(BIN)/python -m pytest -n 2
+
+bench: .venv/run.stamp  ## the cost of one delta through the guard
+	$(BIN)/python -m bench
+
+lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what changes
+	$(BIN)/pip-compile $(LOCK) -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK) --extra test --build-deps-for wheel --build-deps-for editable -o requirements-test.lock pyproject.toml
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+
+.venv/run.stamp: requirements.lock
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	touch $@
+
+.venv/test.stamp: .venv/run.stamp requirements-test.lock pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-test.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/lock.stamp: .venv/test.stamp
+	$(BIN)/pip install --quiet pip-tools && touch $@
