@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +35,7 @@ def run(reads: list[bytes], cap: int) -> tuple[list[Frame], bool]:
 def test_g03_any_split_gives_equal_frames(stream: bytes, cuts: list[int], cap: int) -> None:
     at = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     whole = run([stream], cap)
-    assert run([stream[a:b] for a, b in zip(at, at[1:], strict=False)], cap) == whole
+    assert run([stream[a:b] for a, b in itertools.pairwise(at)], cap) == whole
     assert run([stream[i : i + 1] for i in range(len(stream))], cap) == whole
 
 

@@ -17,7 +17,7 @@ from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_answer, read_message
 from checkstream.core.wire.openai_fields import CHAT_FIELDS, EXTENSION
 from checkstream.core.wire.openai_messages import read_messages
-from checkstream.core.wire.openai_requests import Prompt, finish_request, read_body
+from checkstream.core.wire.openai_requests import finish_request, start_request
 from checkstream.core.wire.surface import Edit, Frame, Request
 from checkstream.errors import WireError
 
@@ -72,10 +72,9 @@ class OpenAIChat:
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found = read_body(body)
-        prompt = Prompt()
-        read_messages(prompt, found.get("messages"))
-        return finish_request(prompt, body, found, CHAT_FIELDS)
+        found, prompt = start_request(body, CHAT_FIELDS)
+        position = read_messages(prompt, found.get("messages"))
+        return finish_request(prompt, body, found, position)
 
     def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
         """Return the body with texts replaced, without the `checkstream` field.

@@ -14,7 +14,7 @@ from checkstream.core.wire import openai_edits, openai_json, sse
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_answer
 from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, EXTENSION
-from checkstream.core.wire.openai_requests import Prompt, finish_request, read_body
+from checkstream.core.wire.openai_requests import Prompt, finish_request, start_request
 from checkstream.core.wire.surface import Edit, Frame, Request
 from checkstream.errors import RequestInvalid
 
@@ -34,10 +34,9 @@ class OpenAICompletions:
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found = read_body(body)
-        prompt = Prompt()
-        _read_prompt(prompt, found.get("prompt"))
-        return finish_request(prompt, body, found, COMPLETION_FIELDS)
+        found, prompt = start_request(body, COMPLETION_FIELDS)
+        position = _read_prompt(prompt, found.get("prompt"))
+        return finish_request(prompt, body, found, position)
 
     def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
         """Return the body with texts replaced, without the `checkstream` field.
@@ -134,11 +133,12 @@ def _read_whole_text(answer: Answer, number: int, choice: dict[str, object], pat
         answer.deltas.append(Delta(Channel("content", number), "", (*path, "text")))
 
 
-def _read_prompt(prompt: Prompt, value: object) -> None:
-    """Read `prompt`: a string, strings, or token ids, which have no text to scan."""
+def _read_prompt(prompt: Prompt, value: object) -> int:
+    """Read `prompt`: a string, strings, or token ids, which have no text to scan; return how many."""
     if value is None:
         raise RequestInvalid("`prompt` must be a string, an array of strings, or token ids")
-    for i, part in enumerate(value if isinstance(value, list) else [value]):
+    parts = value if isinstance(value, list) else [value]
+    for i, part in enumerate(parts):
         at: Path = ("prompt", i) if isinstance(value, list) else ("prompt",)
         if isinstance(part, str):
             prompt.add("user", i, part, at)
@@ -146,6 +146,7 @@ def _read_prompt(prompt: Prompt, value: object) -> None:
             prompt.unscanned["prompt tokens"] = None
         else:
             raise RequestInvalid("`prompt` must be a string, an array of strings, or token ids")
+    return len(parts)
 
 
 def _is_tokens(part: object, value: object) -> bool:

@@ -8,8 +8,8 @@ from checkstream.core.wire.openai_requests import Prompt
 from checkstream.errors import RequestInvalid
 
 
-def read_messages(prompt: Prompt, messages: object) -> None:
-    """Read `messages`; a message's position is the `choice` of its channels.
+def read_messages(prompt: Prompt, messages: object) -> int:
+    """Read `messages` and return how many; a message's position is the `choice` of its channels.
 
     Raises:
         RequestInvalid: a message or part has the wrong type, or a name in the wrong case.
@@ -20,6 +20,7 @@ def read_messages(prompt: Prompt, messages: object) -> None:
         if not isinstance(message, dict):
             raise RequestInvalid(f"`messages[{position}]` must be an object")
         _message(prompt, position, message)
+    return len(messages)
 
 
 def _message(prompt: Prompt, position: int, message: dict[str, object]) -> None:

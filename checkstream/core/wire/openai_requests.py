@@ -25,11 +25,11 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs) or len({name.casefold() for name in found}) != len(pairs):
         seen: dict[str, str] = {}
         for name, _ in pairs:
-            first = seen.setdefault(name.casefold(), name)
-            if first is not name:
-                raise RequestInvalid(
-                    f"the body has an object with both `{_shown(first)}` and `{_shown(name)}`; send one"
-                )
+            first = seen.get(name.casefold())
+            if first is not None:
+                both = f"`{_shown(first)}` and `{_shown(name)}`"
+                raise RequestInvalid(f"the body has an object with both {both}; send one")
+            seen[name.casefold()] = name
     return found
 
 
@@ -138,20 +138,28 @@ class Prompt:
         return strange
 
 
-def finish_request(prompt: Prompt, body: bytes, found: dict[str, object], known: frozenset[str] | set[str]) -> Request:
-    """Read what chat and completion requests have in common and return the request.
+def start_request(body: bytes, known: frozenset[str]) -> tuple[dict[str, object], Prompt]:
+    """Read a body strictly and sort its fields; `known` are the surface's plain ones.
+
+    Raises:
+        RequestInvalid: as `read_body`, or a field that differs from a known one in case only.
+    """
+    found, prompt = read_body(body), Prompt()
+    prompt.names("", found, known | fields.TEXT_FIELDS.keys() | {fields.EXTENSION})
+    return found, prompt
+
+
+def finish_request(prompt: Prompt, body: bytes, found: dict[str, object], position: int) -> Request:
+    """Read what chat and completion requests have in common; `position` is the first that is free.
 
     Raises:
         RequestInvalid: a field has the wrong type or is out of range.
     """
-    messages = found.get("messages")
-    position = len(messages) if isinstance(messages, list) else 1
     for name, kind in fields.TEXT_FIELDS.items():
         if found.get(name) is not None:
             prompt.all(kind, position, found[name], (name,))
             position += 1
     extension = _extension(prompt, position, found.get(fields.EXTENSION)) if fields.EXTENSION in found else None
-    prompt.names("", found, known | fields.TEXT_FIELDS.keys() | {fields.EXTENSION})
     for name in ("n", "best_of"):
         _check_count(name, found.get(name))
     streaming = found.get("stream")

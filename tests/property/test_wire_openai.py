@@ -1,0 +1,166 @@
+"""Laws of the OpenAI surfaces: edits change their text and nothing else, whatever the JSON looks like."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
+from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.surface import Edit, Surface
+from checkstream.errors import RequestInvalid, WireError
+
+CHAT, TEXT = OpenAIChat(), OpenAICompletions()
+words = st.text(max_size=8)
+scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False) | words
+anything = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
+deltas = st.fixed_dictionaries(
+    {},
+    optional={
+        "role": st.just("assistant"),
+        "content": words | st.none(),
+        "refusal": words | st.none(),
+        "reasoning": words,
+        "tool_calls": st.lists(
+            st.fixed_dictionaries(
+                {"function": st.fixed_dictionaries({}, optional={"name": words, "arguments": words})},
+                optional={"index": st.integers(0, 3)},
+            ),
+            max_size=2,
+        ),
+        "extra": anything,
+    },
+)
+choices = st.lists(
+    st.fixed_dictionaries(
+        {"delta": deltas},
+        optional={"finish_reason": st.sampled_from([None, "stop"]), "logprobs": anything, "text": words},
+    ),
+    max_size=3,
+)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
+    found = draw(choices)
+    for position, choice in enumerate(found):
+        choice["index"] = position * 2 % 3
+    body = {"id": "c", "choices": found, "usage": draw(st.none() | st.just({"total_tokens": 1}))}
+    spaced = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
+    text = json.dumps(body, ensure_ascii=draw(st.booleans()), separators=spaced)
+    return body, b": note\nid: 5\n" + sse.encode(text.encode())
+
+
+def put(body: Any, path: tuple[str | int, ...], value: str) -> None:
+    for key in path[:-1]:
+        body = body[key]
+    body[path[-1]] = value
+
+
+@settings(max_examples=150, deadline=None)
+@given(events(), st.data())
+def test_g05_an_edit_changes_its_texts_and_the_logprobs_beside_them(
+    event: tuple[dict[str, Any], bytes], data: st.DataObject
+) -> None:
+    body, raw = event
+    for surface in (CHAT, TEXT):
+        unit = surface.read_event(sse.parse(raw))
+        texts = {i: data.draw(words) for i in range(len(unit.deltas)) if data.draw(st.booleans())}
+        expected = copy.deepcopy(body)
+        for i, text in texts.items():
+            if text != unit.deltas[i].text:
+                put(expected, unit.deltas[i].path, text)
+                for choice in expected["choices"]:
+                    if choice["index"] == unit.deltas[i].channel.choice and "logprobs" in choice:
+                        choice["logprobs"] = None
+        out = surface.write_event(unit, Edit(texts))
+        assert out.startswith(b": note\nid: 5\ndata: ")
+        assert json.loads(sse.parse(out).data or b"") == expected
+        if expected == body:
+            assert out == raw
+        again = surface.read_event(sse.parse(out))
+        edited = [(d.channel, d.path, texts.get(i, d.text)) for i, d in enumerate(unit.deltas)]
+        assert [(d.channel, d.path, d.text) for d in again.deltas] == [delta for delta in edited if delta[2]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(events(), st.frozensets(st.integers(0, 2)))
+def test_g14_nothing_of_a_dropped_choice_remains(event: tuple[dict[str, Any], bytes], dropped: frozenset[int]) -> None:
+    body, raw = event
+    unit = CHAT.read_event(sse.parse(raw))
+    out = CHAT.write_event(unit, Edit({}, dropped))
+    kept = [choice for choice in body["choices"] if choice["index"] not in dropped]
+    if out:
+        assert json.loads(sse.parse(out).data or b"") == body | {"choices": kept}
+    else:
+        assert body["choices"]
+        assert not kept
+        assert not unit.usage
+
+
+@settings(max_examples=150, deadline=None)
+@given(anything | st.fixed_dictionaries({"choices": st.lists(st.dictionaries(words, anything), max_size=2)}))
+def test_g19_any_json_is_read_or_refused(value: object) -> None:
+    raw = json.dumps(value).encode()
+    for surface in (CHAT, TEXT):
+        for read in (surface.read_whole, lambda data, s=surface: s.read_event(sse.parse(sse.encode(data)))):
+            try:
+                unit = read(raw)
+            except WireError:
+                continue
+            assert isinstance(unit, Unit)
+        with contextlib.suppress(RequestInvalid):
+            surface.read_request(raw)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=40) | st.text('{}[]",:\\u0d8dcae0129 \nntfx', max_size=40).map(str.encode))
+def test_g19_any_bytes_are_read_or_refused(raw: bytes) -> None:
+    for surface in (CHAT, TEXT):
+        _refusing(surface, raw)
+
+
+def _refusing(surface: Surface, raw: bytes) -> None:
+    for read in (
+        surface.read_whole,
+        surface.read_request,
+        lambda data: surface.read_event(sse.parse(sse.encode(data))),
+    ):
+        with contextlib.suppress(WireError):
+            read(raw)
+
+
+messages = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "user", "assistant", "tool"])},
+        optional={
+            "content": words | st.lists(st.builds(lambda t: {"type": "text", "text": t}, words), max_size=3),
+            "name": words,
+        },
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages, st.booleans(), st.data())
+def test_g31_a_request_edit_changes_its_texts_only(
+    found: list[dict[str, Any]], extended: bool, data: st.DataObject
+) -> None:
+    body: dict[str, Any] = {"messages": found, "stop": ["x"], "temperature": 0.5}
+    sent = ({"checkstream": {"documents": ["d"]}} if extended else {}) | body
+    request = CHAT.read_request(json.dumps(sent).encode())
+    texts = {i: data.draw(words) for i in range(len(request.unit.deltas)) if data.draw(st.booleans())}
+    expected = copy.deepcopy(body)
+    for i, text in texts.items():
+        if request.unit.deltas[i].path[0] != "checkstream":
+            put(expected, request.unit.deltas[i].path, text)
+    assert json.loads(CHAT.write_request(request, texts)) == expected

@@ -1,0 +1,82 @@
+"""Spans of values in JSON text, against what the standard parser finds there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from checkstream.core.wire.json_spans import NAME, JsonText, Splice
+from checkstream.errors import WireError
+
+TEXT = ' { "a" : [ 1 , {"b\\u0062":"x\\"]"} , null ] ,"c":{ } , "d":[ ],"":-1.5e3 } \n'
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("a",), '[ 1 , {"b\\u0062":"x\\"]"} , null ]'),
+        (("a", 0), "1"),
+        (("a", 1, "bb"), '"x\\"]"'),
+        (("a", 1, "bb", NAME), '"b\\u0062"'),
+        (("a", 2), "null"),
+        (("c",), "{ }"),
+        (("",), "-1.5e3"),
+        ((), TEXT.strip()),
+        (("a", 3), None),
+        (("a", "0"), None),
+        (("a", 0, "x"), None),
+        (("c", "x", "y"), None),
+        (("d", 0), None),
+        (("a", 0, NAME), None),
+    ],
+)
+def test_span(path: tuple[str | int, ...], value: str | None) -> None:
+    span = JsonText(TEXT).span(path)
+    assert (None if span is None else TEXT[span[0] : span[1]]) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"a"', '{"a":', '{"a":1', '{"a":1 "b":2}', "{1:2}", '{"a" 1}', "[1 2]", "[1,]", '{"a":1,}', "["]
+)
+def test_what_is_not_json_is_a_wire_error(text: str) -> None:
+    document = JsonText(text)
+    if text:
+        with pytest.raises(WireError):
+            document.entries(())
+    else:
+        assert document.entries(()) == {}
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"a":2}', '{"a":1,"\\u0061":2}', '{"a":NaN}', '{"a":' + "[" * 100_000])
+def test_hostile_json_is_a_wire_error(text: str) -> None:
+    with pytest.raises(WireError):
+        JsonText(text).span(("a",))
+
+
+def test_huge_numbers_are_skipped_without_being_read() -> None:
+    text = '{"n":' + "9" * 100_000 + ',"e":1e999,"a":"x"}'
+    span = JsonText(text).span(("a",))
+    assert span is not None
+    assert text[slice(*span)] == '"x"'
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_cut_of_every_subset_leaves_the_rest(size: int) -> None:
+    items = list(range(size))
+    array = json.dumps({"k": items}).replace(",", " , ")
+    members = json.dumps({"k": {str(i): i for i in items}}).replace(",", " , ")
+    for mask in range(2**size):
+        doomed = [i for i in items if mask >> i & 1]
+        kept = [i for i in items if i not in doomed]
+        document = JsonText(array)
+        assert json.loads(document.apply(document.cut(("k",), frozenset[str | int](doomed)))) == {"k": kept}
+        document = JsonText(members)
+        out = document.apply(document.cut(("k",), frozenset[str | int](str(i) for i in doomed)))
+        assert json.loads(out) == {"k": {str(i): i for i in kept}}
+
+
+def test_splices_inside_what_is_cut_are_left_out() -> None:
+    document = JsonText('["a","b"]')
+    splices = [Splice(5, 8, '"x"'), *document.cut((), frozenset[str | int]({1}))]
+    assert document.apply(splices) == '["a"]'
