@@ -1,0 +1,33 @@
+"""Personal data and secrets, each with a regex that finds candidates and a validator that decides.
+
+`ENTITIES` is the whole list, by the name that policies use. Validators keep to the text that a stream has at hand
+(see `entity`), so a finding never depends on how the text was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from checkstream.core.match.entities import (
+    cloud,
+    contacts,
+    documents,
+    national,
+    national_eu,
+    network,
+    payment,
+    secrets,
+    tokens,
+    wallets,
+)
+from checkstream.core.match.entities.entity import Entity
+
+__all__ = ["ENTITIES", "Entity"]
+
+ENTITIES: Mapping[str, Entity] = MappingProxyType({
+    entity.name: entity
+    for group in (contacts, national, national_eu, payment, network, wallets, documents, tokens, cloud, secrets)
+    for entity in group.ENTITIES
+})  # fmt: skip
+"""Every entity, by name."""

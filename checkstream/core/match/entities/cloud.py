@@ -1,0 +1,83 @@
+"""Keys of the large clouds; those without a prefix count only after the words that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkstream.core.match.entities.entity import Entity, SpanPair, before, whole_if
+from checkstream.core.match.entities.labels import left_of
+from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
+
+
+def _squeezed(text: str, start: int) -> str:
+    """Return the letters and digits of the text before `start`, so that all spellings of a key's name are one."""
+    return "".join(char for char in left_of(text, start) if char.isalnum())
+
+
+def _alone(text: str, start: int, end: int, alphabet: str) -> bool:
+    """Say whether neither neighbour is a letter, a digit or a sign of `alphabet`."""
+    previous, following = before(text, start), text[end : end + 1]
+    return not any(char and ((char.isascii() and char.isalnum()) or char in alphabet) for char in (previous, following))
+
+
+def refine_aws(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept an access key id by its prefix, a secret key after a word such as `aws_secret_access_key`."""
+    candidate = text[start:end]
+    if len(candidate) == 20:
+        return whole_if(_alone(text, start, end, "_") and not is_stand_in(candidate[4:-7]), start, end)
+    if not _alone(text, start, end, "/+") or not is_random(candidate, bits=4.0):
+        return ()
+    if not (any(char.islower() for char in candidate) and any(char.isupper() for char in candidate)):
+        return ()  # forty hex digits are a commit
+    context = _squeezed(text, start)
+    named = any(word in context for word in ("awssecret", "secretaccesskey", "secretkey", "awskey"))
+    return whole_if(named or ("aws" in context and "secret" in context), start, end)
+
+
+def refine_gcp(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept an API key or OAuth secret by its prefix, a key's id after `private_key_id`."""
+    candidate = text[start:end]
+    if candidate.startswith(("AIza", "GOCSPX-", "ya29.")):
+        return whole_if(
+            _alone(text, start, end, "_-") and is_random(candidate[6:], bits=3.3, need_digit=False), start, end
+        )
+    return whole_if(_alone(text, start, end, "") and _squeezed(text, start).endswith("privatekeyid"), start, end)
+
+
+def refine_azure(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept a client secret by its mark, an account key or a signature after the words that name it."""
+    candidate = text[start:end]
+    context = left_of(text, start)
+    if "Q~" in candidate[:8]:
+        return whole_if(_alone(text, start, end, "_~.-") and entropy_bits(candidate) >= 3.5, start, end)
+    if not _alone(text, start, end, "+/") or not is_random(candidate.rstrip("="), bits=3.8):
+        return ()
+    if context.endswith(("sig=", "sig%3d")):
+        return ((start, end),)
+    squeezed = _squeezed(text, start)
+    named = any(word in squeezed for word in ("accountkey", "sharedaccesskey", "storagekey", "accesskey", "azure"))
+    return whole_if(
+        named and candidate.endswith("=") and not squeezed.endswith(("sha256", "sha384", "sha512")), start, end
+    )
+
+
+AWS_ACCESS_KEY = Entity(
+    name="AWS_ACCESS_KEY",
+    regex=r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
+    refine=refine_aws,
+    group="secret",
+)
+GCP_KEY = Entity(
+    name="GCP_KEY",
+    regex=r"AIza[0-9A-Za-z_\-]{35}|GOCSPX-[0-9A-Za-z_\-]{24,32}|ya29\.[0-9A-Za-z_\-]{20,500}|\b[0-9a-f]{40}",
+    refine=refine_gcp,
+    group="secret",
+)
+AZURE_KEY = Entity(
+    name="AZURE_KEY",
+    regex=r"[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}|[A-Za-z0-9+/%]{43,100}={0,2}",
+    refine=refine_azure,
+    group="secret",
+)
+
+ENTITIES = (AWS_ACCESS_KEY, GCP_KEY, AZURE_KEY)

@@ -1,0 +1,104 @@
+"""How a person is reached: e-mail addresses; telephone numbers stand in `phone`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from checkstream.core.match.entities.entity import SPACED_VIEWS, Entity, SpanPair, before
+from checkstream.core.match.entities.phone import PHONE
+
+# Letters of scripts that put spaces between words; Han, Kana and Thai run on without, and letting them begin an
+# address would hold back whole sentences. They may stand in the domain, after the `@`.
+_LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0dff\u1e00-\u1fff\uac00-\ud7a3"
+_DOMAIN_LETTERS = "\u00c0-\u1fff\u3005-\u3007\u3041-\u318e\u31a0-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
+_EMAIL = (
+    rf"[A-Za-z0-9._%+'\-{_LETTERS}]{{1,64}}(?:@|%40| ?[\[(](?:at|AT|@)[\])] ?)"
+    rf"(?:[A-Za-z0-9{_DOMAIN_LETTERS}\-]+(?:\.| ?[\[(](?:dot|DOT|\.)[\])] ?))+"
+    rf"[A-Za-z0-9{_DOMAIN_LETTERS}\-]{{2,}}"
+)
+# Ends of file names that follow an `@2x` and the like, and are no top-level domains.
+_FILE_ENDS = frozenset({"png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "py", "html", "json", "txt", "md"})
+
+
+def _is_label(label: str) -> bool:
+    """Check one label of a domain name: letters, marks and digits, hyphens inside. Source: RFC 5890, 2.3."""
+    return (
+        0 < len(label) <= 63
+        and label[0] != "-"
+        and label[-1] != "-"
+        and all(char.isalnum() or char == "-" or unicodedata.category(char)[0] == "M" for char in label)
+    )
+
+
+def _is_top(label: str) -> bool:
+    """Check a top-level domain: only letters, or a punycode label."""
+    folded = label.casefold()
+    if folded.startswith("xn--"):
+        return len(folded) > 4
+    return len(label) >= 2 and folded not in _FILE_ENDS and not any(char.isdigit() or char == "-" for char in label)
+
+
+def _domain_end(domain: str) -> int:
+    """Return how many characters of `domain` (dots written as dots) make a domain name; 0 when it is none."""
+    labels = domain.split(".")
+    labels[-1] = _one_script(labels[-1])
+    while len(labels) > 1 and not _is_top(labels[-1]):
+        labels.pop()
+        labels[-1] = _one_script(labels[-1])
+    size = len(".".join(labels))
+    return size if len(labels) > 1 and size <= 253 and all(map(_is_label, labels)) else 0
+
+
+def _one_script(label: str) -> str:
+    """Return the start of `label` that is ASCII, or all of it when it begins otherwise.
+
+    A top-level domain never mixes the two, and in `a@b.com` followed by Chinese nothing else ends the address.
+    """
+    if not label[:1].isascii():
+        return label
+    return next((label[:place] for place, char in enumerate(label) if not char.isascii()), label)
+
+
+def refine_email(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the address in a candidate, without quotes and dots around it."""
+    candidate = text[start:end]
+    mark = next((i for i, char in enumerate(candidate) if char in "@[("), -1)
+    if mark < 0 or candidate[max(0, mark - 1) : mark + 1] == " ":
+        mark = candidate.find("%40")
+    if mark <= 0:
+        return ()
+    local = candidate[:mark].rstrip(" ")
+    first = start + len(local) - len(local.lstrip(".'-%+"))
+    stripped = local.strip(".'-%+")
+    if not stripped or local[-1] == "." or ".." in stripped:
+        return ()
+    previous = before(text, start)
+    if previous and previous.isalnum() and len(local) == 64:
+        return ()  # a local part has 64 characters at most: this is the tail of something longer
+    return _with_domain(text, first, start + mark, end)
+
+
+def _with_domain(text: str, first: int, mark: int, end: int) -> Sequence[SpanPair]:
+    """Return the span from `first` to the end of the domain that follows the at-sign at `mark`."""
+    tail = text[mark:end]
+    skip = 3 if tail.startswith("%40") else 1
+    if tail[0] in " [(":
+        close = next(i for i, char in enumerate(tail) if char in "])")
+        skip = close + 1 + (tail[close + 1 : close + 2] == " ")
+    domain = tail[skip:]
+    if not any(char in domain for char in "[("):
+        length = _domain_end(domain)
+        return ((first, mark + skip + length),) if length else ()
+    spelled = domain
+    for dot in ("[dot]", "(dot)", "[DOT]", "(DOT)", "[.]", "(.)"):
+        spelled = spelled.replace(f" {dot} ", ".").replace(f" {dot}", ".").replace(f"{dot} ", ".").replace(dot, ".")
+    return ((first, end),) if _domain_end(spelled) == len(spelled) else ()
+
+
+_CAP = 320
+"""64 characters, the sign, 255 characters. Source: RFC 5321, 4.5.3.1."""
+
+EMAIL = Entity(name="EMAIL", regex=_EMAIL, refine=refine_email, group="pii", max_chars=_CAP, views=SPACED_VIEWS)
+
+ENTITIES = (EMAIL, PHONE)

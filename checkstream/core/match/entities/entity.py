@@ -1,0 +1,78 @@
+"""What an entity is: a tight regex for candidates and a validator that decides.
+
+Invariants of every validator (`refine`): it is a function of the candidate, the `LEFT_CHARS` characters before
+it and the one character after it, and of nothing else. That is all the text a stream has at hand when the
+candidate is decided, so looking further would make the answer depend on how the text was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+SpanPair = tuple[int, int]
+"""Half-open range of characters in the text given to a validator."""
+
+Refine = Callable[[str, int, int], Sequence[SpanPair]]
+"""(text, start, end) -> the sub-spans of the candidate that truly are the thing; sorted, disjoint, maybe none."""
+
+LEFT_CHARS = 64
+"""How far before a candidate a validator may look."""
+
+PLAIN_VIEWS = frozenset({"raw", "folded", "unescaped", "base64"})
+"""Views in which digits and letters keep their meaning (leetspeak would turn digits into letters)."""
+
+SPACED_VIEWS = PLAIN_VIEWS | {"spaced"}
+"""With letter spacing undone too, for what a person would write as `4 1 1 1 ...`."""
+
+
+class Entity(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of personal data or secret that policies can name."""
+
+    name: str
+    regex: str
+    """RE2 syntax; finds candidates. Bounded, or `max_chars` is given."""
+    refine: Refine
+    group: Literal["pii", "secret"]
+    max_chars: int | None = None
+    """Cap in characters for a regex without a bound."""
+    views: frozenset[str] = PLAIN_VIEWS
+    """Views of the text in which it is searched."""
+
+
+def is_glued(char: str) -> bool:
+    """Say whether `char` (one character, or none at the text's edge) would make one word with a neighbour.
+
+    Letters of scripts that write no spaces, or that hang particles on a number (Thai, Han, Kana, Hangul), don't:
+    a card number right after them is still a card number.
+    """
+    if not char:
+        return False
+    return char == "_" or (char.isalnum() and (char < "\u0e00" or "\u1e00" <= char < "\u2000"))
+
+
+def before(text: str, start: int) -> str:
+    """Return the character before `start`, or none at the text's edge."""
+    return text[start - 1 : start] if start else ""
+
+
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Say whether no letter, digit or underscore touches `text[start:end]`."""
+    return not (is_glued(before(text, start)) or is_glued(text[end : end + 1]))
+
+
+def continues_number(text: str, start: int) -> bool:
+    """Say whether `start` stands inside a longer number or a code of digits (`3.14`, `1-800`)."""
+    return start >= 2 and text[start - 1] in ".,-/:" and "0" <= text[start - 2] <= "9"
+
+
+def only_digits(text: str) -> str:
+    """Return the ASCII digits of `text`, in order."""
+    return "".join(char for char in text if "0" <= char <= "9")
+
+
+def whole_if(verdict: bool, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the whole candidate as the one span when `verdict` holds, else none."""
+    return ((start, end),) if verdict else ()

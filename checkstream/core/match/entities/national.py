@@ -1,0 +1,100 @@
+"""National numbers of the United States and the United Kingdom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkstream.core.match.entities.checksums import nhs_mod11
+from checkstream.core.match.entities.entity import (
+    SPACED_VIEWS,
+    Entity,
+    SpanPair,
+    continues_number,
+    only_digits,
+    stands_alone,
+    whole_if,
+)
+from checkstream.core.match.entities.labels import is_labelled, nearest_label
+
+# Numbers that were printed in advertisements and never count. Source: SSA, "Myths and facts about the SSN".
+_VOID_SSNS = frozenset({"078051120", "219099999"})
+
+
+def _is_whole_number(text: str, start: int, end: int) -> bool:
+    """Say whether the candidate is no part of a longer number, with one kind of separator throughout."""
+    separators = {char for char in text[start:end] if char in " -."}
+    return (
+        len(separators) <= 1
+        and stands_alone(text, start, end)
+        and not continues_number(text, start)
+        and text[end : end + 1] != "-"
+    )
+
+
+def is_ssn(digits: str) -> bool:
+    """Check area, group and serial of nine digits. Source: SSA POMS RM 10201.030 (randomised numbers)."""
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    return (
+        area not in ("000", "666")
+        and area < "900"
+        and group != "00"
+        and serial != "0000"
+        and digits not in _VOID_SSNS
+        and len(set(digits)) > 1
+    )
+
+
+def is_itin(digits: str) -> bool:
+    """Check nine digits. Source: IRS IRM 3.21.263.1.4: 9xx, group 50-65, 70-88, 90-92 or 94-99."""
+    group = int(digits[3:5])
+    return digits[0] == "9" and (50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99)
+
+
+def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept an SSN with hyphens; with spaces or none only after a word that says so."""
+    if not is_ssn(only_digits(text[start:end])) or not _is_whole_number(text, start, end):
+        return ()
+    return whole_if("-" in text[start:end] or is_labelled(text, start, "ssn"), start, end)
+
+
+def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept an ITIN with hyphens; with spaces or none only after a word that says so."""
+    if not is_itin(only_digits(text[start:end])) or not _is_whole_number(text, start, end):
+        return ()
+    announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
+    return whole_if("-" in text[start:end] or announced, start, end)
+
+
+def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Check the prefix of a National Insurance number. Source: HMRC manual NIM39110."""
+    prefix = text[start : start + 2].upper()
+    void = prefix in ("BG", "GB", "KN", "NK", "NT", "TN", "ZZ")
+    return whole_if(not void and stands_alone(text, start, end) and not continues_number(text, start), start, end)
+
+
+def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept ten digits with a right check digit, grouped 3-3-4 by spaces or announced by a word."""
+    digits = only_digits(text[start:end])
+    if not nhs_mod11(digits) or len(set(digits)) == 1 or not _is_whole_number(text, start, end):
+        return ()
+    # Telephone numbers share the 3-3-4 grouping, and one in eleven passes the check.
+    label = nearest_label(text, start)[0]
+    if label in ("nhs", "medical"):
+        return ((start, end),)
+    return whole_if(text[start + 3] == " " == text[start + 7] and label == "", start, end)
+
+
+_NINE_DIGITS = r"[0-9]{3}[ \-][0-9]{2}[ \-][0-9]{4}|[0-9]{9}"
+US_SSN = Entity(name="US_SSN", regex=rf"\b(?:{_NINE_DIGITS})", refine=refine_ssn, group="pii", views=SPACED_VIEWS)
+US_ITIN = Entity(
+    name="US_ITIN", regex=r"\b(?:9[0-9]{2}[ \-][0-9]{2}[ \-][0-9]{4}|9[0-9]{8})", refine=refine_itin, group="pii"
+)
+UK_NINO = Entity(
+    name="UK_NINO",
+    regex=r"(?i)\b[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?:[0-9]{6}|(?:[ \-][0-9]{2}){3}|[ \-][0-9]{6})[ \-]?[A-D]",
+    refine=refine_nino,
+    group="pii",
+)
+UK_NHS = Entity(name="UK_NHS", regex=r"\b[0-9]{3}[ \-]?[0-9]{3}[ \-]?[0-9]{4}", refine=refine_nhs, group="pii")
+
+ENTITIES = (US_SSN, US_ITIN, UK_NINO, UK_NHS)

@@ -1,0 +1,167 @@
+"""Money: cards, IBANs, bank accounts, and the codes that name a bank's branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from checkstream.core.match.entities.checksums import aba_routing, iban_mod97, luhn
+from checkstream.core.match.entities.entity import (
+    SPACED_VIEWS,
+    Entity,
+    SpanPair,
+    before,
+    continues_number,
+    is_glued,
+    only_digits,
+    stands_alone,
+    whole_if,
+)
+from checkstream.core.match.entities.labels import is_labelled, is_tightly_labelled
+
+# (first prefix, last prefix, least digits, most digits). Source: ISO/IEC 7812 issuer ranges as the schemes publish
+# them: Visa, Mastercard, American Express, Discover, Diners, JCB, UnionPay, Maestro, Mir, RuPay, Verve, Troy.
+_ISSUERS = (
+    ("4", "4", 16, 16), ("4", "4", 13, 13), ("4", "4", 19, 19), ("51", "55", 16, 16), ("2221", "2720", 16, 16),
+    ("34", "34", 15, 15), ("37", "37", 15, 15), ("6011", "6011", 16, 19), ("644", "649", 16, 19), ("65", "65", 16, 19),
+    ("300", "305", 14, 19), ("3095", "3095", 14, 19), ("36", "36", 14, 19), ("38", "39", 14, 19),
+    ("3528", "3589", 16, 19), ("62", "62", 16, 19), ("81", "82", 16, 16), ("5018", "5018", 12, 19),
+    ("5020", "5020", 12, 19), ("5038", "5038", 12, 19), ("5893", "5893", 12, 19), ("6304", "6304", 12, 19),
+    ("6759", "6759", 12, 19), ("6761", "6763", 12, 19), ("56", "58", 16, 16), ("2200", "2204", 16, 19),
+    ("60", "60", 16, 16), ("508", "508", 16, 16), ("506099", "506198", 16, 19), ("507865", "507964", 16, 19),
+    ("9792", "9792", 16, 16),
+)  # fmt: skip
+
+
+def is_card_number(digits: str) -> bool:
+    """Say whether `digits` has an issuer's prefix, a length that the issuer uses, and a right check digit."""
+    size = len(digits)
+    return (
+        any(low <= digits[: len(low)] <= high and least <= size <= most for low, high, least, most in _ISSUERS)
+        and len(set(digits)) > 1
+        and luhn(digits)
+    )
+
+
+def _is_card_layout(sizes: Sequence[int]) -> bool:
+    """Say whether cards are printed in groups of these sizes."""
+    if len(sizes) == 1:
+        return True
+    if sizes in ([4, 6, 5], [4, 6, 4], [6, 13], [8, 8], [4, 5, 6], [4, 4, 4, 3], [4, 4, 5], [4, 3, 3, 3], [6, 10]):
+        return True
+    return all(size == 4 for size in sizes[:-1]) and 1 <= sizes[-1] <= 4
+
+
+def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
+    groups: list[SpanPair] = []
+    at = start
+    for place in range(start, end + 1):
+        if place == end or text[place] in " -":
+            groups.append((at, place))
+            at = place + 1
+    if is_glued(before(text, start)) or continues_number(text, start):
+        groups = groups[1:]
+    if is_glued(text[end : end + 1]):
+        groups = groups[:-1]
+    spans: list[SpanPair] = []
+    first = 0
+    while first < len(groups):
+        after = _card_from(text, groups, first)
+        if after > first:
+            spans.append((groups[first][0], groups[after - 1][1]))
+        first = max(after, first + 1)
+    return spans
+
+
+def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
+    """Return the index after the last group of a card that begins at `first`; `first` itself when there is none."""
+    for after in range(min(len(groups), first + 6), first, -1):
+        chosen = groups[first:after]
+        separators = {text[stop] for _, stop in chosen[:-1]}
+        sizes = [stop - begin for begin, stop in chosen]
+        if len(separators) > 1 or not 12 <= sum(sizes) <= 19 or not _is_card_layout(sizes):
+            continue
+        if is_card_number("".join(text[begin:stop] for begin, stop in chosen)):
+            return after
+    return first
+
+
+# Length of an IBAN by country. Source: SWIFT IBAN Registry, release 99.
+_IBAN_LENGTHS = MappingProxyType(
+    {
+        country: length
+        for length, countries in (
+            (15, "NO"), (16, "BE"), (18, "DK FI FO GL NL SD FK"), (19, "MK SI"), (20, "AT BA EE KZ LT LU XK MN"),
+            (21, "CH HR LI LV"), (22, "BG BH CR DE GB GE IE ME RS VA"), (23, "AE GI IL IQ OM SO TL"),
+            (24, "AD CZ ES MD PK RO SA SE SK TN VG"), (25, "LY PT ST"), (26, "IS TR"), (27, "BI DJ FR GR IT MC MR SM"),
+            (28, "AL AZ BY CY DO GT HN HU LB NI PL SV"), (29, "BR EG PS QA UA"), (30, "JO KW MU YE"), (31, "MT SC"),
+            (32, "LC"), (33, "RU"),
+        )
+        for country in countries.split()
+    }
+)  # fmt: skip
+
+
+def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the IBAN that begins a candidate, cut to its country's length."""
+    length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
+    if length is None or is_glued(before(text, start)):
+        return ()
+    compact, stop = "", start
+    while stop < end and len(compact) < length:
+        if text[stop] not in " -":
+            compact += text[stop]
+        stop += 1
+    if len(compact) != length or is_glued(text[stop : stop + 1]):
+        return ()
+    return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact.upper()), start, stop)
+
+
+def refine_account(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept a number that a word such as `account number` or `Kontonummer` announces."""
+    digits = only_digits(text[start:end])
+    if not (6 <= len(digits) <= 17 and stands_alone(text, start, end)) or continues_number(text, start):
+        return ()
+    if len(set(digits)) == 1 or text[end : end + 1] == "%":
+        return ()
+    announced = is_labelled(text, start, "account", reach=32) or is_tightly_labelled(text, start, "account_weak")
+    return whole_if(announced, start, end)
+
+
+def refine_sort_code(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept a UK sort code, Australian BSB, German BLZ or US routing number that its word announces."""
+    if not stands_alone(text, start, end) or continues_number(text, start):
+        return ()
+    digits = only_digits(text[start:end])
+    if len(digits) == 9:
+        return whole_if(end - start == 9 and aba_routing(digits) and is_labelled(text, start, "routing"), start, end)
+    return whole_if(len(digits) in (6, 8) and is_labelled(text, start, "sort_code"), start, end)
+
+
+CREDIT_CARD = Entity(
+    name="CREDIT_CARD",
+    regex=r"[0-9](?:[ \-]?[0-9]){11,29}",
+    refine=refine_card,
+    group="pii",
+    views=SPACED_VIEWS,
+)
+IBAN = Entity(
+    name="IBAN",
+    regex=(
+        r"(?i)(?:" + "|".join(sorted(_IBAN_LENGTHS)) + r")[0-9]{2}"
+        r"(?:[A-Z0-9]{11,30}|(?:[ \-][A-Z0-9]{4}){2,7}(?:[ \-][A-Z0-9]{1,4})?)"
+    ),
+    refine=refine_iban,
+    group="pii",
+    views=SPACED_VIEWS,
+)
+BANK_ACCOUNT = Entity(name="BANK_ACCOUNT", regex=r"\b[0-9](?:[ \-]?[0-9]){5,16}", refine=refine_account, group="pii")
+SORT_CODE = Entity(
+    name="SORT_CODE",
+    regex=r"\b(?:[0-9]{2}[ \-][0-9]{2}[ \-][0-9]{2}|[0-9]{3}[ \-][0-9]{3}(?: [0-9]{2})?|[0-9]{8,9}|[0-9]{6})",
+    refine=refine_sort_code,
+    group="pii",
+)
+
+ENTITIES = (CREDIT_CARD, IBAN, BANK_ACCOUNT, SORT_CODE)

@@ -1,0 +1,115 @@
+"""Secrets by their form (JWT, PEM, connection strings) and by the name that they are assigned to."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import urlsafe_b64decode
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.core.match.entities.assigned import AUTHORIZATION, GENERIC_SECRET
+from checkstream.core.match.entities.entity import Entity, SpanPair, before, is_glued, whole_if
+from checkstream.core.match.entities.network import is_stand_in_password
+
+_JWT_CAP = 8192
+_PEM_CAP = 8192
+
+
+class _JoseHeader(msgspec.Struct):
+    """What every JOSE header has. Source: RFC 7515, 4.1.1."""
+
+    alg: str
+
+
+def has_jose_header(part: str) -> bool:
+    """Say whether `part` is base64url of a JSON object with `alg`. Source: RFC 7519, 5 and RFC 7515, 2."""
+    try:
+        header = urlsafe_b64decode(part + "=" * (-len(part) % 4))
+        return bool(msgspec.json.decode(header, type=_JoseHeader).alg)
+    except (binascii.Error, ValueError, msgspec.DecodeError, RecursionError):
+        return False
+
+
+def refine_jwt(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept a compact JWS or JWE whose header names its algorithm."""
+    previous = before(text, start)
+    if previous.isascii() and (previous.isalnum() or previous in tuple("_-")):
+        return ()
+    candidate = text[start:end].rstrip(".")
+    return whole_if(has_jose_header(candidate.partition(".")[0]), start, start + len(candidate))
+
+
+def refine_private_key(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept a PEM or PGP private key, whole or cut off; a bare mention of its first line is none."""
+    candidate = text[start:end]
+    head, mark, tail = (
+        candidate.partition("KEY BLOCK-----") if "KEY BLOCK" in candidate else candidate.partition("KEY-----")
+    )
+    if "-----END" in tail:
+        body, closed = tail.partition("-----END")[0], True
+    else:
+        body, closed = tail, False
+    # Lines of a key are long runs of base64; the words of a sentence are not.
+    runs = body.replace("\\r", "\n").replace("\\n", "\n").replace("\\", "\n").split()
+    longest = max(map(len, runs), default=0)
+    if longest < 24:
+        return ()
+    if closed:
+        return ((start, end),)
+    last = next(run for run in reversed(runs) if len(run) >= min(24, longest))
+    return ((start, start + len(head) + len(mark) + tail.rfind(last) + len(last)),)
+
+
+def refine_connection(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept a connection string that carries a password."""
+    if is_glued(before(text, start)):
+        return ()
+    candidate = text[start:end]
+    if "://" in candidate:
+        stop = len(candidate.rstrip(".,;:!?)]}"))
+        authority = candidate[:stop].partition("://")[2]
+        password = authority.rpartition("@")[0].partition(":")[2] if "@" in authority else ""
+        return whole_if(bool(password) and not is_stand_in_password(password), start, start + stop)
+    for field in candidate.split(";"):
+        name, _, value = field.partition("=")
+        secret = name.strip().casefold() in ("password", "pwd", "accountkey", "sharedaccesskey", "sharedsecret")
+        if secret and value.strip() and not is_stand_in_password(value.strip()):
+            return ((start, end),)
+    return ()
+
+
+JWT = Entity(
+    name="JWT",
+    regex=r"ey[IJ][A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{2,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]{2,}){0,2}",
+    refine=refine_jwt,
+    group="secret",
+    max_chars=_JWT_CAP,
+)
+PRIVATE_KEY = Entity(
+    name="PRIVATE_KEY",
+    regex=(
+        r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:[\r\n\\rn]{1,6}[A-Z][A-Za-z\-]{2,20}: [ -\[\]-~]{1,90}){0,5}"
+        r"[A-Za-z0-9+/=\s\\]*"
+        r"(?:-----END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+    ),
+    refine=refine_private_key,
+    group="secret",
+    max_chars=_PEM_CAP,
+)
+CONNECTION_STRING = Entity(
+    name="CONNECTION_STRING",
+    regex=(
+        r"(?i)(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse|cockroachdb|oracle|"
+        r"snowflake|cassandra|neo4j|bolt|kafka|mqtts?|ldaps?|nats|couchbase|trino|presto|db2|influxdb)"
+        r"(?:\+[a-z0-9]{2,15})?://[!#-&(-;=?-_a-~]{4,400}"
+        r"|(?:server|data source|host|endpoint|addr|address|uid|user id|initial catalog|database|driver|"
+        r"defaultendpointsprotocol|accountname|provider) ?= ?[ !#-&(-:<>-~]{1,128}"
+        r"(?:; ?[a-z_ ]{2,30}=[ !#-&(-:<-~]{0,120}){1,8};?"
+    ),
+    refine=refine_connection,
+    group="secret",
+)
+
+ENTITIES = (JWT, PRIVATE_KEY, AUTHORIZATION, CONNECTION_STRING, GENERIC_SECRET)
