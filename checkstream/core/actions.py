@@ -166,7 +166,7 @@ def disclaimer_text(disclaimer: InjectDisclaimer) -> str:
     return f"{disclaimer.text}\n\n" if disclaimer.position == "start" else f"\n\n{disclaimer.text}"
 
 
-class JsonText:
+class JsonStrings:
     """Where the strings of a JSON text stand that arrives in pieces, so that edits keep it valid.
 
     Tool-call arguments are such a text. It may be edited inside a string only, and never through an escape.

@@ -143,8 +143,6 @@ class Guard:
         self._prefixes: list[str] = []
         self._suffixes: list[str] = []
         self._judges: dict[Channel, Judge] = {}
-        self._final_judges: dict[Channel, Judge] = {}
-        """Egress: they read what midstream reads, and only add or record."""
         self._choices: dict[int, Choice] = {}
         self._outbox = Outbox(surface, self._choices, self._prefixes)
         self._decoder = sse.Decoder(plan.event_bytes)
@@ -222,7 +220,7 @@ class Guard:
 
     def _go_on_with_prompt(self) -> None:
         """Forward or refuse the prompt once every decision on it has been taken."""
-        if self._tickets:
+        if any(ticket.judge.leads or ticket.judge.adds_text for ticket in self._tickets.values()):
             return
         if self._rejects:
             rule, reject = self._rejects[0]
@@ -367,18 +365,10 @@ class Guard:
         if judge is None:
             judge = self._judges[delta.channel] = self._new_judge(delta, Stage.MIDSTREAM)
             choice.judges.append(judge)
-            if self._plan.program.scope(Stage.EGRESS, delta.channel.kind).active:
-                final = self._final_judges[delta.channel] = self._new_judge(delta, Stage.EGRESS)
-                choice.judges.append(final)
         start = judge.holdback.received
         checks = judge.feed(delta.text)
         if checks:
             self._ask(judge, checks)
-        egress = self._final_judges.get(delta.channel)
-        if egress is not None:
-            self._ask(egress, egress.feed(delta.text))
-            egress.holdback.release(egress.holdback.received)
-            self._rule(egress)
         if self._first_text_at is None and delta.text:
             self._first_text_at = self._now
         return Part(judge, start, judge.holdback.received)
@@ -400,16 +390,20 @@ class Guard:
     # --- decisions
 
     def _new_judge(self, delta: Delta, stage: Stage, *, grid: bool = True) -> Judge:
+        settings = self._plan.hold
         judge = Judge(
             delta.channel,
             stage,
             program=self._plan.program,
-            settings=self._plan.hold,
+            settings=settings,
             fail_mode=self._plan.fail_mode,
             digest=self._digest,
             grid=grid,
         )
-        self._ledger.judges.append(judge)
+        judge.follow(stage, settings, grid=grid)
+        if stage is Stage.MIDSTREAM:
+            judge.follow(Stage.EGRESS, settings, grid=grid)
+        self._ledger.judges += (judge, *judge.followers)
         return judge
 
     def _ask(self, judge: Judge, checks: Iterable[Check]) -> None:
@@ -421,7 +415,7 @@ class Guard:
             self._commands.append(
                 Score(
                     ticket=check.ticket,
-                    classifiers=judge.classifiers(check),
+                    classifiers=judge.asked,
                     text=judge.holdback.text(check.window),
                     deadline_ms=self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms,
                     ingress=ingress,
@@ -432,6 +426,7 @@ class Guard:
         """Take the decisions that a judge can take now and note what they come to."""
         rulings = judge.advance()
         for ruling in rulings:
+            self._ask(ruling.judge, ruling.checks)
             verdicts = ruling.outcome.verdicts
             self._ledger.judged(verdicts)
             self._commands.extend(Decided(verdict) for verdict in verdicts)
@@ -454,7 +449,6 @@ class Guard:
     def _rule(self, judge: Judge) -> None:
         """Take the decisions of an answer's channel and carry out what they mean for its choice."""
         for ruling in self._advance(judge):
-            self._ask(judge, ruling.checks)
             if ruling.halt is not None:
                 self._halt(judge, ruling.halt)
 
@@ -465,8 +459,9 @@ class Guard:
         for other in choice.judges:
             if other is not judge:
                 other.holdback.stop(other.holdback.releasable)
+                self._advance(other)
         for number, ticket in list(self._tickets.items()):
-            if ticket.judge in choice.judges and ticket.check.hold and not ticket.judge.holdback.expects(ticket.check):
+            if ticket.judge in choice.judges and not ticket.judge.holdback.expects(ticket.check):
                 del self._tickets[number]
         if self.state is State.STREAMING and not self._running():
             self._cancel_upstream()
@@ -500,10 +495,12 @@ class Guard:
     def _on_answer(self, judge: Judge) -> None:
         if judge.stage is Stage.INGRESS:
             self._rule_prompt(judge)
-            self._go_on_with_prompt()
+            if self.state is State.INGRESS:
+                self._go_on_with_prompt()
+                return
         else:
             self._rule(judge)
-            self._settle()
+        self._settle()
 
     def _degrade(self, reason: str) -> None:
         if self._ledger.degraded(reason):
@@ -515,7 +512,7 @@ class Guard:
         """Send what may leave, then end the exchange if it is closing and nothing waits any more."""
         if self.state is State.CLOSED:
             return
-        if self._streaming:
+        if self._streaming and self.state is not State.FORWARDED:
             released = self._outbox.release(self._now)
             if released is not None:
                 self._send(released)
@@ -588,6 +585,10 @@ class Guard:
 
     def _close_stream(self) -> None:
         ending = self._ending or _Ending("complete")
+        if len(self._outbox):
+            # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
+            self._degrade("undecided_text")
+            ending = _Ending("failed", ("guard_error", "part of the answer could not be decided"))
         data = self._outbox.open_ends()
         if ending.error is not None:
             data += self._surface.error_event(*ending.error)
@@ -674,6 +675,10 @@ class Guard:
         (State.INGRESS, ScoringFailed): _on_scoring_failed,
         (State.FORWARDED, UpstreamOpened): _on_opened,
         (State.FORWARDED, UpstreamFailed): _on_upstream_failed,
+        (State.FORWARDED, Scored): _on_scored,
+        (State.FORWARDED, ScoringFailed): _on_scoring_failed,
+        (State.WHOLE, Scored): _on_scored,
+        (State.WHOLE, ScoringFailed): _on_scoring_failed,
         (State.STREAMING, UpstreamBytes): _on_stream_bytes,
         (State.STREAMING, UpstreamClosed): _on_stream_end,
         (State.STREAMING, UpstreamFailed): _on_upstream_failed,

@@ -49,8 +49,6 @@ class Check(msgspec.Struct):
     window: Span
     starts: tuple[int, ...]
     """Starts of the last tokens before `position`, oldest first: where a hold of n tokens begins."""
-    hold: bool
-    """False: only rules that never hold text ask for it."""
     final: bool = False
     """Nothing comes after it (end of the channel), or the upstream has stalled: clears all it covers."""
     ticket: int = 0
@@ -95,11 +93,7 @@ class Holdback:
         "_settings",
         "_starts",
         "_text",
-        "_watch",
-        "_watch_checks",
-        "_watch_findings",
         "_with_checks",
-        "_with_watch_checks",
         "cleared",
         "cut",
         "ended",
@@ -110,21 +104,17 @@ class Holdback:
 
     def __init__(
         self,
-        hold: PatternSet,
-        watch: PatternSet | None,
+        patterns: PatternSet,
         *,
-        hold_checks: bool,
-        watch_checks: bool,
+        checks: bool,
         settings: HoldSettings,
         grid: bool = True,
     ) -> None:
         """Start an empty channel.
 
         Args:
-            hold: Patterns over which text is held.
-            watch: Patterns that are only recorded; None when there are none.
-            hold_checks: Classifiers must clear text before it is released.
-            watch_checks: Classifiers are asked, and never hold text.
+            patterns: What is searched for; text over which one could still match waits.
+            checks: Classifiers must clear text before it is released.
             settings: Sizes of windows and holds.
             grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
         """
@@ -134,20 +124,16 @@ class Holdback:
         self.ended = False
         self.cut: int | None = None
         """The channel was stopped here: text from here on is never sent."""
-        self.cleared = 0 if hold_checks else _EVERYTHING
+        self.cleared = 0 if checks else _EVERYTHING
         """Classifiers have no say over text before this any more."""
         self.replacements: list[Replacement] = []
         self._text = ""
         self._base = 0
-        self._scan = Scan(hold)
-        self._watch = Scan(watch) if watch is not None else None
+        self._scan = Scan(patterns)
         self._findings: deque[Finding] = deque()
-        self._watch_findings: deque[Finding] = deque()
         self._checks: deque[Check] = deque()
-        self._watch_checks: deque[Check] = deque()
-        self._with_checks = hold_checks
-        self._with_watch_checks = watch_checks
-        self._grid = TokenGrid() if grid and (hold_checks or watch_checks) else None
+        self._with_checks = checks
+        self._grid = TokenGrid() if grid and checks else None
         self._settings = settings
         self._starts: deque[int] = deque(maxlen=max(settings.window, settings.tokens + 1))
         self._floor = 0
@@ -162,8 +148,6 @@ class Holdback:
         found = self._scan.feed(text)
         if found:
             self._findings.extend(found)
-        if self._watch is not None and (found := self._watch.feed(text)):
-            self._watch_findings.extend(found)
         if self._grid is None:
             return _NO_CHECKS
         due: list[Check] = []
@@ -172,55 +156,49 @@ class Holdback:
             self._starts.append(start)
             count += 1
             if count in _EARLY_CHECKS or count % self._settings.check_every == 0:
-                due += self._check(end)
+                due.append(self._check(end))
         return due
 
     def end(self) -> list[Check]:
         """Take the end of the channel: every pattern is decided; return the last checks."""
         if self.ended:
-            return []
+            return _NO_CHECKS
         self.ended = True
         self._findings.extend(self._scan.end())
-        if self._watch is not None:
-            self._watch_findings.extend(self._watch.end())
         if self.received == 0:
             self.cleared = _EVERYTHING
-            return []
+            return _NO_CHECKS
+        if not self._with_checks:
+            return _NO_CHECKS
         if self._grid is not None:
             self._starts.extend(start for start, _ in self._grid.end())
         if self._last_check < self.received:
-            return self._check(self.received, final=True)
+            return [self._check(self.received, final=True)]
         # The last check on the grid already covers the end of the text.
-        pending = [checks[-1] for checks in (self._checks, self._watch_checks) if checks]
-        for check in pending:
-            check.final = True
-        if not self._checks:
+        if self._checks:
+            self._checks[-1].final = True
+        else:
             self.cleared = max(self.cleared, self.received)
-        return []
+        return _NO_CHECKS
 
     def stall(self) -> list[Check]:
         """Return an early check of what is there, so that it can be released though nothing more comes."""
         position = min(self._scan.live, self.received)
         if not self._with_checks or self.ended or position <= self.cleared or self._checks:
-            return []
-        return [self._make_check(position, hold=True, final=True)]
+            return _NO_CHECKS
+        return [self._check(position, final=True)]
 
-    def _check(self, position: int, *, final: bool = False) -> list[Check]:
-        self._last_check = position
-        wanted = ((self._with_checks, True), (self._with_watch_checks, False))
-        return [self._make_check(position, hold=hold, final=final) for wanted_now, hold in wanted if wanted_now]
-
-    def _make_check(self, position: int, *, hold: bool, final: bool) -> Check:
+    def _check(self, position: int, *, final: bool = False) -> Check:
+        self._last_check = max(self._last_check, position)
         recent = [start for start in self._starts if start < position]
         first = recent[-self._settings.window :][0] if recent else self._base
         check = Check(
             position=position,
             window=Span(min(max(first, self._floor), position), position),
             starts=tuple(recent[-self._settings.tokens - 1 :]),
-            hold=hold,
             final=final,
         )
-        (self._checks if hold else self._watch_checks).append(check)
+        self._checks.append(check)
         return check
 
     # --- decisions out
@@ -251,24 +229,9 @@ class Holdback:
             return None
         return Cluster(Span(start, end), tuple(findings.popleft() for _ in range(size)))
 
-    def next_watched(self) -> Finding | Check | None:
-        """Return the next finding or answered check of the rules that never hold text."""
-        check = self._watch_checks[0] if self._watch_checks else None
-        live = self._watch.live if self._watch is not None and not self.ended else self.received
-        if self._watch_findings and (check is None or self._watch_findings[0].span.start < check.position):
-            return self._watch_findings.popleft()
-        if check is None or not check.answered or check.position > live:
-            return None
-        return self._watch_checks.popleft()
-
     def expects(self, check: Check) -> bool:
         """Tell whether the answer to a check that holds text still matters."""
         return check in self._checks
-
-    @property
-    def watching(self) -> bool:
-        """Checks of rules that never hold text are unanswered."""
-        return bool(self._watch_checks)
 
     @property
     def releasable(self) -> int:
@@ -329,7 +292,7 @@ class Holdback:
     def stop(self, position: int) -> list[Check]:
         """Cut the channel at `position`; return the check of the text before it that is now the last one."""
         if self.cut is not None and self.cut <= position:
-            return []
+            return _NO_CHECKS
         self.cut = position
         self.replacements = [item for item in self.replacements if item.start < position]
         self._findings.clear()
@@ -337,8 +300,8 @@ class Holdback:
         self._scan.end()
         self.ended = True
         if self._with_checks and self.cleared < position and not self._covers(position):
-            return [self._make_check(position, hold=True, final=True)]
-        return []
+            return [self._check(position, final=True)]
+        return _NO_CHECKS
 
     def _covers(self, position: int) -> bool:
         return bool(self._checks) and self._checks[-1].final and self._checks[-1].position >= position
@@ -377,15 +340,13 @@ class Holdback:
     def release(self, end: int) -> None:
         """Note that the text up to `end` has been released, and forget what nothing needs any more."""
         self.sent = max(self.sent, end)
-        keep = self.sent
+        if self._with_checks and self._grid is None:
+            return
+        keep = min(self.sent, self._scan.live)
         if self._grid is not None:
             keep = min(keep, self._starts[0] if self._starts else 0)
-        elif self._with_checks or self._with_watch_checks:
-            return
-        if self._watch is not None:
-            keep = min(keep, self._watch.live)
-        if self._watch_findings:
-            keep = min(keep, self._watch_findings[0].span.start)
+        if self._findings:
+            keep = min(keep, self._findings[0].span.start)
         if keep - self._base > _TRIM_CHARS:
             self._text = self._text[keep - self._base :]
             self._base = keep

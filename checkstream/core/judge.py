@@ -1,7 +1,8 @@
-"""One channel under the policy: its text goes through the holdback, its findings and scores through the VM.
+"""One channel under the policy: its text goes through a holdback, its findings and scores through the VM.
 
 `Judge` turns decisions of the holdback into verdicts, replacements and halts. It knows nothing of the wire
-or of other channels. A decision that rules which never hold text take is recorded the same way, apart.
+or of other channels. Rules that never hold text (shadow, log, egress) have judges of their own, which follow:
+they read text when it has been decided that it is released, so that they see the same text however it was cut.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.actions import Firing, Halt, JsonText, Outcome, inside_json_string, resolve
+from checkstream.core.actions import Firing, Halt, JsonStrings, Outcome, inside_json_string, resolve
 from checkstream.core.commands import FindingDigest
 from checkstream.core.holdback import Check, Cluster, Holdback, HoldSettings, Replacement
 from checkstream.core.policy.program import InjectDisclaimer, Program, RuleMeta
@@ -31,7 +32,8 @@ _MAX_JSON_SPANS = 256
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What a judge decided at one place of the text."""
 
-    outcome: Outcome
+    judge: Judge
+    outcome: Outcome = Outcome(verdicts=())
     checks: tuple[Check, ...] = ()
     """Checks that are due because of it."""
     halt: Halt | None = None
@@ -45,6 +47,7 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
+        "_decided",
         "_digest",
         "_facts",
         "_fail_mode",
@@ -53,9 +56,12 @@ class Judge:
         "_program",
         "_risk",
         "_scope",
+        "asked",
         "channel",
         "digests",
+        "followers",
         "holdback",
+        "leads",
         "stage",
         "uncounted",
     )
@@ -69,6 +75,7 @@ class Judge:
         settings: HoldSettings,
         fail_mode: FailMode,
         digest: Callable[[str], str],
+        leads: bool = True,
         grid: bool = True,
     ) -> None:
         """Start with an empty channel.
@@ -80,45 +87,61 @@ class Judge:
             settings: Sizes of windows and holds.
             fail_mode: What a failed detector means where its rule does not say.
             digest: Keyed digest of a text, hex, for the record.
+            leads: Rules that hold text, with the judges of the other rules as followers; False: a follower.
             grid: False: classifiers see the whole text once, at its end.
         """
         scope = program.scope(stage, channel.kind)
         self.channel = channel
         self.stage = stage
+        self.leads = leads
         self.digests: list[FindingDigest] = []
         self.uncounted = 0
         """Findings beyond those that `digests` keeps."""
+        self.asked = scope.hold_classifiers if leads else scope.watch_classifiers
+        """Names of the classifiers that each check asks."""
         self.holdback = Holdback(
-            scope.hold,
-            scope.watch if len(scope.watch) else None,
-            hold_checks=bool(scope.hold_classifiers),
-            watch_checks=bool(scope.watch_classifiers),
-            settings=settings,
-            grid=grid,
+            scope.hold if leads else scope.watch, checks=bool(self.asked), settings=settings, grid=grid
         )
+        self.followers: list[Judge] = []
         self._scope = scope
         self._program = program
-        self._fail_mode = fail_mode
+        self._fail_mode: FailMode = fail_mode
         self._digest = digest
         self._facts = Facts(stage, channel.kind)
         self._fired: set[int] = set()
         self._risk = 0.0
-        self._json = JsonText() if channel.kind == "tool_arguments" else None
+        self._decided = 0
+        self._json = JsonStrings() if channel.kind == "tool_arguments" else None
+
+    def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool) -> None:
+        """Add a follower for the rules of `stage` that never hold text, if there are any."""
+        scope = self._program.scope(stage, self.channel.kind)
+        if not len(scope.watch) and not scope.watch_classifiers:
+            return
+        follower = Judge(
+            self.channel,
+            stage,
+            program=self._program,
+            settings=settings,
+            fail_mode=self._fail_mode,
+            digest=self._digest,
+            leads=False,
+            grid=grid,
+        )
+        self.followers.append(follower)
+
+    @property
+    def complete(self) -> bool:
+        """Nothing of this channel waits for a decision that could still change what is sent."""
+        return self.holdback.settled and all(
+            follower.holdback.settled or not follower.adds_text for follower in self.followers
+        )
 
     @property
     def adds_text(self) -> bool:
-        """A rule of this channel may still add text to the answer."""
+        """A rule of this judge may add text to the answer."""
         rules = (self._program.rules[index] for index in self._scope.active)
         return any(isinstance(action, InjectDisclaimer) for rule in rules for action in rule.actions)
-
-    @property
-    def asked(self) -> tuple[str, ...]:
-        """Names of the classifiers that are asked about this channel."""
-        return (*self._scope.hold_classifiers, *self._scope.watch_classifiers)
-
-    def classifiers(self, check: Check) -> tuple[str, ...]:
-        """Return the names of the classifiers that `check` asks."""
-        return self._scope.hold_classifiers if check.hold else self._scope.watch_classifiers
 
     def feed(self, text: str) -> list[Check]:
         """Take text of the channel; return the checks that it makes due."""
@@ -138,11 +161,23 @@ class Judge:
                 ruling = self._judge_check(decision)
             if ruling is not None:
                 rulings.append(ruling)
-        while (watched := self.holdback.next_watched()) is not None:
-            ruling = self._judge_check(watched) if isinstance(watched, Check) else self._judge_findings((watched,))
-            if ruling is not None:
-                rulings.append(ruling)
+        if self.followers:
+            self._pass_on(rulings)
         return rulings
+
+    def _pass_on(self, rulings: list[Ruling]) -> None:
+        """Give text that is now sure to be released to the followers, and take their decisions."""
+        end = self.holdback.releasable
+        text = self.holdback.text(Span(self._decided, end))
+        self._decided = max(self._decided, end)
+        for follower in self.followers:
+            checks = list(follower.feed(text)) if text else []
+            if self.holdback.settled:
+                checks += follower.holdback.end()
+            follower.holdback.release(follower.holdback.received)
+            if checks:
+                rulings.append(Ruling(judge=follower, checks=tuple(checks)))
+            rulings += follower.advance()
 
     # --- findings
 
@@ -185,7 +220,7 @@ class Judge:
                 rule = next(v.rule_id for v in outcome.verdicts if v.spans[0].start < edit.end)
                 halt = Halt(edit.start, self._rule(rule), "")
         checks = self.holdback.stop(halt.position) if halt is not None else []
-        return Ruling(outcome=outcome, checks=tuple(checks), halt=halt)
+        return Ruling(judge=self, outcome=outcome, checks=tuple(checks), halt=halt)
 
     def _rule(self, rule_id: str) -> RuleMeta:
         return next(rule for rule in self._program.rules if rule.id == rule_id)
@@ -209,8 +244,8 @@ class Judge:
     def _judge_check(self, check: Check) -> Ruling | None:
         if check.scores is None:
             return self._judge_failure(check)
-        cleared = self.holdback.cleared if check.hold else 0
-        span = Span(min(max(check.window.start, cleared), check.position), check.position)
+        start = max(check.window.start, self.holdback.cleared if self.leads else 0)
+        span = Span(min(start, check.position), check.position)
         firings: list[Firing] = []
         fired: set[int] = set()
         for name in sorted(check.scores):
@@ -227,10 +262,9 @@ class Judge:
                     described = self._program.signals[signal]
                     firings.append(Firing(rule=rule, signal=described, span=span, confidence=score))
         self._fired = fired
-        if check.hold:
-            self._risk = max(_RISK_DECAY * self._risk, *check.scores.values())
+        self._risk = max(_RISK_DECAY * self._risk, *check.scores.values())
         ruling = self._carry_out(resolve(firings, self.stage, self.channel)) if firings else None
-        if check.hold and (ruling is None or ruling.halt is None):
+        if ruling is None or ruling.halt is None:
             if ruling is not None and ruling.outcome.edits:
                 self.holdback.scored_through(check.position)
             else:
@@ -239,26 +273,23 @@ class Judge:
 
     def _judge_failure(self, check: Check) -> Ruling:
         """Let the fail mode decide on text that classifiers could not score."""
-        asked = self.classifiers(check)
-        degraded = f"{'+'.join(asked)}:{check.failed}"
-        closed = self._closed_rule(asked) if check.hold else None
+        degraded = f"{'+'.join(self.asked)}:{check.failed}"
+        closed = self._closed_rule()
         if closed is None:
-            if check.hold:
-                self.holdback.clear(check, self._risk)
-            return Ruling(outcome=Outcome(verdicts=()), degraded=degraded)
+            self.holdback.clear(check, self._risk)
+            return Ruling(judge=self, degraded=degraded)
         halt = Halt(min(self.holdback.cleared, check.position), closed, "")
         checks = self.holdback.stop(halt.position)
-        return Ruling(outcome=Outcome(verdicts=()), checks=tuple(checks), halt=halt, failed=closed, degraded=degraded)
+        return Ruling(judge=self, checks=tuple(checks), halt=halt, failed=closed, degraded=degraded)
 
-    def _closed_rule(self, classifiers: tuple[str, ...]) -> RuleMeta | None:
+    def _closed_rule(self) -> RuleMeta | None:
+        """Return the first rule that a failed classifier leaves undecided and whose fail mode is closed."""
+        if not self.leads:
+            return None
         for index in self._scope.active:
             rule = self._program.rules[index]
-            mode = rule.fail_mode or self._fail_mode
-            asks = any(
-                self._program.signals[trigger].classifier in classifiers
-                for trigger in rule.triggers
-                if self._program.signals[trigger].kind == "classifier"
-            )
-            if rule.holds and asks and mode == "closed":
+            signals = (self._program.signals[trigger] for trigger in rule.triggers)
+            asks = any(signal.kind == "classifier" and signal.classifier in self.asked for signal in signals)
+            if rule.holds and asks and (rule.fail_mode or self._fail_mode) == "closed":
                 return rule
         return None

@@ -55,8 +55,8 @@ class Ledger:
         self, *, surface: str, streaming: bool, outcome: str, program: Program, released_chars: int
     ) -> StreamRecord:
         """Return the record of the exchange."""
-        prompt = [judge for judge in self.judges if judge.stage == "ingress"]
-        answer = [judge for judge in self.judges if judge.stage != "ingress"]
+        prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
+        answer = [judge for judge in self.judges if judge.leads and judge.stage != "ingress"]
         for judge in self.judges:
             if judge.uncounted:
                 self.degraded("findings_not_listed")

@@ -137,9 +137,7 @@ class Outbox:
         choice = self._choices.get(number)
         if choice is None or choice.closed:
             return True
-        return all(
-            judge.holdback.settled and not (judge.holdback.watching and judge.adds_text) for judge in choice.judges
-        )
+        return all(judge.complete for judge in choice.judges)
 
     def _emit(self, waiting: Waiting) -> list[bytes]:
         """Return the bytes of one unit, with what comes before and after it; most units leave as they came."""
