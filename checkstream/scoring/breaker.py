@@ -1,0 +1,59 @@
+"""A circuit breaker: stops asking a detector that keeps failing, and tries it again now and then (G24).
+
+closed --`failures` failures in a row--> open --`open_s` later, one probe--> half open --success--> closed
+                                          ^----------------failure of the probe----------'
+
+Pure but for its own state; time is passed in. Results of requests that were admitted before the circuit
+opened change nothing: only the probe decides.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+State = Literal["closed", "open", "half_open"]
+
+
+class Breaker:
+    """The circuit of one detector in one lane."""
+
+    def __init__(self, *, failures: int = 5, open_s: float = 5.0) -> None:
+        """Open after `failures` failures in a row, for `open_s` seconds."""
+        self._failures = failures
+        self._open_s = open_s
+        self._streak = 0
+        self._opened_at = 0.0
+        self.state: State = "closed"
+
+    def admit(self, now: float) -> Literal["pass", "probe", "refuse"]:
+        """Say whether a request may go ahead; `probe` means that its result decides over the circuit.
+
+        Whoever gets `probe` must answer with `succeed`, `fail` or `release`.
+        """
+        if self.state == "closed":
+            return "pass"
+        if self.state == "open" and now - self._opened_at >= self._open_s:
+            self.state = "half_open"
+            return "probe"
+        return "refuse"
+
+    def succeed(self, *, probe: bool) -> None:
+        """Note a usable answer."""
+        if probe:
+            self.state = "closed"
+        if self.state == "closed":
+            self._streak = 0
+
+    def fail(self, now: float, *, probe: bool) -> None:
+        """Note a deadline, a crash or garbage."""
+        if self.state == "closed":
+            self._streak += 1
+        if probe or (self.state == "closed" and self._streak >= self._failures):
+            self.state = "open"
+            self._opened_at = now
+            self._streak = 0
+
+    def release(self) -> None:
+        """Note that the probe was abandoned without a result: the next request probes again."""
+        if self.state == "half_open":
+            self.state = "open"

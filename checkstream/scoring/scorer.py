@@ -1,0 +1,160 @@
+"""The async face of the classifiers: text in, scores or one typed error out.
+
+Whatever a model does (hang, crash, answer nonsense, drown in work), a caller of `Scorer.score` gets finite
+scores for every label that it asked for, or a `ScoringError` with the reason, at its deadline at the latest.
+What follows from an error is the policy's fail mode, not this module's choice. It knows nothing of
+streams, policies or metrics; what it did is told to an `Observer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from checkstream.errors import ScoringError, ScoringReason
+from checkstream.scoring.breaker import Breaker, State
+from checkstream.scoring.catalog import Model
+from checkstream.scoring.lane import Lane, LaneLimits, Runner, Ticket
+from checkstream.scoring.runners import LoopRunner, ThreadRunner
+from checkstream.scoring.session import Session
+
+
+class Observer(Protocol):
+    """Who wants to know what the scorer does."""
+
+    def checked(self, detector: str, seconds: float, failure: ScoringReason | None) -> None:
+        """Hear that a request to one detector ended: with scores, or with this failure."""
+
+    def breaker(self, detector: str, lane: str, state: State) -> None:
+        """Hear that the circuit of a detector's lane (`ingress`, `midstream`) changed to `state`."""
+
+
+class ScorerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the scorer takes on, and when it rests a detector."""
+
+    midstream: LaneLimits = LaneLimits(queue_tokens=65_536, batch_tokens=512)
+    ingress: LaneLimits = LaneLimits(queue_tokens=1_048_576, batch_tokens=512)
+    breaker_failures: int = 5
+    """Failures in a row that open a circuit."""
+    breaker_open_s: float = 5.0
+    """Seconds until an open circuit is probed."""
+    close_s: float = 5.0
+    """The most that `close` waits for a running batch."""
+
+
+class Scorer:
+    """Every classifier of the process, behind one method. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        open_session: Callable[[Model], Session],
+        *,
+        observer: Observer | None = None,
+        limits: ScorerLimits | None = None,
+    ) -> None:
+        """Open two sessions for each model (answers, prompts) and their threads; call it on the loop.
+
+        Args:
+            models: what may be asked, by `Model.name`.
+            open_session: loads one session of a model.
+            observer: told of every ended request and every change of a circuit.
+            limits: queue, batch and breaker bounds.
+
+        Raises:
+            ModelError: a model can't be loaded.
+        """
+        limits = limits or ScorerLimits()
+        self.labels: Mapping[str, tuple[str, ...]] = {model.name: model.labels for model in models}
+        """Name of a classifier -> its labels, in the order of the model's output."""
+        self._observer = observer
+        self._closed = False
+        self._loop_runner = LoopRunner()
+        self._runners: list[Runner] = [self._loop_runner]
+        self._lanes: dict[tuple[str, bool], Lane] = {}
+        self._states: dict[Lane, State] = {}
+        for model in models:
+            for ingress in (False, True):
+                self._lanes[model.name, ingress] = self._lane(model, open_session(model), limits, ingress=ingress)
+
+    def _lane(self, model: Model, session: Session, limits: ScorerLimits, *, ingress: bool) -> Lane:
+        runner: Runner = self._loop_runner
+        if not session.inline:
+            runner = ThreadRunner(f"{model.name}-{_lane_name(ingress=ingress)}", close_s=limits.close_s)
+            self._runners.append(runner)
+        return Lane(
+            model.name,
+            session,
+            labels=len(model.labels),
+            limits=limits.ingress if ingress else limits.midstream,
+            breaker=Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
+            runner=runner,
+            report=self._report,
+            ingress=ingress,
+        )
+
+    async def score(
+        self, classifiers: tuple[str, ...], text: str, deadline_ms: float, *, ingress: bool = False
+    ) -> dict[str, float]:
+        """Score one text with each of the classifiers.
+
+        Args:
+            classifiers: names of classifiers.
+            text: the window to score, of any length.
+            deadline_ms: when to give up, counted from now.
+            ingress: part of a prompt: waits in its own queue, behind the checks of answers.
+
+        Returns:
+            `classifier.label` -> 0..1, for every label of every classifier asked.
+
+        Raises:
+            ScoringError: some classifier gave no usable score in time; `reason` is `deadline`, `crash`,
+                `garbage` or `overload`. The others' scores are not kept.
+        """
+        deadline = asyncio.get_running_loop().time() + deadline_ms / 1000
+        tickets: list[tuple[str, Ticket]] = []
+        scores: dict[str, float] = {}
+        try:
+            for name in classifiers:  # one by one: what was asked before a refusal must be freed
+                ticket = self._ask(name, text, deadline, ingress=ingress)
+                tickets.append((name, ticket))
+            for name, ticket in tickets:
+                row = await ticket.future
+                for label, value in zip(self.labels[name], row.tolist(), strict=True):
+                    scores[f"{name}.{label}"] = value
+        finally:
+            for _, ticket in tickets:
+                ticket.abandon()
+        return scores
+
+    def _ask(self, name: str, text: str, deadline: float, *, ingress: bool) -> Ticket:
+        if self._closed:
+            raise ScoringError(f"classifier `{name}` is closed", reason="overload")
+        lane = self._lanes.get((name, ingress))
+        if lane is None:
+            raise ScoringError(f"classifier `{name}` is not loaded; name one of the manifest", reason="crash")
+        return lane.submit(text, deadline)
+
+    def _report(self, lane: Lane, seconds: float, failure: ScoringReason | None) -> None:
+        if self._observer is None:
+            return
+        self._observer.checked(lane.name, seconds, failure)
+        state = lane.breaker.state
+        if self._states.get(lane, "closed") != state:
+            self._states[lane] = state
+            self._observer.breaker(lane.name, _lane_name(ingress=lane.ingress), state)
+
+    async def close(self) -> None:
+        """Fail what waits, end the threads. Nothing of the scorer runs afterwards."""
+        self._closed = True
+        for lane in self._lanes.values():
+            lane.refuse_all()
+        for runner in self._runners:
+            await runner.close()
+
+
+def _lane_name(*, ingress: bool) -> str:
+    return "ingress" if ingress else "midstream"
