@@ -1,0 +1,64 @@
+"""`checkstream demo`: conversations with a scripted model, raw and guarded side by side."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from checkstream.demo.page import MAX_COLUMNS, Page
+from checkstream.demo.play import play
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+
+_EXAMPLES = """examples:
+  checkstream demo
+  checkstream demo --keep        # then talk to it with curl, until Ctrl-C
+"""
+
+
+def add_parser(subparsers: SubParsers) -> None:
+    """Register the command `demo` with the command line."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="show raw and guarded conversations side by side",
+        description="Start a scripted model and the proxy in front of it with the default policies, have a few "
+        "conversations with both, and show what came, what fired, and what it cost. Leaves nothing running.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the proxy running until Ctrl-C")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play the demo and return its exit code.
+
+    Returns:
+        0: all came as it must; 1: something did not; 2: it could not be played.
+    """
+    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    page = Page(shutil.get_terminal_size((MAX_COLUMNS, 24)).columns, colours=colours)
+    return uvloop.run(_interruptible(page, keep=args.keep))
+
+
+async def _interruptible(page: Page, *, keep: bool) -> int:
+    """Play until the end, or until SIGINT or SIGTERM; either way the servers are stopped."""
+    loop = asyncio.get_running_loop()
+    playing = loop.create_task(play(page, _say, keep=keep))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, playing.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        return await playing
+    return 0 if keep else 130
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

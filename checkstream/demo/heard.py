@@ -1,0 +1,147 @@
+"""What a caller hears of one streamed answer: its text, its events, and when they came."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from checkstream.core.wire import sse
+from checkstream.errors import EventTooLarge
+
+_MAX_BYTES = 16 * 1024 * 1024
+_TEXTS = ("reasoning_content", "reasoning", "content", "refusal")
+Json = dict[str, Any]
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer, as it reached the caller."""
+
+    status: int
+    headers: Mapping[str, str]
+    choices: tuple[str, ...] = ()
+    """The text of each choice; a tool call is written as `name(arguments)`."""
+    finishes: tuple[str, ...] = ()
+    events: tuple[Json, ...] = ()
+    """The events' JSON, in order."""
+    failure: str = ""
+    """Message of an error object, in place of an answer or inside one."""
+    rule: str = ""
+    """The rule that an error object names."""
+    ttft_ms: float | None = None
+    """From the request to the first text."""
+    total_ms: float = 0.0
+
+    @property
+    def everything(self) -> str:
+        """All text that came: of the choices, and whatever else the events hold."""
+        return "\n".join((*self.choices, self.failure, msgspec.json.encode(self.events).decode()))
+
+
+async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
+    """Ask for a streamed chat completion and listen to the end.
+
+    Raises:
+        aiohttp.ClientError, TimeoutError: the server could not be reached, or broke off.
+        EventTooLarge: it sent an event beyond all measure.
+    """
+    begun = time.monotonic()
+    first_ms: float | None = None
+    parts = _Parts()
+    async with session.post(f"{url}/v1/chat/completions", json=body) as response:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        if response.content_type != "text/event-stream":
+            error = _error(await response.read())
+            return Heard(
+                status=response.status,
+                headers=headers,
+                failure=str(error.get("message", "")) or f"status {response.status}",
+                rule=str(error.get("rule_id", "")),
+                total_ms=(time.monotonic() - begun) * 1000,
+            )
+        decoder = sse.Decoder(_MAX_BYTES)
+        async for data in response.content.iter_any():
+            for frame in decoder.decode(data):
+                if frame.data is not None:
+                    parts.take(frame.data)
+            if first_ms is None and parts.begun:
+                first_ms = (time.monotonic() - begun) * 1000
+        for frame in decoder.flush():
+            if frame.data is not None:
+                parts.take(frame.data)
+        return Heard(
+            status=response.status,
+            headers=headers,
+            choices=parts.choices(),
+            finishes=tuple(parts.finishes[index] for index in sorted(parts.finishes)),
+            events=tuple(parts.events),
+            failure=parts.failure,
+            ttft_ms=first_ms,
+            total_ms=(time.monotonic() - begun) * 1000,
+        )
+
+
+def _error(body: bytes) -> Json:
+    """Return the error object of a body, or an empty one."""
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    error = found.get("error") if isinstance(found, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+class _Parts:
+    """Puts the pieces of a stream together."""
+
+    def __init__(self) -> None:
+        self.events: list[Json] = []
+        self.finishes: dict[int, str] = {}
+        self.failure = ""
+        self.begun = False
+        self._texts: dict[int, str] = {}
+        self._calls: dict[tuple[int, int], list[str]] = {}
+
+    def take(self, data: bytes) -> None:
+        """Take the data of one event."""
+        if data.strip() == b"[DONE]":
+            return
+        try:
+            event = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            event = None
+        if not isinstance(event, dict):
+            self.failure = self.failure or "an event was not JSON"
+            return
+        self.events.append(event)
+        if isinstance(event.get("error"), dict):
+            self.failure = str(event["error"].get("message", "an error without words"))
+        for choice in event.get("choices") or ():
+            self._choice(choice)
+
+    def _choice(self, choice: Json) -> None:
+        index, delta = choice["index"], choice.get("delta") or {}
+        said = "".join(delta.get(kind) or "" for kind in _TEXTS)
+        self._texts[index] = self._texts.get(index, "") + said
+        for call in delta.get("tool_calls") or ():
+            function = call.get("function") or {}
+            told = self._calls.setdefault((index, call["index"]), ["", ""])
+            told[0] += function.get("name") or ""
+            told[1] += function.get("arguments") or ""
+            said += function.get("arguments") or ""
+        self.begun = self.begun or bool(said)
+        if choice.get("finish_reason"):
+            self.finishes[index] = choice["finish_reason"]
+
+    def choices(self) -> tuple[str, ...]:
+        """Return the text of each choice, with its tool calls."""
+        for (index, _), (name, arguments) in sorted(self._calls.items()):
+            self._texts[index] += f"{name}({arguments})"
+        self._calls.clear()
+        return tuple(self._texts[index] for index in sorted(self._texts))
+
+
+__all__ = ["EventTooLarge", "Heard", "hear"]
