@@ -17,7 +17,7 @@ from checkstream.core.policy.classifiers import ClassifierLabel, resolve
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.nodes import Place, Source, shown
 from checkstream.core.policy.program import AnyAction, InjectDisclaimer, Signal
-from checkstream.core.policy.syntax import Pack, Rule
+from checkstream.core.policy.syntax import ClassifierTrigger, Pack, Rule
 from checkstream.core.terms import ANSWER_CHANNELS, INGRESS_CHANNELS, Stage
 from checkstream.errors import Fault, PatternError
 
@@ -168,7 +168,7 @@ class _RuleCheck:
             try:
                 PatternSet([Pattern(signal=0, name=name, regex=regex, max_chars=max_chars)])
             except PatternError as error:
-                self._source.fault(pattern.regex.at, f"pattern {shown(name)} can't be used: {error}")
+                self._source.fault(pattern.regex.at, f"pattern {shown(name)} can't be used: {_first_line(error)}")
                 continue
             yield pattern.name.at, Trigger(Signal(kind="pattern", name=name, regex=regex, max_chars=max_chars))
 
@@ -179,7 +179,8 @@ class _RuleCheck:
                 regex = phrase_regex(words)
                 PatternSet([Pattern(signal=0, name=words, regex=regex, refine=phrase_refine)])
             except PatternError as error:
-                self._source.fault(phrase.at, f"phrase {shown(phrase.value)} can't be used: {error}")
+                reason = f"phrase {shown(phrase.value)} can't be used: {_first_line(error)}"
+                self._source.fault(phrase.at, reason)
                 continue
             yield phrase.at, Trigger(Signal(kind="phrase", name=words, regex=regex))
 
@@ -191,13 +192,22 @@ class _RuleCheck:
                 self._unclear(name.value, name.at, found)
                 continue
             label = found[0]
-            threshold = trigger.threshold.value if trigger.threshold is not None else None
-            if trigger.fpr is not None:
-                threshold = label.threshold_at(trigger.fpr.value)
-                if threshold is None:
-                    self._not_calibrated(label, trigger.fpr.value, trigger.fpr.at)
-                    continue
-            yield name.at, Trigger(Signal(kind="classifier", name=label.name), threshold)
+            threshold = self._threshold(label, trigger)
+            if threshold is not None:
+                yield name.at, Trigger(Signal(kind="classifier", name=label.name), threshold)
+
+    def _threshold(self, label: ClassifierLabel, trigger: ClassifierTrigger) -> float | None:
+        if trigger.threshold is not None:
+            return trigger.threshold.value
+        if trigger.fpr is not None:
+            threshold = label.threshold_at(trigger.fpr.value)
+            if threshold is None:
+                self._not_calibrated(label, trigger.fpr.value, trigger.fpr.at)
+            return threshold
+        if label.threshold is None:
+            reason = f"classifier `{label.name}` has no threshold of its own"
+            self._source.fault(trigger.name.at, reason, "add `threshold:`")
+        return label.threshold
 
     def _unclear(self, name: str, at: Place, found: Sequence[ClassifierLabel]) -> None:
         if found:
@@ -297,3 +307,8 @@ def action_stages(action: AnyAction) -> tuple[Stage, ...]:
 
 def _position(action: AnyAction) -> str:
     return action.position if isinstance(action, InjectDisclaimer) else ""
+
+
+def _first_line(error: PatternError) -> str:
+    """Return what is wrong with a pattern, without the picture of it that the matcher adds."""
+    return str(error).partition("\n")[0]

@@ -12,6 +12,8 @@ class ClassifierLabel(msgspec.Struct, frozen=True):
 
     name: str
     """`model.label`."""
+    threshold: float | None = None
+    """From where on the score counts when a policy gives neither `threshold` nor `fpr`."""
     calibration: tuple[tuple[float, float], ...] = ()
     """Pairs (false-positive rate on benign whole texts, threshold that keeps to it); empty: not calibrated."""
 

@@ -164,7 +164,7 @@ def _scopes(
                 sets[key] = PatternSet([pattern_of(number, signals[number]) for number in key])
             except PatternError as error:  # each pattern alone was fine: together they are too much
                 file = packs[0].source.name if packs else ""
-                reason = f"the patterns of all rules can't be compiled together: {error}"
+                reason = f"the patterns of all rules can't be compiled together: {str(error).partition(chr(10))[0]}"
                 raise PolicyError((Fault(file=file, reason=reason, advice="use fewer or simpler patterns"),)) from error
         return sets[key]
 
@@ -195,7 +195,6 @@ def _scopes(
                 score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
                 rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
                 active=active,
-                patterns=len(every - scored),
             )
     return MappingProxyType(scopes)
 

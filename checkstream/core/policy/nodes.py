@@ -1,4 +1,4 @@
-"""A policy file as a tree of YAML nodes with their places, and the list of what is wrong with it.
+"""A file that a person wrote, as a tree of YAML nodes with their places, and the list of what is wrong with it.
 
 The tree is built from PyYAML's event stream by a loop of our own, so nothing is constructed, no tag is
 obeyed, and depth and size are bounded. What YAML 1.1 would read in surprising ways (aliases, merge
@@ -75,7 +75,7 @@ START = Place(1, 1)
 
 
 class Source:
-    """One policy file: its name, its lines, and the faults found so far."""
+    """One file: its name, its lines, and the faults found so far."""
 
     def __init__(self, name: str, text: str) -> None:
         """Read `text` as the content of the file `name`."""
@@ -130,7 +130,7 @@ def open_source(name: str, content: str | bytes) -> Source:
         text = content.removeprefix("\ufeff")
     source = Source(name, text)
     if len(text) > MAX_FILE_CHARS:
-        source.fault(None, f"the file is longer than {MAX_FILE_CHARS} characters", "split it into several packs")
+        source.fault(None, f"the file is longer than {MAX_FILE_CHARS} characters", "split it into several files")
     return source
 
 
@@ -141,7 +141,7 @@ def read_nodes(source: Source) -> Node | None:
     place = _forbidden_character(source.text)
     if place is not None:
         at, char = place
-        source.fault(at, f"the character `U+{ord(char):04X}` may not stand in a policy file", "remove it")
+        source.fault(at, f"the character `U+{ord(char):04X}` may not stand in a YAML file", "remove it")
         return None
     try:
         events = list(_bounded(yaml.parse(source.text, Loader=_fast_loader()), source))
@@ -172,7 +172,7 @@ def _bounded(events: object, source: Source) -> list[yaml.Event]:
             depth -= 1
         kept.append(event)
         if len(kept) > MAX_NODES:
-            source.fault(None, f"the file has more than {MAX_NODES} values", "split it into several packs")
+            source.fault(None, f"the file has more than {MAX_NODES} values", "split it into several files")
             break
     return kept
 
@@ -211,6 +211,8 @@ def _yaml_fault(source: Source, error: yaml.YAMLError) -> None:
         error = own
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
+    if "end of stream" in problem:  # what was never closed is where it opens
+        mark = getattr(error, "context_mark", None) or mark
     at = Place(mark.line + 1, mark.column + 1) if mark is not None else None
     if "'\\t'" in problem:
         source.fault(at, "a tab can't be used for indentation", "use spaces")
@@ -255,7 +257,7 @@ class _Builder:
             elif node is not None:
                 root = node
         if root is None or (isinstance(root, ScalarNode) and root.plain and root.value == ""):
-            self._source.fault(None, "the file is empty", "a policy file has the keys `pack` and `policies`")
+            self._source.fault(None, "the file is empty", "write its keys as a mapping")
             return None
         return root
 

@@ -176,8 +176,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Signal -> the rules that it can fire here."""
     active: tuple[int, ...]
     """Indexes of the rules in force here, in the program's order."""
-    patterns: int
-    """How many patterns, phrases and entities `hold` and `watch` have together."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):

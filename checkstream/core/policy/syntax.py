@@ -7,7 +7,7 @@
                    classifiers: [classifier, ...], patterns: [pattern, ...], phrases: [text, ...],
                    entities: [word, ...], match: any | all, conditions: [text, ...],
                    priority: int, metadata: metadata, tags: [word, ...], fail_mode: open | closed}
-    classifier  = {name: word, threshold: 0..1} | {name: word, fpr: 0..1}
+    classifier  = {name: word} | {name: word, threshold: 0..1} | {name: word, fpr: 0..1}
     pattern     = {name: word, regex: text, max_chars: int}
     action      = {type: allow} | {type: reject, status: 400..499, message: text} | {type: redact, text: text}
                 | {type: stop, message: text} | {type: inject_disclaimer, text: text, position: start | end}
@@ -76,7 +76,7 @@ LATER_ACTIONS = frozenset(
 
 
 class ClassifierTrigger(msgspec.Struct, frozen=True, kw_only=True):
-    """A score of a classifier, and from where on it counts: exactly one of `threshold` and `fpr`."""
+    """A score of a classifier, and from where on it counts; with neither the classifier's own threshold does."""
 
     name: Placed[str]
     threshold: Placed[float] | None = None
@@ -260,18 +260,16 @@ def _stages(rule: Fields) -> tuple[Placed[str], ...]:
 
 
 def _classifier(source: Source, node: Node) -> ClassifierTrigger | None:
+    before = len(source.faults)
     read = Fields(source, node, "a classifier", required=("name",), optional=("threshold", "fpr"))
     if not read.readable:
         return None
     name = read.text("name", max_chars=MAX_NAME_CHARS)
     threshold, fpr = read.number("threshold", 0, 1), read.number("fpr", 0, 1)
-    given = [key for key in ("threshold", "fpr") if read.node(key) is not None]
-    if len(given) != 1:
-        both = "`threshold` and `fpr`"
-        reason = f"a classifier has both {both}" if given else f"a classifier has neither of {both}"
-        source.fault(read.at, reason, "give one of them")
+    if read.node("threshold") is not None and read.node("fpr") is not None:
+        source.fault(read.at, "a classifier has both `threshold` and `fpr`", "give one of them")
         return None
-    if name is None or (threshold is None and fpr is None):
+    if name is None or len(source.faults) > before:
         return None
     return ClassifierTrigger(name=name, threshold=threshold, fpr=fpr)
 
