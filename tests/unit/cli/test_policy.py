@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkstream.cli import policy
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.errors import ModelError
+
+GOOD = """pack: {name: good, version: 1.0.0}
+policies:
+  - {name: mail, id: M-1, entities: [EMAIL], actions: [{type: redact}]}
+  - name: tox
+    id: T-1
+    stage: [midstream]
+    classifiers: [{name: toy.alpha, threshold: 0.5}]
+    actions: [{type: stop}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "installed_labels", lambda: (ClassifierLabel("toy.alpha"),))
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    return str(path)
+
+
+def call(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    policy.add_parser(parser.add_subparsers())
+    return policy.run(parser.parse_args(["policy", *arguments]))
+
+
+def test_check_a_sound_file(good: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("check", good) == 0
+    assert capsys.readouterr().out.startswith("good@1.0.0: 2 rules, 2 detectors, program ")
+    assert call("check", good, "--json") == 0
+    report = msgspec.json.decode(capsys.readouterr().out)
+    assert (report["ok"], report["packs"], report["rules"]) == (True, ["good@1.0.0"], 2)
+
+
+def test_check_a_faulty_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(GOOD.replace("EMAIL", "EMIAL").replace("stop", "stpo"), encoding="utf-8")
+    assert call("check", str(path)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"{path}:3:38: there is no entity `EMIAL`; did you mean `EMAIL`?" in said.err
+    assert said.err.endswith("2 faults\n")
+    assert call("check", str(path), "--json") == 2
+    report = msgspec.json.decode(capsys.readouterr().out)
+    assert [fault["line"] for fault in report["faults"]] == [3, 8]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("check", str(tmp_path / "gone.yaml")) == 2
+    assert "gone.yaml`: no such file" in capsys.readouterr().err
+    assert call("check", "builtin:nothing") == 2
+    assert "builtin:nothing" in capsys.readouterr().err
+
+
+def test_explain(good: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("explain", good, "--text", "joe@example.com", "--score", "toy.alpha=0.7") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "FIRED  M-1 -> redact: entity:EMAIL found at 0..15",
+        "FIRED  T-1 -> stop: classifier:toy.alpha score 0.7 >= threshold 0.5",
+    ]
+
+
+def test_explain_a_prompt_from_standard_input(
+    good: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("nothing here"))
+    assert call("explain", good, "--text", "-", "--stage", "ingress", "--json") == 0
+    reports = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(report["rule_id"], report["outcome"]) for report in reports] == [
+        ("M-1", "not_fired"),
+        ("T-1", "out_of_scope"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--score", "toy.alpha=7"], "is not a score"),
+        (["--score", "toy.alpha"], "is not a score"),
+        (["--score", "toy.beta=0.5"], "no rule reads the score `toy.beta`"),
+        (["--channel", "user"], "has no channel `user`"),
+    ],
+)
+def test_explain_used_wrongly(good: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("explain", good, "--text", "x", *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_disassemble(good: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("disassemble", good) == 0
+    assert "rule M-1 enforce" in capsys.readouterr().out
+
+
+def test_models_that_cannot_be_read(
+    good: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> tuple[ClassifierLabel, ...]:
+        raise ModelError("the manifest is broken")
+
+    monkeypatch.setattr(policy, "installed_labels", broken)
+    assert call("check", good) == 2
+    assert "the manifest is broken" in capsys.readouterr().err
