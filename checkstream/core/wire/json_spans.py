@@ -35,6 +35,17 @@ def _refuse(constant: str) -> NoReturn:
 _SCANNER = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str)
 
 
+def string_end(text: str, start: int, value: str) -> int | None:
+    """Return where the JSON string that starts at `start` ends, None if there is none or it is not `value`."""
+    if not text.startswith('"', start):
+        return None
+    try:
+        found, end = _scan_string(text, start + 1)
+    except ValueError:
+        return None
+    return end if found == value else None
+
+
 class Member(msgspec.Struct, frozen=True):
     """One entry of an object or array: half-open ranges of characters in the text."""
 

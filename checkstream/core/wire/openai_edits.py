@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from checkstream.core.terms import Unit
+from checkstream.core.terms import Delta, Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import JsonText, Path, Splice
+from checkstream.core.wire.json_spans import JsonText, Path, Splice, string_end
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
@@ -29,7 +29,12 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     data = sse.parse(unit.raw).data
     if data is None:
         return unit.raw
-    document = JsonText(data.decode())
+    text = data.decode()
+    if len(texts) == len(unit.deltas) == len(unit.choices) == 1 and not dropped:
+        quick = _quick_splice(text, unit.deltas[0], texts[0])
+        if quick is not None:
+            return sse.reframe(unit.raw, quick.replace("\n", " ").encode())
+    document = JsonText(text)
     numbers = _numbers(document)
     doomed = frozenset[str | int](position for position, number in numbers.items() if number in dropped)
     if doomed and len(doomed) == len(numbers) and not _outlives_choices(document):
@@ -46,6 +51,25 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     ]
     # A line end can only stand between tokens here: JSON strings have none.
     return sse.reframe(unit.raw, document.apply(splices).replace("\n", " ").encode())
+
+
+def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
+    """Return the common event with its one text replaced; None when only a real parse finds the place.
+
+    The name in quotes with a colon behind it, not escaped and there only once, can't be anything but the
+    member, since a quote inside a JSON string is escaped; that no name is spelled with escapes is asked for.
+    """
+    marker = f'"{delta.path[-1]}":'
+    at = data.find(marker)
+    if at < 1 or data[at - 1] == "\\" or data.find(marker, at + 1) >= 0 or "\\u00" in data:
+        return None
+    for name in _SHADOWS:
+        shadow = data.find(f'"{name}"')
+        if shadow >= 0 and not data.startswith(":null", shadow + len(name) + 2):
+            return None
+    start = at + len(marker)
+    end = string_end(data, start, delta.text)
+    return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
 
 
 def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None) -> bytes:

@@ -41,6 +41,12 @@ TEXT_FIELDS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """Field -> ingress channel: every string within it is scanned."""
 
+MODE_FIELDS = frozenset({
+    "reasoning_effort", "verbosity", "reasoning", "thinking", "think", "reasoning_format", "tool_choice",
+    "function_call",
+})  # fmt: skip
+"""Fields that hold mode words and names, which some templates print: what is no such word is scanned."""
+
 _SAMPLING = frozenset({
     # OpenAI
     "model", "stream", "stream_options", "n", "temperature", "top_p", "max_tokens", "max_completion_tokens",
@@ -59,17 +65,16 @@ _SAMPLING = frozenset({
     "mirostat_eta", "dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold", "top_n_sigma",
     "tfs_z", "repeat_penalty", "repeat_last_n", "dry_multiplier", "dry_base", "dry_allowed_length",
     "dry_penalty_last_n", "dry_sequence_breakers", "timings_per_token", "post_sampling_probs", "return_progress",
-    "return_tokens", "t_max_predict_ms",
+    "return_tokens", "t_max_predict_ms", "lora", "response_fields", "n_discard",
     # Ollama
     "keep_alive",
 })  # fmt: skip
 
-CHAT_FIELDS = _SAMPLING | {
-    "messages", "tool_choice", "function_call", "parallel_tool_calls", "top_logprobs", "modalities", "audio",
-    "reasoning_effort", "verbosity", "reasoning", "include_reasoning", "separate_reasoning", "stream_reasoning",
-    "thinking", "enable_thinking", "think", "reasoning_format", "reasoning_budget", "thinking_forced_open",
+CHAT_FIELDS = _SAMPLING | MODE_FIELDS | {
+    "messages", "parallel_tool_calls", "top_logprobs", "modalities", "audio", "include_reasoning",
+    "separate_reasoning", "stream_reasoning", "enable_thinking", "reasoning_budget", "thinking_forced_open",
     "parse_tool_calls", "add_generation_prompt", "continue_final_message", "echo", "mm_processor_kwargs",
-    "media_io_kwargs", "include_stop_str_in_output",
+    "media_io_kwargs",
 }  # fmt: skip
 """Plain fields of a chat request, and the one that is read apart (`messages`)."""
 

@@ -31,7 +31,7 @@ def _message(prompt: Prompt, position: int, message: dict[str, object]) -> None:
     path: Path = ("messages", position)
     if role not in fields.ROLES:  # a template may print the role itself into the prompt
         prompt.unknown["messages[].role"] = None
-        prompt.identifier(kind, position, role, (*path, "role"))
+        prompt.identifiers(kind, position, role, (*path, "role"))
     _content(prompt, kind, position, message.get("content"))
     strange = prompt.names("messages[].", message, fields.MESSAGE_FIELDS)
     for name, value in message.items():
@@ -43,7 +43,7 @@ def _message(prompt: Prompt, position: int, message: dict[str, object]) -> None:
         elif name == "function_call":
             _function(prompt, kind, position, value, at)
         elif name in ("tool_call_id", "id", "name"):
-            prompt.identifier(kind, position, value, at)
+            prompt.identifiers(kind, position, value, at)
         elif name in fields.MEDIA:
             prompt.unscanned[name] = None
         elif name in strange or not isinstance(value, bool):
@@ -111,7 +111,7 @@ def _tool_calls(prompt: Prompt, kind: str, position: int, calls: object) -> None
             if name in ("function", "custom") and value is not None:
                 _function(prompt, kind, position, value, (*path, name))
             elif name in ("id", "type"):
-                prompt.identifier(kind, position, value, (*path, name))
+                prompt.identifiers(kind, position, value, (*path, name))
             else:
                 prompt.all(kind, position, value, (*path, name))
 

@@ -17,6 +17,7 @@ MAX_CHOICES = 128
 _MAX_DIGITS = 19  # of a 64-bit number
 _MAX_PLAIN_NAME = 32
 _MAX_PLAIN_ID = 64
+_ID_MARKS = str.maketrans("-.:", "___")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -115,14 +116,12 @@ class Prompt:
             elif not (at[-1] == "type" and text in fields.SCHEMA_TYPES):
                 self.add(kind, position, text, at)
 
-    def identifier(self, kind: str, position: int, value: object, path: Path) -> None:
-        """Take an id as text when it is not one: a template may print it into the prompt."""
-        if isinstance(value, str):
-            bare = value.translate({ord(mark): "_" for mark in "-.:"})
-            if len(value) > _MAX_PLAIN_ID or not value.isascii() or not f"_{bare}".isidentifier():
-                self.add(kind, position, value, path)
-        else:
-            self.all(kind, position, value, path)
+    def identifiers(self, kind: str, position: int, value: object, path: Path) -> None:
+        """Take ids and mode words as text where they are not such: a template may print them into the prompt."""
+        for text, at in leaves(value, path, names=True):
+            bare = text.translate(_ID_MARKS)
+            if len(text) > _MAX_PLAIN_ID or not text.isascii() or not f"_{bare}".isidentifier():
+                self.add(kind, position, text, at)
 
     def names(self, where: str, found: Mapping[str, object], known: frozenset[str] | set[str]) -> list[str]:
         """Report the members outside `known`, and return them.
@@ -159,6 +158,9 @@ def finish_request(prompt: Prompt, body: bytes, found: dict[str, object], positi
         if found.get(name) is not None:
             prompt.all(kind, position, found[name], (name,))
             position += 1
+    for name in sorted(fields.MODE_FIELDS & found.keys()):
+        prompt.identifiers("system", position, found[name], (name,))
+    position += 1
     extension = _extension(prompt, position, found.get(fields.EXTENSION)) if fields.EXTENSION in found else None
     for name in ("n", "best_of"):
         _check_count(name, found.get(name))

@@ -288,6 +288,31 @@ def test_g05_an_edit_keeps_every_other_byte() -> None:
     assert CHAT.write_event(unit, Edit({})) is unit.raw
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"id":"\\"content\\":\\"a\\"","choices":[{"index":0,"delta":{"content":"a"}}]}',
+        b'{"x\\"content":"a","choices":[{"index":0,"delta":{"cont\\u0065nt":"a"}}]}',
+        b'{"content":"a","choices":[{"index":0,"delta":{"content":"a"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content" :"a"},"logprobs" : {"content":[{"token":"a"}]}}]}',
+        b'{"choices":[{"index":0,"logprobs":{"refusal":[]},"delta":{"content":"a"}}]}',
+        b'{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"name":"a"}}],"x":{"name":"b"}}}]}',
+        b'{"choices":[{"index":0,"delta":{"refusal":"a","content":null}}],"y":"content"}',
+    ],
+)
+def test_an_edit_finds_its_place_among_look_alikes(raw: bytes) -> None:
+    unit = read(b"data: " + raw + b"\n\n")
+    assert [d.text for d in unit.deltas] == ["a"]
+    expected = json.loads(raw)
+    inner = expected["choices"][0]
+    for key in unit.deltas[0].path[2:-1]:
+        inner = inner[key]
+    inner[unit.deltas[0].path[-1]] = "b"
+    if "logprobs" in expected["choices"][0]:
+        expected["choices"][0]["logprobs"] = None
+    assert data(CHAT.write_event(unit, Edit({0: "b"}))) == expected
+
+
 def test_edit_of_an_event_of_several_data_lines_makes_one() -> None:
     unit = read(b'event: m\ndata: {"choices":[{"index":0,\ndata: "delta":{"content":"a"}}]}\nid: 3\n\n')
     assert CHAT.write_event(unit, Edit({0: "b"})) == (
