@@ -1,0 +1,122 @@
+"""The prose says what is so: error tree, locks, readme; and no file speaks of the machine that it was written on."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from checkstream import errors
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-test.lock")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def tracked() -> list[Path]:
+    """Files of the commit, or of the folder where there is no git (a release archive)."""
+    found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    names = found.stdout.decode().split("\0")[:-1] if found.returncode == 0 else []
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+def subclasses(of: type[Exception]) -> list[type[Exception]]:
+    return [found for child in of.__subclasses__() for found in (child, *subclasses(child))]
+
+
+def test_every_error_class_stands_in_the_tree_under_its_parent() -> None:
+    place: dict[str, tuple[int, str]] = {}
+    above: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        if "──" not in line and line != "CheckstreamError":
+            continue
+        bars, _, rest = line.rpartition("── ")
+        depth = (len(bars) + 3) // 4
+        name = rest.split()[0]
+        above[depth:] = [name]
+        place[name] = (depth, above[depth - 1] if depth else "Exception")
+    classes: list[type[Exception]] = [errors.CheckstreamError, *subclasses(errors.CheckstreamError)]
+    own = {cls.__name__: cls.__bases__[0].__name__ for cls in classes if cls.__module__ == errors.__name__}
+    assert {name: parent for name, (_, parent) in place.items()} == own
+
+
+def test_the_project_raises_no_error_class_from_elsewhere() -> None:
+    outside = [cls for cls in subclasses(errors.CheckstreamError) if cls.__module__ != errors.__name__]
+    assert [cls.__qualname__ for cls in outside if cls.__module__.startswith("checkstream.")] == []
+
+
+def pins(lock: str) -> dict[str, int]:
+    """Return each pinned package with how many hashes it has."""
+    found: dict[str, int] = {}
+    name = ""
+    for line in (ROOT / lock).read_text(encoding="utf-8").splitlines():
+        if line and not line[0].isspace() and not line.startswith("#"):
+            name = line.split()[0]
+            found[name] = 0
+        elif "--hash=sha256:" in line:
+            found[name] += 1
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_pin_every_package_with_hashes_and_name_no_index(lock: str) -> None:
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    for word in ("://", "file:", "--index", "--extra-index", "--find-links", "--trusted-host", " @ ", "-e ", "-r "):
+        assert word not in text
+    found = pins(lock)
+    assert len(found) > 20
+    assert [name for name, hashes in found.items() if "==" not in name or hashes == 0] == []
+    compiled = [hashes for name, hashes in found.items() if name.split("==")[0] in {"msgspec", "orjson", "cffi"}]
+    assert min(compiled) > 10, "the hashes of other platforms' wheels are missing"
+
+
+def test_the_locks_hold_what_the_project_asks_for_and_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    run, test = ({name.split("==")[0]: name for name in pins(lock)} for lock in LOCKS)
+    assert set(run.values()) <= set(test.values())
+    names = [wanted.split(">")[0].split("=")[0].lower() for wanted in project["project"]["dependencies"]]
+    assert [name for name in names if name not in run] == []
+    extra = project["project"]["optional-dependencies"]["test"] + project["build-system"]["requires"]
+    assert [name for name in extra if name.split(">")[0].lower() not in test] == []
+
+
+def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
+    registries = ["pypi" + ".org", "files." + "pythonhosted", "registry." + "npmjs"]
+    words = ["/" + "root/", "/" + "work/main", "/" + "work/shared", "/opt/" + "wheels", *registries]
+    found = []
+    for path in tracked():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {word}" for word in words if word in text]
+    assert found == []
+
+
+def test_the_files_that_the_readme_names_exist() -> None:
+    named = {part for part in README.split("`")[1::2] if part.endswith(".md") or part.startswith("checkstream/")}
+    assert {"checkstream/ARCHITECTURE.md", "CHANGELOG.md"} <= named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_make_targets_that_the_readme_names_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {line.split()[1] for line in README.splitlines() if line.startswith("make ")}
+    assert targets == {"demo", "test"}
+    assert all(f"\n{target}:" in makefile for target in targets)
+
+
+def test_the_commands_that_the_readme_names_exist() -> None:
+    from checkstream.cli import main
+
+    commands = {
+        tuple(part.split()[1:3]) for part in README.replace("\n", "`").split("`") if part.startswith("checkstream ")
+    }
+    assert ("serve", "--upstream") in commands
+    for command in commands:
+        words = [word for word in command if word.isalpha() and word.islower()]
+        with pytest.raises(SystemExit) as stopped:
+            main([*words, "--help"])
+        assert stopped.value.code == 0, words
