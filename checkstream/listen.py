@@ -281,6 +281,8 @@ class Admission:
         """Exchanges that run."""
         self.held_bytes = 0
         """Bytes that all exchanges hold: bodies of requests, and answers received and not yet sent."""
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def enter(self) -> None:
         """Take a place.
@@ -293,10 +295,18 @@ class Admission:
         if self.full:
             raise Overloaded("the bytes held for running streams are at their limit; try again in a moment")
         self.streams += 1
+        self._idle.clear()
 
     def leave(self) -> None:
         """Give the place back."""
         self.streams -= 1
+        if not self.streams:
+            self._idle.set()
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Return when nothing runs, or after this time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
 
     def hold(self, change: int) -> None:
         """Count bytes taken (or, if negative, let go)."""

@@ -1,6 +1,7 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
 from checkstream.config.load import (
+    BUILTIN,
     bundled,
     default_config,
     load_config,
@@ -29,6 +30,7 @@ from checkstream.config.settings import (
 )
 
 __all__ = [
+    "BUILTIN",
     "Address",
     "AuditSettings",
     "Budget",

@@ -263,7 +263,7 @@ def _secrets(config: Config, tree: Node) -> list[tuple[Secret, Node]]:
         for header, value in upstream.headers.items()
         if isinstance(value, Secret)
     ]
-    if config.audit.key is not None:
+    if config.audit.key is not None and config.audit.key.env is not None:  # a key file is made at the first start
         found.append((config.audit.key, tree.at("audit", "key")))
     return found
 

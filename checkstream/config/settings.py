@@ -259,7 +259,7 @@ class AuditSettings(Settings, frozen=True):
 class TelemetrySettings(Settings, frozen=True):
     """Logs go to stderr."""
 
-    log: Literal["json", "text"] = "json"
+    log: Literal["json", "console"] = "json"
 
 
 class Config(Settings, frozen=True):

@@ -19,7 +19,7 @@ class Passing:
         """Answer `request` with the upstream's answer and `headers` besides."""
         self._request = request
         self._connection = connection
-        self._headers = headers
+        self._headers = {**headers, "server": "checkstream"}
         self._response: StreamResponse | None = None
         self._failure: UpstreamError | None = None
 

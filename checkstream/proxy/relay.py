@@ -23,6 +23,7 @@ from checkstream.core import events as on
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import AuditError, CheckstreamError, ScoringError, UpstreamError
 from checkstream.listen import Admission, Connection
+from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.upstream import Answer, UpstreamClient
 
@@ -65,25 +66,6 @@ class Ledger(Protocol):
         """Append without waiting for the disk, when nobody is left to wait. Never raises."""
 
 
-class Gauges(Protocol):
-    """Where counts and measurements go."""
-
-    def decided(self, command: do.Decided) -> None:
-        """Count a verdict."""
-
-    def degraded(self, reason: str) -> None:
-        """Count and log a degradation."""
-
-    def observe(self, command: do.Observe) -> None:
-        """Note a measurement."""
-
-    def upstream_failed(self, kind: str) -> None:
-        """Count a failure of an upstream."""
-
-    def crashed(self, error: BaseException) -> None:
-        """Log a bug."""
-
-
 class Outgoing(msgspec.Struct, frozen=True):
     """What is sent to the upstream besides the body."""
 
@@ -107,7 +89,7 @@ class Exchange:
         outgoing: Outgoing,
         scorer: Classifiers,
         ledger: Ledger,
-        gauges: Gauges,
+        counts: StreamCounts,
         admission: Admission,
         headers: Mapping[str, str],
         fail_closed: bool,
@@ -123,7 +105,7 @@ class Exchange:
             outgoing: What goes there besides the body.
             scorer: Answers `Score`.
             ledger: Takes the record.
-            gauges: Takes counts.
+            counts: Takes metrics and log lines.
             admission: Counts held bytes.
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
@@ -136,9 +118,9 @@ class Exchange:
         self._outgoing = outgoing
         self._scorer = scorer
         self._ledger = ledger
-        self._gauges = gauges
+        self._counts = counts
         self._admission = admission
-        self._headers = dict(headers)
+        self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
         self._loop = asyncio.get_running_loop()
         self._inbox: collections.deque[on.AnyEvent] = collections.deque()
@@ -216,8 +198,9 @@ class Exchange:
                 self._recorded = True
                 try:
                     await self._ledger.write(command.record)
+                    self._counts.recorded()
                 except AuditError as error:
-                    self._gauges.crashed(error)
+                    self._counts.crashed(error)
                     if self._fail_closed:
                         await self._refuse_to_finish(error)
                         return
@@ -237,11 +220,11 @@ class Exchange:
             case do.DisarmTimer():
                 self._disarm(command.timer)
             case do.Decided():
-                self._gauges.decided(command)
+                self._counts.decided(command)
             case do.Degraded():
-                self._gauges.degraded(command.reason)
+                self._counts.degraded(command.reason)
             case do.Observe():
-                self._gauges.observe(command)
+                self._counts.observe(command)
             case do.PauseUpstream():
                 self._held_back = True
                 self._look_whether_to_read()
@@ -249,6 +232,7 @@ class Exchange:
                 self._held_back = False
                 self._look_whether_to_read()
             case do.ForwardRequest():
+                self._counts.forwarded()
                 self._fetching = self._tasks.create_task(self._fetch(command))
             case do.StartStream():
                 await self._start_stream()
@@ -285,6 +269,7 @@ class Exchange:
                 self._out.clear()
                 self._hold(-min(self._held, len(data)))
                 await writer.write(data, drain=False)
+                self._counts.wrote()
                 self._look_whether_to_read()
             else:
                 writer.send_headers()
@@ -329,7 +314,7 @@ class Exchange:
                     await self._may_read.wait()
                 self._post(on.UpstreamClosed())
         except UpstreamError as error:
-            self._gauges.upstream_failed(error.kind)
+            self._counts.upstream_failed(error.kind)
             self._post(on.UpstreamFailed(error.kind, str(error)))
 
     def _take(self, data: bytes) -> None:
@@ -361,7 +346,7 @@ class Exchange:
         except ScoringError as error:
             self._post(on.ScoringFailed(command.ticket, error.reason))
         except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
-            self._gauges.crashed(error)
+            self._counts.crashed(error)
             self._post(on.ScoringFailed(command.ticket, "crash"))
         else:
             self._post(on.Scored(command.ticket, scores))
@@ -393,23 +378,23 @@ class Exchange:
     def _close_after(self, error: BaseException) -> None:
         """Close the books of an exchange that was cut off from inside: egress runs always (G7)."""
         if isinstance(error, Exception):
-            self._gauges.crashed(error)
+            self._counts.crashed(error)
         if self._recorded:
             return
         self._recorded = True
         try:
             commands = self._guard.receive(on.DownstreamClosed(), self._loop.time())
         except Exception as second:  # noqa: BLE001 - the guard itself is broken; the log has it
-            self._gauges.crashed(second)
+            self._counts.crashed(second)
             return
         for command in commands:
             match command:
                 case do.Record():
-                    self._ledger.write_now(command.record)
+                    self._ledger.write_now(msgspec.structs.replace(command.record, outcome="failed"))
                 case do.Decided():
-                    self._gauges.decided(command)
+                    self._counts.decided(command)
                 case do.Degraded():
-                    self._gauges.degraded(command.reason)
+                    self._counts.degraded(command.reason)
                 case _:
                     pass
         if self._response is not None and self._response.prepared and self._request.transport is not None:

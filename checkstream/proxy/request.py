@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
 
 from checkstream.audit.entries import PassEntry, StreamEntry
-from checkstream.audit.journal import Journal
 from checkstream.core.commands import StreamRecord
 from checkstream.core.guard import Guard
 from checkstream.core.wire.surface import Surface
@@ -27,25 +24,14 @@ from checkstream.listen import (
     read_body,
 )
 from checkstream.proxy.accept import Route, candidates, choose
+from checkstream.proxy.counts import Counted
 from checkstream.proxy.passing import Passing
-from checkstream.proxy.relay import Classifiers, Exchange, Gauges, Outgoing
+from checkstream.proxy.relay import Classifiers, Exchange, Outgoing
 from checkstream.proxy.replies import POLICY, STREAM, error_response
+from checkstream.proxy.trail import Trail
 
 _DEFAULT_SHAPE = SURFACES["/v1/chat/completions"]
 """Whose error object a caller gets on a path that no surface has."""
-
-
-class Counts(Gauges, Protocol):
-    """Where counts and measurements of requests go."""
-
-    def begun(self, stream: str, route: str, caller: str | None) -> None:
-        """Count and log a request that a route has taken."""
-
-    def ended(self, stream: str, route: str, status: int, seconds: float) -> None:
-        """Count and log its end."""
-
-    def refused(self, stream: str, error: CheckstreamError, status: int) -> None:
-        """Count and log a request that was not taken."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -66,9 +52,9 @@ class Proxy:
         intake: Intake,
         routes: Callable[[], Sequence[Route]],
         scorer: Callable[[], Classifiers],
-        journal: Journal,
+        trail: Trail,
         digest: Callable[[str], str],
-        counts: Counts,
+        counts: Counted,
     ) -> None:
         """Take what the path needs.
 
@@ -76,14 +62,14 @@ class Proxy:
             intake: Callers and limits.
             routes: Returns the routes in force; asked once for each request.
             scorer: Returns the classifiers in force.
-            journal: Takes the records.
+            trail: Takes the records.
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
         """
         self._intake = intake
         self._routes = routes
         self._scorer = scorer
-        self._journal = journal
+        self._trail = trail
         self._digest = digest
         self._counts = counts
         self._running: set[Exchange] = set()
@@ -97,7 +83,7 @@ class Proxy:
             return await self._take(request, stream)
         except CheckstreamError as error:
             response = error_response(error, shape, {STREAM: stream})
-            self._counts.refused(stream, error, response.status)
+            self._counts.refused(stream, error)
             if not request.content.is_eof():
                 response.force_close()  # what remains of the body is not read
             return response
@@ -129,17 +115,19 @@ class Proxy:
         self, request: BaseRequest, stream: str, identity: Identity, route: Route, body: bytes
     ) -> StreamResponse:
         fail_closed = route.plan is None or route.plan.fail_mode == "closed"
-        if self._journal.state != "open" and fail_closed:
-            raise AuditError(self._journal.failure or "the journal is closed")
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        self._counts.begun(stream, route.name, identity.name)
+        if self._trail.failure and fail_closed:
+            raise AuditError(self._trail.failure)
+        counts = self._counts.begun(stream, route.name, identity.name)
         url = request.rel_url
         target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
         outgoing = Outgoing(target, tuple(request.headers.items()), identity.key_header)
-        ledger = _Ledger(self._journal, stream, route.name, identity.name)
+        ledger = _Ledger(self._trail, stream, route.name, identity.name)
         if route.plan is None or route.surface is None:
-            response = await self._pass_on(request, route, outgoing, body, ledger)
+            try:
+                response = await self._pass_on(request, route, outgoing, body, ledger)
+            except UpstreamError as error:
+                counts.upstream_failed(error.kind)
+                raise
         else:
             guard = Guard(surface=route.surface, plan=route.plan, digest=self._digest)
             exchange = Exchange(
@@ -151,7 +139,7 @@ class Proxy:
                 outgoing=outgoing,
                 scorer=self._scorer(),
                 ledger=ledger,
-                gauges=self._counts,
+                counts=counts,
                 admission=self._intake.admission,
                 headers={STREAM: stream, POLICY: route.policies},
                 fail_closed=fail_closed,
@@ -161,7 +149,7 @@ class Proxy:
                 response = await exchange.run(body)
             finally:
                 self._running.discard(exchange)
-        self._counts.ended(stream, route.name, response.status, loop.time() - started)
+        counts.ended(response.status)
         return response
 
     async def _pass_on(
@@ -169,11 +157,7 @@ class Proxy:
     ) -> StreamResponse:
         """Send a request on unguarded and its answer back as it comes; the audit chain says so."""
         passing = Passing(request, connection_of(request), {STREAM: ledger.stream})
-        try:
-            response = await passing.run(route, outgoing, body)
-        except UpstreamError as error:
-            self._counts.upstream_failed(error.kind)
-            raise
+        response = await passing.run(route, outgoing, body)
         await ledger.passed(request.method, request.rel_url.raw_path, response.status)
         return response
 
@@ -195,21 +179,21 @@ class Proxy:
 class _Ledger:
     """Writes one exchange's record."""
 
-    def __init__(self, journal: Journal, stream: str, route: str, caller: str | None) -> None:
-        self._journal = journal
+    def __init__(self, trail: Trail, stream: str, route: str, caller: str | None) -> None:
+        self._trail = trail
         self.stream = stream
         self._route = route
         self._caller = caller
 
     async def write(self, record: StreamRecord) -> None:
-        await self._journal.append_durable(self._entry(record))
+        await self._trail.append_durable(self._entry(record))
 
     def write_now(self, record: StreamRecord) -> None:
         with contextlib.suppress(AuditError):  # the journal's state shows it, and new requests are refused
-            self._journal.append(self._entry(record))
+            self._trail.append(self._entry(record))
 
     async def passed(self, method: str, path: str, status: int) -> None:
-        await self._journal.append_durable(
+        await self._trail.append_durable(
             PassEntry(
                 stream=self.stream, route=self._route, caller=self._caller, method=method, path=path, status=status
             )

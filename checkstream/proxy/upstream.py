@@ -144,6 +144,12 @@ class UpstreamClient:
         self.settings = settings
         self._headers = dict(headers)
         self._session: aiohttp.ClientSession | None = None
+        self.running = 0
+        """Answers that are being read."""
+
+    def same(self, settings: Upstream, headers: Mapping[str, str]) -> bool:
+        """Return whether a client with these settings would be this one."""
+        return self.settings == settings and self._headers == dict(headers)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -186,13 +192,17 @@ class UpstreamClient:
             UpstreamError: no answer's head came.
         """
         sent = request_headers(headers, replaced=self._headers, key_header=key_header)
-        response = await self._send(method, URL(self.settings.root + target, encoded=True), sent, body)
+        self.running += 1
+        response = None
         try:
+            response = await self._send(method, URL(self.settings.root + target, encoded=True), sent, body)
             if response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower() not in ("", "identity"):
                 raise UpstreamError("the answer is compressed, though `identity` was asked for", kind="protocol")
             yield Answer(response, self.settings)
         finally:
-            response.close()
+            self.running -= 1
+            if response is not None:
+                response.close()
 
     async def _send(self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None) -> ClientResponse:
         attempt = 0

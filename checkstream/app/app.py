@@ -1,0 +1,313 @@
+"""The process: builds every object once, hands each its neighbours, runs until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import checkstream
+from checkstream.app.force import InForce, labels_of, load, put_in_force
+from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
+from checkstream.audit.journal import Journal, JournalSettings
+from checkstream.audit.keys import AuditKey, key_from_text, load_key
+from checkstream.config import AuditSettings, Config, Server, bundled, parse_address, reveal
+from checkstream.errors import AuditError, FaultyFile
+from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.proxy.counts import Counted
+from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
+from checkstream.proxy.request import Intake, Proxy
+from checkstream.proxy.trail import Trail
+from checkstream.proxy.upstream import UpstreamClient
+from checkstream.scoring.catalog import Model, ModelKind, load_models
+from checkstream.scoring.lexicon import LexiconSession
+from checkstream.scoring.scorer import Scorer
+from checkstream.telemetry.logs import LibraryLogs, open_log
+from checkstream.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from checkstream.scoring.session import Session
+
+_POLL_S = 1.0
+
+
+class App:
+    """One process of the proxy. Use as an async context manager; it serves from entry to exit."""
+
+    def __init__(self, read: Callable[[], Config], *, config_file: Path | None = None) -> None:
+        """Build nothing yet.
+
+        Args:
+            read: Returns the configuration; called again at each reload.
+            config_file: Watched for changes, if there is one.
+        """
+        self._read = read
+        self._config_file = config_file
+        self._reloading = asyncio.Lock()
+        self._last_reload: ReloadStatus | None = None
+        self._retired: list[UpstreamClient] = []
+        self._draining = False
+        self._open = contextlib.AsyncExitStack()
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
+
+    async def __aenter__(self) -> Self:
+        """Load everything and listen.
+
+        Raises:
+            ConfigError: the configuration can't be used.
+            PolicyError: a policy can't be used.
+            ModelError: a model can't be used.
+            AuditError: the audit chain can't be written.
+            OSError: an address can't be bound.
+        """
+        async with contextlib.AsyncExitStack() as opening:
+            await self._build(opening)
+            self._open = opening.pop_all()
+        return self
+
+    async def _build(self, opening: contextlib.AsyncExitStack) -> None:
+        models = await asyncio.to_thread(load_models, bundled("models"))
+        self._labels = labels_of(models)
+        loaded = await asyncio.to_thread(load, self._read, self._labels)
+        config = loaded.config
+        self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
+        self._force = put_in_force(loaded, None)
+        opening.push_async_callback(self._close_upstreams)
+        self._log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
+        library = LibraryLogs(self._log)
+        logging.getLogger().addHandler(library)
+        opening.callback(logging.getLogger().removeHandler, library)
+        key, journal = await asyncio.to_thread(_open_journal, config.audit)
+        opening.push_async_callback(_close_journal, journal)
+        self._trail = Trail(journal)
+        self._counts = Counted(Metrics(), self._log)
+        scorer = Scorer(models, _open_session, observer=self._counts)
+        opening.push_async_callback(scorer.close)
+        self._config = config
+        limits = config.server.limits
+        times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
+        self._admission = Admission(streams=limits.streams, held_bytes=limits.held_bytes)
+        self.proxy = Proxy(
+            intake=Intake(_callers(config.server), self._admission, times, limits.body_bytes),
+            routes=lambda: self._force.routes,
+            scorer=lambda: scorer,
+            trail=self._trail,
+            digest=key.digest,
+            counts=self._counts,
+        )
+        token = None if config.server.admin_token is None else reveal(config.server.admin_token)
+        admin = Admin(self, self._trail, self._expose, token)
+        self.listener, self.admin = Listener(self.proxy.respond, times), Listener(admin.respond, times)
+        self._note(
+            StartEntry(
+                version=checkstream.__version__,
+                pid=os.getpid(),
+                config=loaded.digest,
+                programs=loaded.hashes,
+                policies=loaded.packs,
+            )
+        )
+        for listener, address in ((self.admin, config.server.admin), (self.listener, config.server.listen)):
+            await listener.open(parse_address(address))
+            opening.push_async_callback(listener.close)
+        for warning in self._force.warnings:
+            self._log.warning("config.warning", detail=warning)
+        self._log.info("listening", listen=str(self.listener.address), admin=str(self.admin.address))
+
+    async def __aexit__(self, *failure: object) -> None:
+        """Drain, record the end, close everything."""
+        try:
+            await self._drain()
+            self._note(StopEntry(reason="failed" if failure[0] else "stopped"))
+        finally:
+            await self._open.aclose()
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT; SIGHUP, and a change of a file, load anew."""
+        stop = asyncio.Event()
+        hup = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, stop.set)
+        self._loop.add_signal_handler(signal.SIGHUP, hup.set)
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(self._watch(hup))
+            await stop.wait()
+            watching.cancel()
+
+    # --- loading anew
+
+    async def reload(self) -> None:
+        """Load configuration and policies anew; what is in force stays unless all of it is sound (G25).
+
+        Raises:
+            FaultyFile: a file is wrong.
+        """
+        async with self._reloading:
+            before = self._force
+            try:
+                loaded = await asyncio.to_thread(load, self._read, self._labels)
+                self._force = put_in_force(loaded, before)
+            except FaultyFile as error:
+                self._reloaded(before, error)
+                raise
+            kept = set(map(id, self._force.upstreams.values()))
+            self._retired += [client for client in before.upstreams.values() if id(client) not in kept]
+            self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
+            self._reloaded(self._force, None)
+
+    def _reloaded(self, force: InForce, error: FaultyFile | None) -> None:
+        faults = () if error is None else tuple(fault.render() for fault in error.faults)
+        self._last_reload = ReloadStatus(at=_now(), accepted=error is None, faults=faults)
+        first = "" if error is None else f"{error.faults[0].file}: {error.faults[0].reason}"
+        self._note(
+            ReloadEntry(accepted=error is None, programs=force.loaded.hashes, policies=force.loaded.packs, reason=first)
+        )
+        if error is None:
+            self._log.info("reload.accepted", generation=force.generation, policies=force.loaded.packs)
+        else:
+            self._log.error("reload.refused", faults=faults)
+
+    async def _watch(self, hup: asyncio.Event) -> None:
+        """Load anew when asked or when a file has changed; look once a second."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(hup.wait(), _POLL_S)
+            signature = await asyncio.to_thread(_signature, self._watched(self._force.loaded.files))
+            if hup.is_set() or signature != self._signature:
+                hup.clear()
+                self._signature = signature  # a bad file is reported once, not every second
+                with contextlib.suppress(FaultyFile):
+                    await self.reload()
+            for client in [client for client in self._retired if not client.running]:
+                self._retired.remove(client)
+                await client.close()
+
+    def _watched(self, files: tuple[Path, ...]) -> tuple[Path, ...]:
+        return files if self._config_file is None else (self._config_file, *files)
+
+    # --- what the admin listener shows
+
+    def status(self) -> Status:
+        """Return what is in force."""
+        force = self._force
+        not_ready = []
+        if self._draining:
+            not_ready.append("draining")
+        if self._trail.failure:
+            not_ready.append(self._trail.failure)
+        return Status(
+            version=checkstream.__version__,
+            uptime_s=round(self._loop.time() - self._started, 3),
+            ready=not not_ready,
+            not_ready=tuple(not_ready),
+            streams=self._admission.streams,
+            held_bytes=self._admission.held_bytes,
+            generation=force.generation,
+            routes=tuple(
+                RouteStatus(
+                    name=route.name,
+                    path=route.match.path,
+                    method=route.match.method,
+                    upstream=route.upstream.name,
+                    guarded=route.plan is not None,
+                    policies=route.policies,
+                    program=route.plan.program.hash if route.plan is not None else "",
+                )
+                for route in force.routes
+            ),
+            reload=self._last_reload,
+            audit_chain=self._trail.chain,
+            warnings=force.warnings,
+        )
+
+    def _expose(self) -> bytes:
+        return self._counts.expose(streams=self._admission.streams, held_bytes=self._admission.held_bytes)
+
+    # --- the end
+
+    async def _drain(self) -> None:
+        """Take nothing new; let running streams end by themselves, then by their guards, then by force."""
+        self._draining = True
+        self.listener.stop_accepting()
+        self.proxy.refuse_new()
+        self._log.info("draining", streams=self.proxy.streams)
+        await self._admission.wait_idle(self._config.server.drain_ms / 1000)
+        if self.proxy.streams:
+            self._log.warning("drain.over", streams=self.proxy.streams)
+            self.proxy.drain()
+            await self._admission.wait_idle(1.0)
+
+    async def _close_upstreams(self) -> None:
+        for client in (*self._force.upstreams.values(), *self._retired):
+            await client.close()
+
+    def _note(self, entry: AnyEntry) -> None:
+        try:
+            self._trail.append(entry)
+        except AuditError as error:
+            self._log.error("audit.failed", detail=str(error))
+
+
+def _callers(server: Server) -> Callers:
+    if not isinstance(server.callers, list):
+        return Callers(None)
+    return Callers({caller.name: reveal(caller.key) for caller in server.callers})
+
+
+def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
+    """Return the key and the open journal. Blocks."""
+    directory = Path(settings.dir)
+    if settings.key is None:
+        key = load_key(directory.with_name(directory.name + ".key"))
+    elif settings.key.file is not None:
+        key = load_key(Path(settings.key.file))
+    else:
+        key = key_from_text(reveal(settings.key), f"environment variable {settings.key.env}")
+    journal = Journal(
+        JournalSettings(
+            directory=directory,
+            durability=settings.durability,
+            fsync_ms=settings.fsync_ms,
+            segment_bytes=settings.segment_bytes,
+        ),
+        key,
+        process=f"serve-{os.getpid()}",
+    )
+    return key, journal
+
+
+async def _close_journal(journal: Journal) -> None:
+    with contextlib.suppress(AuditError):  # it has failed before, and said so
+        await journal.aclose()
+
+
+def _open_session(model: Model) -> Session:
+    return _SESSIONS[model.entry.kind](model)
+
+
+_SESSIONS: Mapping[ModelKind, Callable[[Model], Session]] = {ModelKind.LEXICON: LexiconSession.open}
+
+
+def _signature(files: tuple[Path, ...]) -> tuple[tuple[int, int, int] | None, ...]:
+    """Return what changes when one of the files does. Blocks."""
+    found: list[tuple[int, int, int] | None] = []
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    return tuple(found)
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,179 @@
+"""What may change while the process runs: configuration, compiled policies, routes. Built whole, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from checkstream.config import BUILTIN, Config, RouteSettings, Secret, Upstream, policy_file, reveal, warnings
+from checkstream.core.guard import Plan
+from checkstream.core.holdback import HoldSettings
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.program import Program
+from checkstream.core.wire.surfaces import surface_for
+from checkstream.errors import ConfigError, Fault, PolicyError
+from checkstream.proxy.accept import Route
+from checkstream.proxy.upstream import UpstreamClient
+from checkstream.scoring.catalog import Model
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """Files read, checked and compiled; nothing opened yet."""
+
+    config: Config
+    programs: Mapping[tuple[str, ...], Program]
+    """A route's `policies` -> what they compile to."""
+    files: tuple[Path, ...]
+    """The policy files that were read."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the configuration, hex; it holds no secrets."""
+        return hashlib.sha256(msgspec.json.encode(self.config, order="deterministic")).hexdigest()
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """Hash of each program."""
+        return tuple(program.hash for program in self.programs.values())
+
+    @property
+    def packs(self) -> tuple[str, ...]:
+        """`name@version` of each pack."""
+        return tuple(dict.fromkeys(pack for program in self.programs.values() for pack in program.packs))
+
+
+class InForce(msgspec.Struct, frozen=True, kw_only=True):
+    """What requests that come now run under."""
+
+    loaded: Loaded
+    routes: tuple[Route, ...]
+    upstreams: Mapping[str, UpstreamClient]
+    generation: int
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed but should be known."""
+        return tuple(warnings(self.loaded.config))
+
+
+def labels_of(models: Sequence[Model]) -> tuple[ClassifierLabel, ...]:
+    """Return every label of every model, as policies know them."""
+    labels: list[ClassifierLabel] = []
+    for model in models:
+        thresholds = {threshold.label: threshold.score for threshold in model.entry.thresholds}
+        labels += [ClassifierLabel(f"{model.name}.{label}", thresholds.get(label)) for label in model.labels]
+    return tuple(labels)
+
+
+def load(read: Callable[[], Config], labels: Sequence[ClassifierLabel]) -> Loaded:
+    """Read the configuration and compile its policies. Blocks on files and takes CPU time: not for the event loop.
+
+    Raises:
+        ConfigError: the configuration, or a file that it names, can't be used.
+        PolicyError: policies can't be used; carries every fault of every route.
+    """
+    config = read()
+    programs: dict[tuple[str, ...], Program] = {}
+    files: dict[Path, None] = {}
+    faults: dict[Fault, None] = {}
+    for route in config.routes:
+        if route.pass_ or route.policies in programs:
+            continue
+        sources = []
+        for reference in route.policies:
+            file = policy_file(reference)
+            files[file] = None
+            sources.append((reference if reference.startswith(BUILTIN) else str(file), _content(reference, file)))
+        try:
+            programs[route.policies] = compile_sources(sources, labels)
+        except PolicyError as error:
+            faults.update(dict.fromkeys(error.faults))
+    if faults:
+        raise PolicyError(tuple(faults))
+    return Loaded(config=config, programs=programs, files=tuple(files))
+
+
+def _content(reference: str, file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        fault = Fault(file=reference, reason=f"can't be read: {error.strerror or error}", advice="check the path")
+        raise ConfigError((fault,)) from error
+
+
+def put_in_force(loaded: Loaded, before: InForce | None) -> InForce:
+    """Return the routes of what was loaded; upstreams that did not change keep their connections.
+
+    Raises:
+        ConfigError: a secret is gone, or settings changed that need a restart.
+    """
+    if before is not None:
+        _refuse_restart_settings(before.loaded.config, loaded.config)
+    known = {} if before is None else before.upstreams
+    upstreams = {name: _client(name, settings, known.get(name)) for name, settings in loaded.config.upstreams.items()}
+    routes = tuple(_route(route, loaded, upstreams[route.upstream]) for route in loaded.config.routes)
+    generation = 1 if before is None else before.generation + 1
+    return InForce(loaded=loaded, routes=routes, upstreams=upstreams, generation=generation)
+
+
+def _refuse_restart_settings(old: Config, new: Config) -> None:
+    faults = [
+        Fault(
+            file="configuration", reason=f"`{name}` has changed", advice="restart to put it in force, or change it back"
+        )
+        for name in ("server", "audit", "telemetry")
+        if getattr(old, name) != getattr(new, name)
+    ]
+    if faults:
+        raise ConfigError(tuple(faults))
+
+
+def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> UpstreamClient:
+    headers = {
+        header: reveal(value) if isinstance(value, Secret) else value for header, value in settings.headers.items()
+    }
+    if known is not None and known.same(settings, headers):
+        return known
+    return UpstreamClient(name, settings, headers)
+
+
+def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Route:
+    if route.pass_:
+        return Route(name=route.name, match=route.match, upstream=upstream)
+    limits = loaded.config.server.limits
+    program = loaded.programs[route.policies]
+    plan = Plan(
+        program=program,
+        hold=HoldSettings(
+            tokens=route.holdback.tokens,
+            calm_tokens=route.holdback.calm_tokens,
+            check_every=route.holdback.check_every,
+            window=route.holdback.window,
+            max_delay_ms=route.holdback.max_delay_ms,
+        ),
+        fail_mode=route.fail_mode,
+        ingress_deadline_ms=route.deadline.ingress_ms,
+        check_deadline_ms=route.deadline.check_ms,
+        check_budget_ms=route.budget.check_ms,
+        keepalive_ms=route.keepalive_ms,
+        held_bytes=limits.held_bytes_per_stream,
+        event_bytes=limits.event_bytes,
+        answer_bytes=limits.answer_bytes,
+        prompt_chars=limits.prompt_chars,
+        parts=route.parts,
+    )
+    surface = surface_for(route.match.path)
+    if surface is None:
+        raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` can't be guarded"),))
+    return Route(
+        name=route.name,
+        match=route.match,
+        upstream=upstream,
+        surface=surface,
+        plan=plan,
+        policies=", ".join(program.packs),
+    )

@@ -1,0 +1,103 @@
+"""`checkstream config check | schema`: is a configuration sound, and what may stand in one?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from checkstream.app import labels_of, load
+from checkstream.config import Config, bundled, load_config, warnings
+from checkstream.errors import Fault, FaultyFile
+from checkstream.scoring.catalog import load_models
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+
+_EXAMPLES = """examples:
+  checkstream config check checkstream.yaml
+  checkstream config schema > checkstream.schema.json
+"""
+
+
+def add_parser(subparsers: SubParsers) -> None:
+    """Register the group `config` with the command line."""
+    parser = subparsers.add_parser(
+        "config",
+        help="check a configuration file, or print its schema",
+        description="Check configuration files and print their schema.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="config_command", metavar="COMMAND", required=True)
+    check = commands.add_parser(
+        "check",
+        help="load a file with its policies and models; report every fault",
+        description="Load a configuration with its policies, models and secrets. Exit 0: sound. 2: it has faults.",
+        epilog="example: checkstream config check checkstream.yaml --json",
+    )
+    check.add_argument("file", metavar="FILE", type=Path)
+    check.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    commands.add_parser(
+        "schema",
+        help="print the JSON Schema of the configuration",
+        description="Print the JSON Schema of the configuration file.",
+        epilog="example: checkstream config schema > checkstream.schema.json",
+    )
+
+
+class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    ok: bool
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[str, ...] = ()
+    routes: int = 0
+    policies: tuple[str, ...] = ()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out and return its exit code.
+
+    Returns:
+        0: done; 2: the file has faults.
+    """
+    if args.config_command == "schema":
+        schema = msgspec.json.schema(Config)
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n")
+        return 0
+    outcome = _check(args.file)
+    if args.json:
+        sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+    elif outcome.ok:
+        policies = ", ".join(outcome.policies) or "no policies"
+        sys.stdout.write(f"{args.file}: {outcome.routes} routes, {policies}\n")
+    if not args.json:
+        for warning in outcome.warnings:
+            sys.stderr.write(f"warning: {warning}\n")
+        for fault in outcome.faults:
+            sys.stderr.write(fault.render() + "\n")
+        if outcome.faults:
+            count = len(outcome.faults)
+            sys.stderr.write(f"{count} fault{'s' if count > 1 else ''}\n")
+    return 0 if outcome.ok else 2
+
+
+def _check(file: Path) -> _Outcome:
+    """Load all that `serve` would load.
+
+    Raises:
+        ModelError: a model that is shipped can't be read.
+    """
+    labels = labels_of(load_models(bundled("models")))
+    try:
+        loaded = load(lambda: load_config(file), labels)
+    except FaultyFile as error:
+        return _Outcome(ok=False, faults=error.faults)
+    return _Outcome(
+        ok=True,
+        warnings=tuple(warnings(loaded.config)),
+        routes=len(loaded.config.routes),
+        policies=loaded.packs,
+    )

@@ -1,0 +1,66 @@
+"""`checkstream serve`: run the proxy until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from checkstream.app import App
+from checkstream.config import Config, default_config, load_config, override
+from checkstream.errors import CheckstreamError
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+
+_EXAMPLES = """examples:
+  checkstream serve --upstream http://127.0.0.1:8000
+  checkstream serve --config checkstream.yaml --listen 127.0.0.1:8888
+"""
+
+
+def add_parser(subparsers: SubParsers) -> None:
+    """Register `serve` with the command line."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="run the proxy",
+        description="Run the proxy until SIGTERM or SIGINT; SIGHUP loads configuration and policies anew.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--config", metavar="FILE", type=Path, help="the configuration file")
+    source.add_argument("--upstream", metavar="URL", help="the model server; everything else has its default")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where callers connect (default 127.0.0.1:8080)")
+    parser.add_argument("--admin", metavar="HOST:PORT", help="where health and metrics are (default 127.0.0.1:9090)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the proxy.
+
+    Returns:
+        0: stopped in good order; 2: the configuration, a policy or an address can't be used.
+    """
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(_reader(args), args.config))
+    except (CheckstreamError, OSError) as error:
+        sys.stderr.write(f"checkstream serve: {error}\n")
+        return 2
+
+
+def _reader(args: argparse.Namespace) -> Callable[[], Config]:
+    if args.config is not None:
+        return lambda: override(load_config(args.config), listen=args.listen, admin=args.admin)
+    return lambda: default_config(args.upstream, listen=args.listen, admin=args.admin)
+
+
+async def _serve(read: Callable[[], Config], file: Path | None) -> int:
+    async with App(read, config_file=file) as app:
+        await app.run()
+    return 0

@@ -1,0 +1,123 @@
+"""What the request path counts and logs: metrics by name, log lines by event, never any text of callers or models."""
+
+from __future__ import annotations
+
+import time
+
+from checkstream.core.commands import Decided, Observe
+from checkstream.errors import CheckstreamError, ScoringReason
+from checkstream.proxy.replies import row
+from checkstream.telemetry.logs import Log
+from checkstream.telemetry.metrics import Metrics
+
+
+class StreamCounts:
+    """Counts and logs one exchange, under its stream id."""
+
+    def __init__(self, metrics: Metrics, log: Log, stream: str, route: str) -> None:
+        """Begin now."""
+        self._metrics = metrics
+        self._log = log
+        self._stream = stream
+        self._route = route
+        self._begun = time.monotonic()
+        self._wrote = 0.0
+
+    def decided(self, command: Decided) -> None:
+        """Count a verdict."""
+        verdict = command.verdict
+        self._metrics.verdicts.of(verdict.action, verdict.rule_id, str(verdict.stage)).inc()
+        self._log.info(
+            "verdict",
+            stream=self._stream,
+            action=verdict.action,
+            rule_id=verdict.rule_id,
+            stage=str(verdict.stage),
+            channel=verdict.channel.kind,
+            mode=verdict.mode,
+        )
+
+    def degraded(self, reason: str) -> None:
+        """Count and log a degradation."""
+        self._metrics.degraded.of(reason).inc()
+        self._log.warning("degraded", stream=self._stream, reason=reason)
+
+    def observe(self, command: Observe) -> None:
+        """Note a measurement of the guard."""
+        match command.metric:
+            case "hold_seconds":
+                self._metrics.hold.observe(command.value)
+            case "added_ttft_seconds":
+                self._metrics.added_ttft.observe(command.value)
+            case "policy_seconds":
+                self._metrics.policy.observe(command.value)
+            case "score":
+                self._metrics.score.of(command.label).observe(command.value)
+            case "tokens_in":
+                self._metrics.tokens_in.inc(command.value)
+            case "tokens_out":
+                self._metrics.tokens_out.inc(command.value)
+
+    def forwarded(self) -> None:
+        """Note that the prompt has passed its checks."""
+        self._metrics.ingress.observe(time.monotonic() - self._begun)
+
+    def wrote(self) -> None:
+        """Note a write to the caller."""
+        now = time.monotonic()
+        if self._wrote:
+            self._metrics.inter_token.observe(now - self._wrote)
+        self._wrote = now
+
+    def upstream_failed(self, kind: str) -> None:
+        """Count and log a failure of the upstream."""
+        self._metrics.upstream_errors.of(kind).inc()
+        self._log.warning("upstream.failed", stream=self._stream, route=self._route, kind=kind)
+
+    def recorded(self) -> None:
+        """Count an entry of the audit chain."""
+        self._metrics.audit_entries.inc()
+
+    def crashed(self, error: BaseException) -> None:
+        """Log a bug, or an audit chain that can't be written."""
+        self._log.error("failed", stream=self._stream, exc_info=error)
+
+    def ended(self, status: int) -> None:
+        """Log the end."""
+        seconds = round(time.monotonic() - self._begun, 4)
+        self._log.info("request.ended", stream=self._stream, route=self._route, status=status, seconds=seconds)
+
+
+class Counted:
+    """Counts and logs for the whole process; also the scorer's observer."""
+
+    def __init__(self, metrics: Metrics, log: Log) -> None:
+        """Write to `metrics` and `log`."""
+        self._metrics = metrics
+        self._log = log
+
+    def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
+        """Count and log a request that a route has taken; return what counts its exchange."""
+        self._metrics.requests.inc()
+        self._log.info("request.begun", stream=stream, route=route, caller=caller)
+        return StreamCounts(self._metrics, self._log, stream, route)
+
+    def refused(self, stream: str, error: CheckstreamError) -> None:
+        """Log a request that was not taken."""
+        self._log.info("request.refused", stream=stream, kind=row(error).kind, status=row(error).status)
+
+    def checked(self, detector: str, seconds: float, failure: ScoringReason | None) -> None:
+        """Note a check by a classifier."""
+        self._metrics.check.of(detector).observe(seconds)
+        if failure is not None:
+            self._log.debug("check.failed", detector=detector, reason=failure)
+
+    def breaker(self, detector: str, lane: str, state: str) -> None:
+        """Log that a classifier's circuit changed."""
+        self._log.warning("breaker", detector=detector, lane=lane, state=state)
+
+    def expose(self, *, streams: int, held_bytes: int) -> bytes:
+        """Return all metrics in Prometheus text form, the gauges set now."""
+        self._metrics.streams.set(streams)
+        self._metrics.held_bytes.set(held_bytes)
+        return self._metrics.render()

@@ -1,0 +1,165 @@
+"""The admin listener: is the process alive and ready, what does it count, what is in force, and load it anew."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+import msgspec
+from aiohttp import hdrs
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from checkstream.audit.entries import AnyEntry
+from checkstream.errors import CheckstreamError, ConfigError, FaultyFile
+from checkstream.proxy.replies import row
+from checkstream.proxy.trail import Trail
+
+_ENTRIES = 50
+
+
+class RouteStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One route as it is in force."""
+
+    name: str
+    path: str
+    method: str
+    upstream: str
+    guarded: bool
+    policies: str
+    program: str
+
+
+class ReloadStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the last reload went."""
+
+    at: str
+    accepted: bool
+    faults: tuple[str, ...] = ()
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """What `GET /admin/status` tells."""
+
+    version: str
+    uptime_s: float
+    ready: bool
+    not_ready: tuple[str, ...]
+    streams: int
+    held_bytes: int
+    generation: int
+    """Counts accepted reloads; 1 after the start."""
+    routes: tuple[RouteStatus, ...]
+    reload: ReloadStatus | None
+    audit_chain: str
+    warnings: tuple[str, ...]
+
+
+class Inside(Protocol):
+    """What the admin listener shows and asks for."""
+
+    def status(self) -> Status:
+        """Return what is in force."""
+
+    async def reload(self) -> None:
+        """Load configuration and policies anew.
+
+        Raises:
+            FaultyFile: a file is wrong; what was in force stays.
+        """
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    seq: int
+    entry: AnyEntry
+
+
+class Admin:
+    """Answers every request of the admin listener."""
+
+    def __init__(self, inside: Inside, trail: Trail, metrics: Callable[[], bytes], token: str | None) -> None:
+        """Show `inside`; ask for `token` (None: only loopback reaches the listener) but for the two probes."""
+        self._inside = inside
+        self._trail = trail
+        self._metrics = metrics
+        self._token = token
+        self._pages: Mapping[tuple[str, str], Callable[[BaseRequest], Awaitable[StreamResponse]]] = {
+            ("GET", "/livez"): self._livez,
+            ("GET", "/readyz"): self._readyz,
+            ("GET", "/metrics"): self._show_metrics,
+            ("GET", "/admin/status"): self._status,
+            ("GET", "/admin/audit"): self._audit,
+            ("POST", "/admin/reload"): self._reload,
+        }
+
+    async def respond(self, request: BaseRequest) -> StreamResponse:
+        """Answer one request."""
+        response = await self._answer(request)
+        response.headers[hdrs.SERVER] = "checkstream"
+        return response
+
+    async def _answer(self, request: BaseRequest) -> StreamResponse:
+        path = request.rel_url.raw_path
+        methods = sorted(method for method, known in self._pages if known == path)
+        if not methods:
+            return _error(404, "not_found", f"there is no `{path[:100]}` here")
+        page = self._pages.get((request.method, path))
+        if page is None:
+            return _error(405, "method_not_allowed", f"it takes {methods[0]}", allow=", ".join(methods))
+        if path not in ("/livez", "/readyz") and not self._allowed(request):
+            return _error(401, "authentication_error", "no valid token; send it as `Authorization: Bearer TOKEN`")
+        if request.method == "POST" and hdrs.ORIGIN in request.headers:
+            return _error(403, "forbidden", "a web page may not do this")
+        try:
+            return await page(request)
+        except CheckstreamError as error:
+            return _error(row(error).status, row(error).kind, str(error))
+
+    def _allowed(self, request: BaseRequest) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        expected = self._token.encode()
+        return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), expected) and (
+            scheme.lower() == "bearer"
+        )
+
+    async def _livez(self, _: BaseRequest) -> StreamResponse:
+        return Response(text="ok\n")
+
+    async def _readyz(self, _: BaseRequest) -> StreamResponse:
+        status = self._inside.status()
+        if status.ready:
+            return Response(text="ready\n")
+        return Response(status=503, text="not ready: " + "; ".join(status.not_ready) + "\n")
+
+    async def _show_metrics(self, _: BaseRequest) -> StreamResponse:
+        return Response(body=self._metrics(), headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    async def _status(self, _: BaseRequest) -> StreamResponse:
+        return _json(self._inside.status())
+
+    async def _audit(self, request: BaseRequest) -> StreamResponse:
+        asked = request.query.get("last", str(_ENTRIES))
+        if not asked.isascii() or not asked.isdecimal() or not 1 <= int(asked[:9]) <= 200:
+            return _error(400, "invalid_request_error", f"`last={asked[:40]}` is not a number from 1 to 200")
+        return _json([_Entry(seq, entry) for seq, entry in self._trail.latest(int(asked))])
+
+    async def _reload(self, _: BaseRequest) -> StreamResponse:
+        try:
+            await self._inside.reload()
+        except FaultyFile as error:
+            kind = "invalid_configuration" if isinstance(error, ConfigError) else "invalid_policy"
+            return _json({"ok": False, "error": kind, "faults": error.faults}, status=400)
+        return _json({"ok": True, "generation": self._inside.status().generation})
+
+
+def _json(value: object, *, status: int = 200) -> Response:
+    return Response(status=status, body=msgspec.json.encode(value) + b"\n", content_type="application/json")
+
+
+def _error(status: int, kind: str, message: str, *, allow: str | None = None) -> Response:
+    response = _json({"error": {"type": kind, "message": message}}, status=status)
+    if allow is not None:
+        response.headers[hdrs.ALLOW] = allow
+    return response
