@@ -1,0 +1,202 @@
+"""Logs: one JSON object a line on stderr, or a readable line on a terminal. Never callers' text by default.
+
+`open_log` returns a logger that is passed on and bound (`log.bind(stream=...)`); nothing is configured
+globally, so two logs in one process don't meet. Redaction is a gate, not a habit: a value under a key that
+speaks of text is replaced by its length, long strings are cut, and of an exception only its class and place
+remain, since its message may quote what a caller sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from types import TracebackType
+from typing import BinaryIO, Literal, cast
+
+import orjson
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+from checkstream.errors import FaultyFile, ModelError, PatternError
+
+Log = FilteringBoundLogger
+"""What is passed on: `log.info("event", key=value)`, `log.bind(stream=...)`."""
+
+MAX_STRING_CHARS = 256
+"""Longer strings are cut: no field that an operator needs is longer."""
+MAX_ITEMS = 32
+"""Longer lists and mappings are cut."""
+MAX_DEPTH = 4
+
+TEXT_KEYS = frozenset(
+    {
+        "answer", "arguments", "body", "chunk", "completion", "content", "data", "delta", "document", "documents",
+        "input", "message", "messages", "output", "payload", "prompt", "raw", "reasoning", "refusal", "reply",
+        "request", "response", "span_text", "system", "text", "texts", "value", "values", "window",
+    }
+)  # fmt: skip
+"""Keys under which text of callers or models would stand."""
+
+SECRET_KEYS = frozenset({"api_key", "apikey", "authorization", "cookie", "key", "password", "secret", "token"})
+"""Keys under which credentials would stand."""
+
+_Level = Literal["debug", "info", "warning", "error"]
+
+
+def open_log(
+    render: Literal["json", "console"], file: BinaryIO, *, level: _Level = "info", colors: bool = False
+) -> Log:
+    """Open a log.
+
+    Args:
+        render: `json`, or `console` for people.
+        file: where lines go, e.g. `sys.stderr.buffer`; each line is written and flushed as a whole.
+        level: the least level that is written.
+        colors: whether `console` uses colours (the file is a terminal).
+    """
+    processors: list[Processor] = [structlog.stdlib.add_log_level, _timestamp, describe_exception, redact]
+    if render == "json":
+        processors.append(_json)
+    else:
+        processors += [structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="at"), _encode]
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logger = structlog.wrap_logger(
+        structlog.BytesLogger(cast("BinaryIO", _Sink(file))),
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        context_class=dict,
+        cache_logger_on_first_use=True,
+    )
+    return cast("Log", logger.bind())
+
+
+class _Sink:
+    """A file whose failure (a closed pipe, a full disk) loses lines and never fails a request."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, line: bytes) -> int:
+        """Write a line, or lose it."""
+        with contextlib.suppress(OSError, ValueError):
+            return self._file.write(line)
+        return 0
+
+    def flush(self) -> None:
+        """Flush what was written."""
+        with contextlib.suppress(OSError, ValueError):
+            self._file.flush()
+
+
+def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Replace text and secrets by what may be known of them, and cut what is long."""
+    return {key: _allowed(key, value, 0) for key, value in event.items()}
+
+
+def _allowed(key: str, value: object, depth: int) -> object:
+    name = key.lower().replace("-", "_")
+    if name in SECRET_KEYS:
+        return "[secret]"
+    if name in TEXT_KEYS and not isinstance(value, bool | int | float | None):
+        size = len(value) if isinstance(value, str | bytes | list | tuple | Mapping) else "?"
+        return f"[withheld, {size}]"
+    return _short(key, value, depth)
+
+
+def _short(key: str, value: object, depth: int) -> object:
+    match value:
+        case int() if value.bit_length() > 63:  # more than the JSON writer takes
+            return hex(value)[:MAX_STRING_CHARS]
+        case bool() | int() | float() | None:
+            return value
+        case str():
+            text = _printable(value[: MAX_STRING_CHARS + 1])
+            return text if len(value) <= MAX_STRING_CHARS else f"{text[:MAX_STRING_CHARS]}… [{len(value)}]"
+        case bytes() | bytearray():
+            return f"[withheld, {len(value)}]"
+        case Mapping() if depth < MAX_DEPTH:
+            pairs = list(value.items())[:MAX_ITEMS]
+            return {_printable(str(inner)[:64]): _allowed(str(inner), item, depth + 1) for inner, item in pairs}
+        case list() | tuple() | set() | frozenset() if depth < MAX_DEPTH:
+            return [_short(key, item, depth + 1) for item in list(value)[:MAX_ITEMS]]
+        case BaseException():
+            return type(value).__name__
+        case _:
+            return f"[{type(value).__name__}]"
+
+
+def _printable(text: str) -> str:
+    """Replace lone surrogates, which are no valid JSON text."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Turn `exc_info` into the exception's class, its place, and those of its causes.
+
+    Messages are kept only for errors about files that operators wrote.
+    """
+    given = event.pop("exc_info", None)
+    error = _exception(given)
+    if error is None:
+        return event
+    event["error"] = type(error).__name__
+    event["error_at"] = _places(error.__traceback__)
+    if isinstance(error, FaultyFile | PatternError | ModelError):
+        event["error_reason"] = str(error)
+    cause = error.__cause__ or error.__context__
+    if cause is not None:
+        event["cause"] = type(cause).__name__
+        event["cause_at"] = _places(cause.__traceback__)
+    return event
+
+
+def _exception(given: object) -> BaseException | None:
+    if isinstance(given, BaseException):
+        return given
+    if isinstance(given, tuple) and len(given) == 3 and isinstance(given[1], BaseException):
+        return given[1]
+    if given:
+        return sys.exc_info()[1]
+    return None
+
+
+def _places(trace: TracebackType | None) -> list[str]:
+    """Name the last frames, innermost last."""
+    frames = traceback.extract_tb(trace)[-6:]
+    return [f"{'/'.join(frame.filename.rsplit('/', 3)[1:])}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def _timestamp(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    event["at"] = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+    return event
+
+
+def _json(_: WrappedLogger, __: str, event: MutableMapping[str, object]) -> bytes:
+    return orjson.dumps(event, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _encode(_: WrappedLogger, __: str, line: object) -> bytes:
+    return str(line).encode("utf-8", "backslashreplace")
+
+
+class LibraryLogs(logging.Handler):
+    """Passes what libraries log through the standard library on to a `Log`, under the same redaction.
+
+    Only the logger's name, its unfilled format and the exception's class are kept: arguments of the format
+    may be anything that went over the wire.
+    """
+
+    def __init__(self, log: Log, level: int = logging.WARNING) -> None:
+        """Pass on records of at least `level`; the caller adds this to the root logger."""
+        super().__init__(level)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass one record on."""
+        template = record.msg if isinstance(record.msg, str) and record.args else "[withheld]"
+        error = record.exc_info[1] if record.exc_info else None
+        self._log.log(record.levelno, "library", logger=record.name, template=template, exc_info=error)

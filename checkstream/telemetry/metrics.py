@@ -1,0 +1,120 @@
+"""Every metric of the process, in one table, in a registry of its own.
+
+The table is the documentation: `checkstream/telemetry/README.md` repeats it and a test compares the two.
+Children of labelled metrics are bound once and kept, since looking one up costs more than counting.
+INVARIANT: label values come from closed sets (rule ids, detectors, stages), never from callers' text, so the
+number of series is bounded by the policies in force.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar, cast
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""What `Metrics.render` returns, as HTTP names it."""
+
+MAX_SERIES = 2_000
+"""Most label combinations of one metric; further ones are counted as `other`."""
+
+_WAITS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_CHECKS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
+_TOKEN_GAPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01)
+_SCORES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+class MetricSpec(msgspec.Struct, frozen=True):
+    """One line of the table."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+SPECS = (
+    MetricSpec("checkstream_requests_total", "counter", "Requests accepted from callers"),
+    MetricSpec("checkstream_streams", "gauge", "Exchanges running now"),
+    MetricSpec("checkstream_verdicts_total", "counter", "Rules that fired", ("action", "rule_id", "stage")),
+    MetricSpec("checkstream_added_ttft_seconds", "histogram", "Time added before the first token", (), _WAITS),
+    MetricSpec("checkstream_hold_seconds", "histogram", "Time that released text was held", (), _WAITS),
+    MetricSpec("checkstream_inter_token_seconds", "histogram", "Time between two writes to a caller", (), _TOKEN_GAPS),
+    MetricSpec("checkstream_check_seconds", "histogram", "Time of one check by a detector", ("detector",), _CHECKS),
+    MetricSpec("checkstream_ingress_seconds", "histogram", "Time that the checks of a prompt took", (), _WAITS),
+    MetricSpec("checkstream_policy_seconds", "histogram", "Time of one run of the policy program", (), _FAST),
+    MetricSpec("checkstream_score", "histogram", "Scores of classifiers, 0 to 1", ("classifier",), _SCORES),
+    MetricSpec("checkstream_held_bytes", "gauge", "Bytes received and not yet sent, all streams"),
+    MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),
+    MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("kind",)),
+    MetricSpec("checkstream_audit_entries_total", "counter", "Entries appended to the audit chain"),
+    MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
+)
+
+
+_Child = TypeVar("_Child", bound=MetricWrapperBase)
+
+
+class Family(Generic[_Child]):
+    """A labelled metric whose children are bound when first used."""
+
+    def __init__(self, metric: _Child, labels: int) -> None:
+        """Wrap a metric with so many labels."""
+        self._metric = metric
+        self._labels = labels
+        self._children: dict[tuple[str, ...], _Child] = {}
+
+    def of(self, *values: str) -> _Child:
+        """Return the child for these label values, in the order of the table.
+
+        Raises:
+            ValueError: not as many values as labels: a bug of the caller.
+        """
+        child = self._children.get(values)
+        if child is None:
+            if len(values) != self._labels:
+                raise ValueError(f"{len(values)} label values for {self._labels} labels")
+            if len(self._children) >= MAX_SERIES:
+                return self._metric.labels(*("other",) * self._labels)
+            child = self._children[values] = self._metric.labels(*values)
+        return child
+
+
+class Metrics:
+    """The metrics of one process. Plain attributes, so that the hot path counts without a look-up."""
+
+    def __init__(self) -> None:
+        """Create every metric of `SPECS` in a fresh registry."""
+        self.registry = CollectorRegistry(auto_describe=True)
+        self.requests = self._make(Counter, "checkstream_requests_total")
+        self.streams = self._make(Gauge, "checkstream_streams")
+        self.verdicts = Family(self._make(Counter, "checkstream_verdicts_total"), 3)
+        self.added_ttft = self._make(Histogram, "checkstream_added_ttft_seconds")
+        self.hold = self._make(Histogram, "checkstream_hold_seconds")
+        self.inter_token = self._make(Histogram, "checkstream_inter_token_seconds")
+        self.check = Family(self._make(Histogram, "checkstream_check_seconds"), 1)
+        self.ingress = self._make(Histogram, "checkstream_ingress_seconds")
+        self.policy = self._make(Histogram, "checkstream_policy_seconds")
+        self.score = Family(self._make(Histogram, "checkstream_score"), 1)
+        self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
+        self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
+        self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 1)
+        self.audit_entries = self._make(Counter, "checkstream_audit_entries_total")
+        tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
+        self.tokens_in = tokens.of("in")
+        self.tokens_out = tokens.of("out")
+
+    def _make(self, kind: type[_Child], name: str) -> _Child:
+        spec = next(spec for spec in SPECS if spec.name == name)
+        if spec.buckets:
+            histogram = Histogram(spec.name, spec.help, spec.labels, registry=self.registry, buckets=spec.buckets)
+            return cast("_Child", histogram)
+        return kind(spec.name, spec.help, spec.labels, registry=self.registry)
+
+    def render(self) -> bytes:
+        """Return all metrics in the Prometheus text format."""
+        return generate_latest(self.registry)

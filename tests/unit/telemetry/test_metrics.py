@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+import checkstream.telemetry
+from checkstream.telemetry.metrics import MAX_SERIES, SPECS, Metrics
+
+README = Path(checkstream.telemetry.__file__).with_name("README.md")
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+    }
+
+
+def test_the_readme_lists_every_metric_as_it_is() -> None:
+    rows = [line for line in README.read_text("utf-8").splitlines() if line.startswith("| `checkstream_")]
+    expected = [
+        f"| `{spec.name}` | {spec.kind} | {', '.join(f'`{label}`' for label in spec.labels)} | {spec.help} |"
+        for spec in SPECS
+    ]
+    assert rows == expected
+
+
+def test_every_metric_of_the_table_is_rendered_and_no_other() -> None:
+    text = Metrics().render().decode()
+    rendered = {line.split()[2] for line in text.splitlines() if line.startswith("# HELP checkstream_")}
+    assert {name for name in rendered if not name.endswith("_created")} == {spec.name for spec in SPECS}
+
+
+def test_the_libraries_global_registry_stays_empty_of_ours() -> None:
+    Metrics()
+    Metrics()  # two live side by side
+    assert not [family.name for family in REGISTRY.collect() if family.name.startswith("checkstream")]
+
+
+def test_counts_appear_with_their_labels() -> None:
+    metrics = Metrics()
+    metrics.requests.inc()
+    metrics.streams.inc()
+    metrics.verdicts.of("redact", "PII-001", "midstream").inc()
+    metrics.verdicts.of("redact", "PII-001", "midstream").inc()
+    metrics.degraded.of("deadline").inc()
+    metrics.tokens_in.inc(12)
+    metrics.tokens_out.inc(34)
+    metrics.check.of("lexicon").observe(0.0003)
+    metrics.score.of("lexicon.toxicity").observe(0.9)
+    metrics.hold.observe(0.02)
+    found = samples(metrics)
+    assert found["checkstream_requests_total", ()] == 1
+    assert found["checkstream_streams", ()] == 1
+    labels = (("action", "redact"), ("rule_id", "PII-001"), ("stage", "midstream"))
+    assert found["checkstream_verdicts_total", labels] == 2
+    assert found["checkstream_degraded_total", (("reason", "deadline"),)] == 1
+    assert found["checkstream_tokens_total", (("direction", "in"),)] == 12
+    assert found["checkstream_tokens_total", (("direction", "out"),)] == 34
+    assert found["checkstream_check_seconds_bucket", (("detector", "lexicon"), ("le", "0.0005"))] == 1
+    assert found["checkstream_check_seconds_bucket", (("detector", "lexicon"), ("le", "0.00025"))] == 0
+    assert found["checkstream_score_count", (("classifier", "lexicon.toxicity"),)] == 1
+    assert found["checkstream_hold_seconds_sum", ()] == 0.02
+
+
+def test_a_child_is_bound_once() -> None:
+    metrics = Metrics()
+    assert metrics.check.of("lexicon") is metrics.check.of("lexicon")
+
+
+def test_wrong_labels_are_a_bug() -> None:
+    with pytest.raises(ValueError, match="2 label values for 1 labels"):
+        Metrics().check.of("lexicon", "midstream")
+
+
+def test_g22_the_number_of_series_is_bounded() -> None:
+    metrics = Metrics()
+    for number in range(MAX_SERIES + 500):
+        metrics.degraded.of(f"r{number}").inc()
+    found = {
+        labels: value for (name, labels), value in samples(metrics).items() if name == "checkstream_degraded_total"
+    }
+    assert len(found) == MAX_SERIES + 1
+    assert found[(("reason", "other"),)] == 500
+    assert len(metrics.degraded._children) == MAX_SERIES
