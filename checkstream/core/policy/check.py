@@ -13,9 +13,10 @@ import msgspec
 
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine, phrase_regex
+from checkstream.core.match.syntax import PatternSyntaxError
 from checkstream.core.policy.classifiers import ClassifierLabel, resolve
 from checkstream.core.policy.fields import did_you_mean
-from checkstream.core.policy.nodes import Place, Source, shown
+from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.program import AnyAction, InjectDisclaimer, Signal
 from checkstream.core.policy.syntax import ClassifierTrigger, Pack, Rule
 from checkstream.core.terms import ANSWER_CHANNELS, INGRESS_CHANNELS, Stage
@@ -168,7 +169,7 @@ class _RuleCheck:
             try:
                 PatternSet([Pattern(signal=0, name=name, regex=regex, max_chars=max_chars)])
             except PatternError as error:
-                self._source.fault(pattern.regex.at, f"pattern {shown(name)} can't be used: {_first_line(error)}")
+                self._unusable("pattern", name, pattern.regex, error)
                 continue
             yield pattern.name.at, Trigger(Signal(kind="pattern", name=name, regex=regex, max_chars=max_chars))
 
@@ -179,10 +180,23 @@ class _RuleCheck:
                 regex = phrase_regex(words)
                 PatternSet([Pattern(signal=0, name=words, regex=regex, refine=phrase_refine)])
             except PatternError as error:
-                reason = f"phrase {shown(phrase.value)} can't be used: {_first_line(error)}"
-                self._source.fault(phrase.at, reason)
+                self._unusable("phrase", words, phrase, error)
                 continue
             yield phrase.at, Trigger(Signal(kind="phrase", name=words, regex=regex))
+
+    def _unusable(self, kind: str, name: str, regex: Placed[str], error: PatternError) -> None:
+        """Report what the matcher says of a pattern, at the very character when the file shows it as it is."""
+        at, said = regex.at, str(error).partition("\n")[0]
+        own, words = f"`{name}` ", said.removeprefix(f"`{name}`: ")
+        if isinstance(error.__cause__, PatternSyntaxError):
+            words = error.__cause__.reason
+            written = self._source.line(at.line)[at.column - 1 :]
+            quote = 1 if written[:1] in {"'", '"'} else 0
+            if written[quote:].startswith(regex.value):
+                at = Place(at.line, at.column + quote + error.__cause__.position)
+        reason, _, advice = words.partition("; ")
+        what = reason.removeprefix(own) if reason.startswith(own) else f"can't be used: {reason}"
+        self._source.fault(at, f"{kind} {shown(name)} {what}", advice)
 
     def _scores(self) -> Iterator[tuple[Place, Trigger]]:
         for trigger in self._rule.classifiers:
@@ -307,8 +321,3 @@ def action_stages(action: AnyAction) -> tuple[Stage, ...]:
 
 def _position(action: AnyAction) -> str:
     return action.position if isinstance(action, InjectDisclaimer) else ""
-
-
-def _first_line(error: PatternError) -> str:
-    """Return what is wrong with a pattern, without the picture of it that the matcher adds."""
-    return str(error).partition("\n")[0]

@@ -85,6 +85,10 @@ class Source:
         self._lines = text.splitlines()
         self._dropped = False
 
+    def line(self, number: int) -> str:
+        """Return a line (from 1) as it stands in the file, without its end; nothing when there is no such line."""
+        return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
+
     def fault(self, at: Place | None, reason: str, advice: str = "") -> None:
         """Note what is wrong at a place (None: with the file as a whole)."""
         if len(self.faults) >= MAX_FAULTS:
@@ -96,8 +100,7 @@ class Source:
         if at is None:
             self.faults.append(Fault(file=self.name, reason=reason, advice=advice))
             return
-        line = self._lines[at.line - 1] if at.line <= len(self._lines) else ""
-        source = "".join(char if char.isprintable() else " " for char in line[:MAX_SOURCE_CHARS])
+        source = "".join(char if char.isprintable() else " " for char in self.line(at.line)[:MAX_SOURCE_CHARS])
         if at.column > len(source) + 1:
             source = ""  # the caret would point past what is shown
         self.faults.append(

@@ -24,6 +24,7 @@ from typing import Literal, cast
 
 import msgspec
 
+from checkstream.core.match.patterns import MAX_CAP_CHARS
 from checkstream.core.policy import fields
 from checkstream.core.policy.fields import Fields, did_you_mean
 from checkstream.core.policy.nodes import (
@@ -57,7 +58,6 @@ MAX_ITEMS = 2_000
 MAX_TEXT_CHARS = 4_000
 MAX_NAME_CHARS = 100
 MAX_REGEX_CHARS = 4_000
-MAX_MATCH_CHARS = 65_536
 LATER_ACTIONS = frozenset(
     {
         "allow_constrained",
@@ -278,8 +278,8 @@ def _pattern(source: Source, node: Node) -> PatternTrigger | None:
     read = Fields(source, node, "a pattern", required=("name", "regex"), optional=("max_chars",))
     name = word(source, read.node("name"), "`name`")
     regex = read.text("regex", max_chars=MAX_REGEX_CHARS)
-    max_chars = read.integer("max_chars", 1, MAX_MATCH_CHARS)
-    if name is None or regex is None:
+    max_chars = read.integer("max_chars", 1, MAX_CAP_CHARS)
+    if name is None or regex is None or (max_chars is None and read.node("max_chars") is not None):
         return None
     return PatternTrigger(name=name, regex=regex, max_chars=max_chars.value if max_chars is not None else None)
 
