@@ -35,7 +35,7 @@ A *head* states how far a chain had come: `{chain, hash, key, seq, sig, time, v}
 `<chain>.heads`, where `key` names the public key (first 16 hex digits of the SHA-256 of its 32 raw bytes)
 and `sig` is an Ed25519 signature (RFC 8032), 128 hex digits. It is written after the records that it
 covers are on disk. What is cut off below a head shows; so does a chain written anew. Heads only help
-against someone who can write to them if they are exported (`audit.heads` on another disk, or shipped).
+against someone who can write to the log if they are kept elsewhere too (a directory of their own, or shipped).
 
 A segment's last record is `rotate`, whose `body.next` names the next segment; the next segment's first
 record links to it. A torn last line (a crash in the middle of a write) is moved to a `.torn` file

@@ -33,6 +33,28 @@ async def main() -> None:
 
 asyncio.run(main())
 """
+FULL_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from checkstream.audit.journal import Journal, JournalSettings
+from checkstream.audit.keys import load_key
+from checkstream.errors import AuditError
+from tests.records import stream
+
+async def main() -> None:
+    directory = Path(sys.argv[1])
+    key = load_key(directory.parent / "audit.key")
+    journal = Journal(JournalSettings(directory=directory, durability="strict"), key, process="p")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    for number in range(100):
+        try:
+            seq = await journal.append_durable(stream(number))
+        except AuditError as error:
+            print(seq, journal.state, error)
+            return
+
+asyncio.run(main())
+"""
 ROOT = Path(__file__).parents[2]
 
 
@@ -83,3 +105,20 @@ def test_g26_verify_while_another_process_writes(tmp_path: Path) -> None:
     assert writer.returncode == 0
     assert seen == sorted(seen)
     assert seen[-1] > seen[0]
+
+
+def test_g26_a_disk_that_is_full_fails_the_journal_and_a_restart_repairs_it(tmp_path: Path) -> None:
+    directory = tmp_path / "audit"
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(directory)], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    told, state, message = run.stdout.split(" ", 2)
+    assert state == "failed"
+    assert "can't be written: File too large" in message
+    report = check(directory)
+    assert report.records == int(told)
+    assert report.torn_bytes > 0
+    write_and_kill(directory, "p2", 1)
+    assert check(directory).records > int(told)
+    (torn,) = directory.glob("*.torn")
+    assert torn.stat().st_size == report.torn_bytes
