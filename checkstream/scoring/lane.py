@@ -11,6 +11,7 @@ entries that still wait are dropped when a batch is formed.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -48,12 +49,12 @@ class Ticket:
         """float32[label]: the highest score of any window, by label."""
         self.entries: list[Entry] = []
         self.probe = probe
-        self.started = loop.time()
+        self.started = time.monotonic()
         self._lane = lane
         self._missing = 0
         self._best: NDArray[np.float32] | None = None
         self._over = False
-        self._timer = loop.call_at(deadline, self._expire)
+        self._timer = loop.call_later(max(0.0, deadline - self.started), self._expire)
 
     def expect(self, entries: Sequence[Entry]) -> None:
         """Wait for these windows."""
@@ -144,14 +145,13 @@ class Lane:
 
         Args:
             text: what to score.
-            deadline: loop time in seconds at which the ticket fails.
+            deadline: monotonic seconds at which the ticket fails.
 
         Raises:
             ScoringError: refused at once: the circuit is open or the queue is full (`overload`), or the
                 text could not be cut into windows (`crash`, `garbage`).
         """
-        loop = asyncio.get_running_loop()
-        admission = self.breaker.admit(loop.time())
+        admission = self.breaker.admit(time.monotonic())
         if admission == "refuse":
             error = ScoringError(f"classifier `{self.name}` failed too often and is rested", reason="overload")
             self._report(self, 0.0, error.reason)
@@ -192,7 +192,7 @@ class Lane:
     def form(self, max_entries: int | None = None) -> list[Entry]:
         """Take the next batch out of the queue; empty when nobody waits for what is queued."""
         limits = self._limits
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         formed = next_batch(self._queue, limits.batch_tokens, now, max_entries or limits.batch_entries)
         self._queue = formed.rest
         for entry in formed.dropped:
@@ -226,7 +226,7 @@ class Lane:
 
     def settled(self, ticket: Ticket, error: ScoringError | None) -> None:
         """Tell the breaker and the report how a ticket ended."""
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         if error is None:
             self.breaker.succeed(probe=ticket.probe)
         elif error.reason == "overload":  # says nothing about the detector

@@ -8,7 +8,7 @@ streams, policies or metrics; what it did is told to an `Observer`.
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -114,7 +114,7 @@ class Scorer:
             ScoringError: some classifier gave no usable score in time; `reason` is `deadline`, `crash`,
                 `garbage` or `overload`. The others' scores are not kept.
         """
-        deadline = asyncio.get_running_loop().time() + deadline_ms / 1000
+        deadline = time.monotonic() + deadline_ms / 1000
         tickets: list[tuple[str, Ticket]] = []
         scores: dict[str, float] = {}
         try:

@@ -3,11 +3,13 @@
 import asyncio
 import math
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
+import uvloop
 from numpy.typing import NDArray
 
 from checkstream.errors import ScoringError, ScoringReason
@@ -163,21 +165,38 @@ async def test_the_lexicon_takes_hostile_text() -> None:
             assert all(0 <= score < 1 for score in scores.values())
 
 
-async def test_a_long_prompt_leaves_the_loop_to_others_between_slices() -> None:
-    async with lexicon() as scorer:
-        turns = 0
+async def long_prompt() -> int:
+    """Score a long prompt and return how often the loop turned meanwhile."""
+    turns = 0
 
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
 
-        async with asyncio.TaskGroup() as group:
-            counting = group.create_task(count())
-            await scorer.score(("lexicon",), "a benign prompt, " * 6_000, PATIENT_MS, ingress=True)
-            counting.cancel()
-        assert turns > 10
+    async with lexicon() as scorer, asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        await scorer.score(("lexicon",), "a benign prompt, " * 6_000, PATIENT_MS, ingress=True)
+        counting.cancel()
+    return turns
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_long_prompt_leaves_the_loop_to_others_between_slices(
+    make_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        assert runner.run(long_prompt()) > 10
+
+
+def test_g23_deadlines_hold_on_uvloop_too() -> None:
+    async def slow() -> None:
+        async with rig(inline=False) as r:
+            assert await r.reason("wait", 20) == "deadline"
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(slow())
 
 
 @both
@@ -368,9 +387,8 @@ async def test_inline_answers_go_before_the_rest_of_a_long_prompt() -> None:
 
 def _slowly() -> None:
     """Use up a slice of the loop."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + 0.0011
-    while loop.time() < until:
+    until = time.monotonic() + 0.0011
+    while time.monotonic() < until:
         pass
 
 

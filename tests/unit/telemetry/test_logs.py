@@ -86,7 +86,7 @@ def test_an_exception_leaves_its_class_and_place_and_not_its_message() -> None:
     def write(log: Log) -> None:
         try:
             try:
-                {}[SECRET]
+                dict[str, int]()[SECRET]
             except KeyError as error:
                 raise RequestInvalid(f"`{SECRET}` is no field") from error
         except RequestInvalid:
