@@ -63,7 +63,7 @@ class LoopRunner:
     @staticmethod
     def _slice(lanes: deque[Lane]) -> None:
         """Run windows one by one (pure Python gains nothing from a batch) until the slice is used up."""
-        until = time.monotonic() + SLICE_S  # not the loop's clock: uvloop's stands still within a turn
+        until = time.monotonic() + SLICE_S  # a loop may cache its own clock for a turn
         while lanes:
             lane = lanes.popleft()
             batch = lane.form(max_entries=1)
