@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,18 @@ class Child:
         """The latest lines of its output."""
         return "".join(self._lines)
 
+    def complaints(self) -> list[str]:
+        """Return the latest lines of its output that are errors, and those that are no log lines."""
+        found = []
+        for line in self._lines:
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                row = None
+            if not isinstance(row, dict) or row.get("level") in {"error", "critical"}:
+                found.append(line.rstrip())
+        return found[-5:]
+
     async def ended(self) -> int:
         """Wait until it has ended, and return its exit code."""
         return await self._process.wait()
@@ -117,7 +129,20 @@ async def child(module: str, arguments: Sequence[str]) -> AsyncIterator[Child]:
     try:
         yield running
     finally:
-        await asyncio.shield(running.stop())
+        await _whole(running.stop())
+
+
+async def _whole(work: Coroutine[Any, Any, object]) -> None:
+    """Do work to its end, even when cancelled on the way; the cancellation is raised afterwards."""
+    doing = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not doing.done():
+        try:
+            await asyncio.shield(doing)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 def command(module: str, arguments: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.demo.child import Child, ChildFailed, child, command, environment
 from checkstream.demo.conversations import CONVERSATIONS, Conversation, faults
 from checkstream.demo.heard import Heard, hear
-from checkstream.demo.page import Fired, Page, Shown
+from checkstream.demo.page import Fired, Page, Shown, printable
 from checkstream.errors import AuditError, EventTooLarge
 
 _AUDIT_S = 5.0
@@ -66,7 +66,7 @@ async def play(page: Page, say: Say, *, keep: bool) -> int:
     Args:
         page: Lays out what is said.
         say: Takes each line.
-        keep: Go on serving after the conversations, until one of the servers ends or the task is cancelled.
+        keep: Go on serving after the conversations, until the task is cancelled (which is then a good end).
 
     Returns:
         0: all came as it must; 1: something did not, and was named; 2: a server did not start.
@@ -101,6 +101,10 @@ async def _play(page: Page, say: Say, folder: Path, *, keep: bool) -> int:
                     say(line)
         say("")
         say(page.paint("dim", "times are of one run on this machine; `bench/` measures them properly"))
+        if wrong:
+            say(page.paint("dim", "what the proxy says:"))
+            for line in servers.proxy_child.complaints():
+                say(printable(line))
         if keep:
             await _keep(page, say, servers)
         return wrong
@@ -196,7 +200,13 @@ async def _keep(page: Page, say: Say, servers: Servers) -> None:
     for line in curl(servers.proxy, CONVERSATIONS[1]):
         say(line)
     say("models: " + ", ".join(conversation.model for conversation in CONVERSATIONS) + "; any other name echoes")
-    await servers.proxy_child.ended()
+    try:
+        await servers.proxy_child.ended()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()  # to be told to stop is how this ends well
+        return
     raise ChildFailed(f"the proxy has ended\n{servers.proxy_child.output}")
 
 
