@@ -96,7 +96,7 @@ def refine_assigned(text: str, start: int, end: int) -> Sequence[SpanPair]:
         operator = next(char for char in candidate if char in " =")
         name, _, rest = candidate.partition(operator)
     else:
-        operator = next(operator for operator in _OPERATORS if candidate.startswith(operator))
+        operator = next(operator for operator in _OPERATORS if candidate[:4].casefold().startswith(operator))
         name, rest = text[max(0, start - _NAME_CHARS) : start].rstrip(" \t\"'`\\)*]"), candidate[len(operator) :]
     value = rest.lstrip(" \t\"'`\\*")
     first = end - len(value)
@@ -134,7 +134,7 @@ GENERIC_SECRET = Entity(
     name="GENERIC_SECRET",
     # Anchored at the sign between name and value, so that nothing is held before it; the name is looked up behind.
     regex=(
-        r"(?:=>|:=|[=:]| is | by )[ \t]{0,4}\*{0,2}\\?[\"'`]?[!#-&(-+\--:=?-_a-~]{6,200}"
+        r"(?:=>|:=|[=:]| is | [Bb][Yy] )[ \t]{0,4}\*{0,2}\\?[\"'`]?[!#-&(-+\--:=?-_a-~]{6,200}"
         r"|--(?:password|passwd|token|api-key|secret|access-key|secret-key)[ =][!#-&(-+\--:=?-_a-~]{6,200}"
     ),
     refine=refine_assigned,

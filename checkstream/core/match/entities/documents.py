@@ -80,7 +80,7 @@ DRIVER_LICENSE = Entity(
 MEDICAL_RECORD_NUMBER = Entity(
     name="MEDICAL_RECORD_NUMBER",
     regex=(
-        r"\b(?:[Mm][Rr][Nn][ #:\-]{0,2}[A-Za-z]{0,2}|[A-Za-z]{0,4}-?)"
+        r"\b(?:[Mm][Rr][Nn]-?[A-Za-z]{0,2}|[A-Za-z]{0,4}-?)"
         r"(?:[0-9]{5,12}|[0-9]{2,4}(?:-[0-9]{2,8}){1,3})"
     ),
     refine=refine_record,

@@ -177,8 +177,9 @@ def only_filler(gap: str) -> bool:
 def _breaks_off(gap: str) -> bool:
     """Say whether a sentence ends between a label and a value; `no.` and `Nr.` end none."""
     stripped = gap.lstrip()
-    for abbreviation in ("no.", "nr.", "num.", "n.", "."):
+    for abbreviation in ("no.", "nr.", "num.", "n."):
         if stripped.startswith(abbreviation):
-            stripped = stripped[len(abbreviation) :]
-            break
+            return ". " in stripped[len(abbreviation) :]
+    if stripped.startswith("."):
+        return not only_filler(stripped)  # `tel. 030`, `geb. am 12.`
     return ". " in stripped

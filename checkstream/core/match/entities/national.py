@@ -91,7 +91,10 @@ US_ITIN = Entity(
 )
 UK_NINO = Entity(
     name="UK_NINO",
-    regex=r"(?i)\b[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?:[0-9]{6}|(?:[ \-][0-9]{2}){3}|[ \-][0-9]{6})[ \-]?[A-D]",
+    regex=(
+        r"\b[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z]"
+        r"(?:[0-9]{6}|(?:[ \-][0-9]{2}){3}|[ \-][0-9]{6})[ \-]?[A-Da-d]"
+    ),
     refine=refine_nino,
     group="pii",
 )

@@ -123,7 +123,8 @@ ES_ID = Entity(
 IT_ID = Entity(
     name="IT_ID",
     regex=(
-        r"\b(?:(?i:[A-Z]{6}[0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z])"
+        r"\b(?:[A-Z]{6}[0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z]"
+        r"|[a-z]{6}[0-9lmnp-v]{2}[abcdehlmprst][0-9lmnp-v]{2}[a-z][0-9lmnp-v]{3}[a-z]"
         r"|[A-Z]{3} [A-Z]{3} [0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2} [A-Z][0-9LMNP-V]{3} ?[A-Z])"
     ),
     refine=refine_it,

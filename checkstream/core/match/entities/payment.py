@@ -149,8 +149,8 @@ CREDIT_CARD = Entity(
 IBAN = Entity(
     name="IBAN",
     regex=(
-        r"(?i)(?:" + "|".join(sorted(_IBAN_LENGTHS)) + r")[0-9]{2}"
-        r"(?:[A-Z0-9]{11,30}|(?:[ \-][A-Z0-9]{4}){2,7}(?:[ \-][A-Z0-9]{1,4})?)"
+        r"(?:" + "|".join(sorted({*_IBAN_LENGTHS, *map(str.lower, _IBAN_LENGTHS)})) + r")[0-9]{2}"
+        r"(?:[A-Za-z0-9]{11,30}|(?:[ \-][A-Za-z0-9]{4}){2,7}(?:[ \-][A-Za-z0-9]{1,4})?)"
     ),
     refine=refine_iban,
     group="pii",

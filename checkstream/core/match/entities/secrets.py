@@ -91,7 +91,7 @@ PRIVATE_KEY = Entity(
     regex=(
         r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:[\r\n\\rn]{1,6}[A-Z][A-Za-z\-]{2,20}: [ -\[\]-~]{1,90}){0,5}"
-        r"[A-Za-z0-9+/=\s\\]*"
+        r"[A-Za-z0-9+/= \t\r\n\\]*"
         r"(?:-----END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
     ),
     refine=refine_private_key,
