@@ -162,10 +162,10 @@ def is_labelled(text: str, start: int, kind: str, *, reach: int = 40) -> bool:
     return sum("0" <= char <= "9" for char in gap) < 4
 
 
-def is_tightly_labelled(text: str, start: int, kind: str) -> bool:
-    """Say whether a label of `kind` stands before `start` with nothing between but filler words and signs."""
+def tight_label(text: str, start: int) -> str:
+    """Return the kind of the label before `start` with nothing between but filler words and signs, or none."""
     label, gap = nearest_label(text, start)
-    return label == kind and only_filler(gap)
+    return label if only_filler(gap) else ""
 
 
 def only_filler(gap: str) -> bool:

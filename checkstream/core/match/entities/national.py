@@ -81,7 +81,7 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     label = nearest_label(text, start)[0]
     if label in ("nhs", "medical"):
         return ((start, end),)
-    return whole_if(text[start + 3] == " " == text[start + 7] and label == "", start, end)
+    return whole_if(text[start + 3] == " " == text[start + 7] and label not in ("phone", "other"), start, end)
 
 
 _NINE_DIGITS = r"[0-9]{3}[ \-][0-9]{2}[ \-][0-9]{4}|[0-9]{9}"

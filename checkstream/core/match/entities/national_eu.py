@@ -21,7 +21,7 @@ from checkstream.core.match.entities.entity import (
     stands_alone,
     whole_if,
 )
-from checkstream.core.match.entities.labels import is_labelled, nearest_label
+from checkstream.core.match.entities.labels import is_labelled, tight_label
 
 
 def is_steuer_id(digits: str) -> bool:
@@ -43,7 +43,7 @@ def refine_de(text: str, start: int, end: int) -> Sequence[SpanPair]:
     candidate = text[start:end]
     compact = "".join(candidate.split()).upper()
     if len(compact) == 11 and compact.isdigit():
-        return whole_if(is_steuer_id(compact) and nearest_label(text, start)[0] not in ("phone", "account"), start, end)
+        return whole_if(is_steuer_id(compact) and tight_label(text, start) not in ("phone", "account"), start, end)
     number = compact.rstrip("D")
     if len(number) != 10 or not icao_731(number[:9], number[9]):
         return ()

@@ -17,7 +17,7 @@ from checkstream.core.match.entities.entity import (
     stands_alone,
     whole_if,
 )
-from checkstream.core.match.entities.labels import is_labelled, is_tightly_labelled
+from checkstream.core.match.entities.labels import is_labelled, tight_label
 
 # (first prefix, last prefix, least digits, most digits). Source: ISO/IEC 7812 issuer ranges as the schemes publish
 # them: Visa, Mastercard, American Express, Discover, Diners, JCB, UnionPay, Maestro, Mir, RuPay, Verve, Troy.
@@ -125,7 +125,7 @@ def refine_account(text: str, start: int, end: int) -> Sequence[SpanPair]:
         return ()
     if len(set(digits)) == 1 or text[end : end + 1] == "%":
         return ()
-    announced = is_labelled(text, start, "account", reach=32) or is_tightly_labelled(text, start, "account_weak")
+    announced = is_labelled(text, start, "account", reach=32) or tight_label(text, start) == "account_weak"
     return whole_if(announced, start, end)
 
 

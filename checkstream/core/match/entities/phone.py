@@ -19,7 +19,7 @@ from checkstream.core.match.entities.entity import (
     continues_number,
     is_glued,
 )
-from checkstream.core.match.entities.labels import is_labelled, nearest_label
+from checkstream.core.match.entities.labels import is_labelled, tight_label
 
 _NOT_PHONES = frozenset(
     (
@@ -176,7 +176,7 @@ def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
         extension = _extension_start(groups)
         groups = groups[:-1] if extension == len(groups) else groups[:extension]
     plus = bool(groups) and "+" in text[start : groups[0].start]
-    if not plus and nearest_label(text, start)[0] in _NOT_PHONES:
+    if not plus and tight_label(text, start) in _NOT_PHONES:
         return ()
     spans: list[SpanPair] = []
     first = 1 if cut_left else 0

@@ -249,6 +249,7 @@ _TABLE: dict[str, list[str]] = {
         "+999 12 345 6789",
         "+1 202 555",
         "order number 202-555-0143",
+        "Your ticket is ready; ask John, [[202-555-0143]]",
         "rooms 101 102 103 104",
         "$202-555-0143",
         "code A202-555-0143",
