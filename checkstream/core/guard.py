@@ -293,8 +293,13 @@ class Guard:
 
     def _on_stream_end(self, _: UpstreamClosed) -> None:
         self._upstream_open = False
-        for frame in self._decoder.flush():
-            if frame.data is not None:
+        try:
+            frames = self._decoder.flush()
+        except EventTooLarge as error:
+            self._fail("upstream_error", str(error))
+            return
+        for frame in frames:
+            if frame.data is not None and self._ending is None:
                 # The client must get a whole event, or it would join it with what comes next.
                 self._take_frame(Frame(frame.raw.rstrip(b"\r\n") + b"\n\n", frame.data, frame.event))
         if self._ending is None:
