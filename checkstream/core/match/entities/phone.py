@@ -109,7 +109,14 @@ def _national_shape(parts: Sequence[str], gaps: Sequence[str], lead: str) -> boo
     if len(parts) == 3 and [len(part) for part in parts] == [3, 4, 4] and parts[0][0] == "1" and parts[0][1] > "2":
         return True  # mobile numbers of China: 1[3-9]x xxxx xxxx
     total = sum(map(len, parts))
-    return bracketed and 2 <= len(parts[0]) <= 5 and 8 <= total <= 12 and len(parts) in (2, 3) and len(parts[-1]) >= 3
+    return (
+        bracketed
+        and not _is_year(parts[0])
+        and 2 <= len(parts[0]) <= 5
+        and 8 <= total <= 12
+        and len(parts) in (2, 3)
+        and len(parts[-1]) >= 3
+    )
 
 
 def _labelled_shape(parts: Sequence[str]) -> bool:
@@ -170,12 +177,16 @@ def _span(text: str, start: int, groups: Sequence[_Group]) -> SpanPair:
 def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the telephone numbers among the digit groups of a candidate."""
     groups = _groups(text, start, end)
-    cut_left = is_glued(before(text, start)) or continues_number(text, start) or before(text, start) in tuple("+#$€£")
+    plus = bool(groups) and "+" in text[start : groups[0].start]
+    previous = before(text, start)
+    # A plus sign begins a number even right after a letter (`Phone+1 ...`).
+    cut_left = (
+        (is_glued(previous) and not plus) or continues_number(text, start) or (bool(previous) and previous in "+#$€£")
+    )
     if is_glued(text[end : end + 1]):
         # The candidate ends inside a word or a longer number: its last group is not a whole one.
         extension = _extension_start(groups)
         groups = groups[:-1] if extension == len(groups) else groups[:extension]
-    plus = bool(groups) and "+" in text[start : groups[0].start]
     if not plus and tight_label(text, start) in _NOT_PHONES:
         return ()
     spans: list[SpanPair] = []
