@@ -255,7 +255,11 @@ class Exchange:
         headers.update(self._headers)
         headers["content-type"] = self._answer.content_type if self._answer is not None else "text/event-stream"
         self._response = StreamResponse(status=200, headers=headers)
-        await self._response.prepare(self._request)
+        if not self._connection.left:
+            try:
+                await self._response.prepare(self._request)
+            except ConnectionError:
+                self._caller_left()
 
     async def _flush(self) -> None:
         """Write all that was released, in one piece; never waits for the caller to read it."""
@@ -263,16 +267,15 @@ class Exchange:
             self._out.clear()
             return
         writer = cast("StreamWriter", self._request.writer)
+        if not self._out:
+            return
+        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        self._out.clear()
+        self._hold(-min(self._held, len(data)))
         try:
-            if self._out:
-                data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
-                self._out.clear()
-                self._hold(-min(self._held, len(data)))
-                await writer.write(data, drain=False)
-                self._counts.wrote()
-                self._look_whether_to_read()
-            else:
-                writer.send_headers()
+            await writer.write(data, drain=False)
+            self._counts.wrote()
+            self._look_whether_to_read()
         except ConnectionError:
             self._caller_left()
 

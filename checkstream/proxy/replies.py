@@ -19,8 +19,10 @@ from checkstream.errors import (
     EventTooLarge,
     FaultyFile,
     MethodWrong,
+    ModelError,
     NotReady,
     Overloaded,
+    PatternError,
     RequestInvalid,
     RequestRefused,
     RouteUnknown,
@@ -62,6 +64,8 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     AuditError: ErrorReply(503, "unavailable", 5, message="requests can't be recorded now; try again later"),
     ConfigError: ErrorReply(400, "invalid_configuration", own_words=True),
     FaultyFile: ErrorReply(400, "invalid_file", own_words=True),
+    PatternError: ErrorReply(500, "internal_error"),
+    ModelError: ErrorReply(500, "internal_error"),
     CheckstreamError: ErrorReply(500, "internal_error"),
 }
 """A class that is not listed is shown as its nearest parent."""

@@ -119,6 +119,7 @@ class Answer:
             connection = self._response.connection
             if connection is not None and connection.protocol is not None:
                 connection.protocol.read_timeout = self._settings.idle_ms / 1000
+                connection.protocol.start_timeout()
         return data
 
     def _failure(self, error: Exception) -> UpstreamError:

@@ -75,7 +75,7 @@ routes:
         "5:39: upstreams.local.connect_ms: expected a whole number, got `1.5`; ",
         "7:22: routes[0].match: `v1` is not a path; begin it with `/`; ",
         "8:74: routes[1].holdback: `calm_tokens` 3 is more than `tokens` 2; lower it; ",
-        "8:112: routes[1].pass: expected true or false, got `maybe`; ",
+        "8:109: routes[1].pass: expected true or false, got `maybe`; ",
     ]
 
 

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from checkstream.config import Match, Upstream
+from checkstream.errors import MethodWrong, RouteUnknown
+from checkstream.proxy.accept import Route, candidates, choose
+from checkstream.proxy.upstream import UpstreamClient
+
+CLIENT = UpstreamClient("u", Upstream(url="http://127.0.0.1:1"), {})
+
+
+def route(name: str, path: str = "/v1/chat/completions", method: str = "POST", model: str = "*") -> Route:
+    return Route(name=name, match=Match(path=path, method=method, model=model), upstream=CLIENT)  # type: ignore[arg-type]
+
+
+ROUTES = [
+    route("models", "/v1/models", "GET"),
+    route("gpt", model="gpt-*"),
+    route("one", model="exact"),
+    route("rest", model="*"),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'{"model": "gpt-5"}', "gpt"),
+        (b'{"model": "exact"}', "one"),
+        (b'{"model": "exactly"}', "rest"),
+        (b'{"model": 3}', "rest"),
+        (b"not json", "rest"),
+        (b"\xff\xfe", "rest"),
+        (b"[" * 100_000, "rest"),
+    ],
+)
+def test_the_first_route_that_takes_the_model(body: bytes, name: str) -> None:
+    assert choose(candidates(ROUTES, "/v1/chat/completions", "POST"), body).name == name
+
+
+def test_no_route_is_never_an_unguarded_pass() -> None:
+    for path in ("/v1/nope", "/v1/chat/completions/", "//v1/chat/completions", "/v1/chat%2Fcompletions", "*", ""):
+        with pytest.raises(RouteUnknown):
+            candidates(ROUTES, path, "POST")
+    with pytest.raises(RouteUnknown, match="`other`"):
+        choose([ROUTES[1]], b'{"model": "other"}')
+
+
+def test_a_wrong_method_names_the_right_ones() -> None:
+    with pytest.raises(MethodWrong) as caught:
+        candidates(ROUTES, "/v1/models", "POST")
+    assert caught.value.args[1] == ["GET"]

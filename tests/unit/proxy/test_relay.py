@@ -1,0 +1,390 @@
+"""The pump on real sockets, with a scripted guard in place of the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from checkstream.config import Address, Upstream
+from checkstream.core import commands as do
+from checkstream.core import events as on
+from checkstream.core.wire.surfaces import SURFACES
+from checkstream.errors import AuditError
+from checkstream.listen import Admission, Listener, Times, connection_of, read_body
+from checkstream.proxy.counts import Counted
+from checkstream.proxy.relay import Exchange, Outgoing
+from checkstream.proxy.upstream import UpstreamClient
+from checkstream.telemetry.logs import open_log
+from checkstream.telemetry.metrics import Metrics
+
+SURFACE = SURFACES["/v1/chat/completions"]
+RECORD = do.StreamRecord(
+    surface="openai.chat", streaming=True, action="allow", outcome="complete", policies=(), program="", scanned=(),
+    unscanned=(), detectors=(), findings=(), verdicts=(), degradations=(), upstream_failure=None, held_ms=0.0,
+    prompt_chars=0, answer_chars=0, released_chars=0,
+)  # fmt: skip
+
+React = Callable[[on.AnyEvent], list[do.AnyCommand]]
+
+
+def passing(event: on.AnyEvent) -> list[do.AnyCommand]:
+    """Pass everything on."""
+    match event:
+        case on.RequestReceived(body):
+            return [do.ForwardRequest(body, streaming=True)]
+        case on.UpstreamOpened():
+            return [do.StartStream()]
+        case on.UpstreamBytes(data):
+            return [do.SendDownstream(data)]
+        case on.UpstreamClosed():
+            return [do.SendDownstream(b"data: [DONE]\n\n"), do.CloseDownstream(), do.Record(RECORD)]
+        case on.UpstreamFailed(kind):
+            body = f"{kind}".encode()
+            return [do.Reply(502, body), do.Record(RECORD)]
+        case on.DownstreamClosed() | on.Draining():
+            return [do.CancelUpstream(), do.Record(RECORD)]
+        case _:
+            return []
+
+
+class ScriptedGuard:
+    def __init__(self, react: React) -> None:
+        self.react = react
+        self.events: list[on.AnyEvent] = []
+
+    def receive(self, event: on.AnyEvent, now: float) -> list[do.AnyCommand]:
+        assert now > 0
+        self.events.append(event)
+        return self.react(event)
+
+    def kinds(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+
+class KeptRecords:
+    def __init__(self, error: AuditError | None = None) -> None:
+        self.records: list[do.StreamRecord] = []
+        self.error = error
+
+    async def write(self, record: do.StreamRecord) -> None:
+        if self.error is not None:
+            raise self.error
+        self.records.append(record)
+
+    def write_now(self, record: do.StreamRecord) -> None:
+        self.records.append(record)
+
+
+class NoScores:
+    async def score(
+        self, classifiers: tuple[str, ...], text: str, deadline_ms: float, *, ingress: bool = False
+    ) -> dict[str, float]:
+        raise RuntimeError(classifiers, text, deadline_ms, ingress)
+
+
+class Rig:
+    def __init__(self, react: React, error: AuditError | None = None, **upstream: Any) -> None:
+        self.guard = ScriptedGuard(react)
+        self.ledger = KeptRecords(error)
+        self.admission = Admission(streams=10, held_bytes=1 << 30)
+        self.log = io.BytesIO()
+        self.upstream_settings = upstream
+        self.times = Times(header_s=5, write_s=5)
+        self.url = ""
+        self.exchange: Exchange | None = None
+        self.client: UpstreamClient | None = None
+
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert self.client is not None
+        body = await read_body(request, 1 << 20, self.times)
+        self.exchange = Exchange(
+            request,
+            connection_of(request),
+            guard=self.guard,
+            surface=SURFACE,
+            upstream=self.client,
+            outgoing=Outgoing("/v1/chat/completions", (), None),
+            scorer=NoScores(),
+            ledger=self.ledger,
+            counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
+            admission=self.admission,
+            headers={"x-checkstream-stream": "s"},
+            fail_closed=True,
+        )
+        return await self.exchange.run(body)
+
+    @asynccontextmanager
+    async def serving(self, upstream_url: str) -> AsyncIterator[str]:
+        self.client = UpstreamClient("u", Upstream(url=upstream_url, **self.upstream_settings), {})
+        listener = Listener(self.respond, self.times)
+        await listener.open(Address("127.0.0.1", 0))
+        try:
+            yield f"http://{listener.address}/"
+        finally:
+            await listener.close()
+            await self.client.close()
+            assert self.admission.held_bytes == 0
+            assert [t for t in asyncio.all_tasks() if "Exchange" in repr(t)] == []
+
+    @asynccontextmanager
+    async def asked(self, upstream_url: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        async with (
+            self.serving(upstream_url) as url,
+            aiohttp.ClientSession() as session,
+            session.post(url, data=b"{}") as response,
+        ):
+            yield response
+
+
+@asynccontextmanager
+async def model(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", handler)
+    server = TestServer(app, access_log=None, handler_cancellation=True)
+    await server.start_server()
+    try:
+        yield str(server.make_url("/")).rstrip("/")
+    finally:
+        await server.close()
+
+
+def streaming(*pieces: bytes) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream", "x-request-id": "r1"})
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        return response
+
+    return handle
+
+
+class Hanging:
+    """A model that answers `first` and then nothing, and notes when its caller goes."""
+
+    def __init__(self, first: bytes | None) -> None:
+        self.first = first
+        self.reached = asyncio.Event()
+        self.left = asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        try:
+            if self.first is not None:
+                await response.prepare(request)
+                await response.write(self.first)
+            self.reached.set()
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+        return response
+
+
+async def test_a_stream_passes_with_its_headers_and_one_record() -> None:
+    rig = Rig(passing)
+    pieces = [b"data: a\n\n", b"data: b\n\n"]
+    async with model(streaming(*pieces)) as upstream, rig.asked(upstream) as response:
+        assert response.status == 200
+        assert response.headers["x-request-id"] == "r1"
+        assert response.headers["x-checkstream-stream"] == "s"
+        assert response.headers["content-type"] == "text/event-stream"
+        assert await response.read() == b"data: a\n\ndata: b\n\ndata: [DONE]\n\n"
+    assert rig.ledger.records == [RECORD], rig.log.getvalue()
+    assert rig.guard.kinds()[:2] == ["RequestReceived", "UpstreamOpened"]
+
+
+@pytest.mark.parametrize("first", [None, b"data: a\n\n"], ids=["before_first_byte", "after_first_byte"])
+@pytest.mark.parametrize("way", ["fin", "rst"])
+async def test_g21_the_callers_leaving_cancels_the_upstream(first: bytes | None, way: str) -> None:
+    rig = Rig(passing)
+    hanging = Hanging(first)
+    async with model(hanging.answer) as upstream, rig.serving(upstream) as url:
+        port = int(url.rstrip("/").rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}")
+        await hanging.reached.wait()
+        begun = time.monotonic()
+        if way == "rst":
+            writer.transport.abort()
+        else:
+            writer.write_eof()
+        await asyncio.wait_for(hanging.left.wait(), 2)
+        assert time.monotonic() - begun < 0.05
+        writer.close()
+        await asyncio.sleep(0)
+    assert rig.ledger.records == [RECORD], rig.log.getvalue()
+    assert rig.guard.kinds()[-1] == "DownstreamClosed"
+
+
+async def test_a_caller_who_reads_slowly_slows_the_upstream() -> None:
+    sent = 0
+    stalled = asyncio.Event()
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for _ in range(400):
+            try:
+                async with asyncio.timeout(0.3):
+                    await response.write(b"x" * 65_536)
+            except TimeoutError:
+                stalled.set()
+                break
+            sent += 65_536
+        return response
+
+    rig = Rig(passing)
+    async with model(flood) as upstream, rig.serving(upstream) as url:
+        port = int(url.rstrip("/").rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}")
+        await asyncio.wait_for(stalled.wait(), 10)
+        assert rig.admission.held_bytes < 1_000_000
+        assert sent < 400 * 65_536
+        writer.transport.abort()
+        assert reader is not None
+
+
+async def test_a_caller_who_never_reads_is_cut_off() -> None:
+    rig = Rig(passing)
+    rig.times = Times(header_s=5, write_s=0.2)
+    left = asyncio.Event()
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x" * 65_536)
+        finally:
+            left.set()
+
+    async with model(flood) as upstream, rig.serving(upstream) as url:
+        port = int(url.rstrip("/").rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}")
+        await asyncio.wait_for(left.wait(), 10)
+        writer.transport.abort()
+    assert rig.ledger.records == [RECORD], rig.log.getvalue()
+
+
+async def test_a_guard_that_breaks_gives_an_internal_error_and_a_record() -> None:
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        if isinstance(event, on.RequestReceived):
+            raise ZeroDivisionError
+        return [do.Record(RECORD)]
+
+    rig = Rig(react)
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert response.status == 500
+        assert (await response.json())["error"]["type"] == "internal_error"
+    assert [record.outcome for record in rig.ledger.records] == ["failed"]
+    assert b"ZeroDivisionError" in rig.log.getvalue()
+
+
+async def test_a_stream_that_breaks_does_not_look_complete() -> None:
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        if isinstance(event, on.UpstreamClosed):
+            raise ZeroDivisionError
+        return passing(event)
+
+    rig = Rig(react)
+    async with model(streaming(b"data: a\n\n")) as upstream, rig.asked(upstream) as response:
+        with pytest.raises(aiohttp.ClientError):
+            await response.read()
+
+
+async def test_an_answer_that_cant_be_recorded_is_not_finished() -> None:
+    rig = Rig(passing, AuditError("disk full"))
+    async with model(streaming(b"data: a\n\n")) as upstream, rig.asked(upstream) as response:
+        body = await response.read()
+    assert b"[DONE]" not in body
+    assert b"can't be recorded" in body
+
+
+async def test_a_whole_answer_that_cant_be_recorded_is_refused() -> None:
+    rig = Rig(lambda _: [do.Reply(200, b"{}"), do.Record(RECORD)], AuditError("disk full"))
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert response.status == 503
+
+
+async def test_timers_replace_each_other_and_broken_classifiers_are_crashes() -> None:
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        match event:
+            case on.RequestReceived():
+                return [
+                    do.ArmTimer("stall", 60_000),
+                    do.ArmTimer("stall", 1),
+                    do.ArmTimer("keepalive", 1),
+                    do.DisarmTimer("keepalive"),
+                ]
+            case on.TimerFired("stall"):
+                return [do.Score(7, ("c",), "text", 50)]
+            case on.ScoringFailed(7, "crash"):
+                return [do.Reply(200, b"{}"), do.Record(RECORD)]
+            case _:
+                raise AssertionError(event)
+
+    rig = Rig(react)
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert response.status == 200
+    assert rig.guard.kinds() == ["RequestReceived", "TimerFired", "ScoringFailed"]
+
+
+async def test_the_upstreams_failures_have_their_kinds() -> None:
+    async def reset(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async def compressed(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"x", headers={"content-encoding": "gzip"})
+
+    cases: list[tuple[Any, dict[str, int], str]] = [
+        (reset, {}, "reset"),
+        (compressed, {}, "protocol"),
+        (Hanging(None).answer, {"first_byte_ms": 50}, "first_byte"),
+    ]
+    for handler, settings, kind in cases:
+        rig = Rig(passing, None, **settings)
+        async with model(handler) as upstream, rig.asked(upstream) as response:
+            assert (response.status, await response.text()) == (502, kind)
+    rig = Rig(passing, None, retries=1)
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert (response.status, await response.text()) == (502, "connect")
+
+
+async def test_an_upstream_that_falls_silent_is_idle() -> None:
+    failed: list[str] = []
+
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        if isinstance(event, on.UpstreamFailed):
+            failed.append(event.kind)
+            return [do.CloseDownstream(), do.Record(RECORD)]
+        return passing(event)
+
+    rig = Rig(react, None, idle_ms=50)
+    async with model(Hanging(b"data: a\n\n").answer) as upstream, rig.asked(upstream) as response:
+        assert await response.read() == b"data: a\n\n"
+    assert failed == ["idle"]
+
+
+async def test_draining_reaches_the_guard() -> None:
+    rig = Rig(passing)
+    hanging = Hanging(b"data: a\n\n")
+    async with model(hanging.answer) as upstream, rig.asked(upstream) as response:
+        assert await response.content.readany() == b"data: a\n\n"
+        assert rig.exchange is not None
+        rig.exchange.drain()
+        await asyncio.wait_for(hanging.left.wait(), 2)
+    assert rig.guard.kinds()[-1] == "Draining"
