@@ -126,9 +126,10 @@ def refine_authorization(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 AUTHORIZATION = Entity(
     name="AUTHORIZATION",
-    regex=r"(?i)\b(?:bearer|basic|token|digest|negotiate|apikey) {1,2}[A-Za-z0-9._~+/\-]{6,900}={0,2}",
+    regex=r"(?i)\b(?:bearer|basic|token|digest|negotiate|apikey) {1,2}[A-Za-z0-9._~+/\-]{6,}={0,2}",
     refine=refine_authorization,
     group="secret",
+    max_chars=4096,
 )
 GENERIC_SECRET = Entity(
     name="GENERIC_SECRET",

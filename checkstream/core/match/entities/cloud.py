@@ -69,9 +69,10 @@ AWS_ACCESS_KEY = Entity(
 )
 GCP_KEY = Entity(
     name="GCP_KEY",
-    regex=r"AIza[0-9A-Za-z_\-]{35}|GOCSPX-[0-9A-Za-z_\-]{24,32}|ya29\.[0-9A-Za-z_\-]{20,500}|\b[0-9a-f]{40}",
+    regex=r"AIza[0-9A-Za-z_\-]{35}|GOCSPX-[0-9A-Za-z_\-]{24,32}|ya29\.[0-9A-Za-z_\-]{20,}|\b[0-9a-f]{40}",
     refine=refine_gcp,
     group="secret",
+    max_chars=1024,
 )
 AZURE_KEY = Entity(
     name="AZURE_KEY",

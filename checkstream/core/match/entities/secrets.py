@@ -14,6 +14,7 @@ from checkstream.core.match.entities.network import is_stand_in_password
 
 _JWT_CAP = 8192
 _PEM_CAP = 8192
+_CONNECTION_CAP = 1024
 
 
 class _JoseHeader(msgspec.Struct):
@@ -90,7 +91,7 @@ PRIVATE_KEY = Entity(
     name="PRIVATE_KEY",
     regex=(
         r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[\r\n\\rn]{1,6}[A-Z][A-Za-z\-]{2,20}: [ -\[\]-~]{1,90}){0,5}"
+        r"(?:[\r\n\\rn]+[A-Z][A-Za-z\-]+: [ -\[\]-~]+)*"
         r"[A-Za-z0-9+/= \t\r\n\\]*"
         r"(?:-----END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
     ),
@@ -103,13 +104,14 @@ CONNECTION_STRING = Entity(
     regex=(
         r"(?i)(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse|cockroachdb|oracle|"
         r"snowflake|cassandra|neo4j|bolt|kafka|mqtts?|ldaps?|nats|couchbase|trino|presto|db2|influxdb)"
-        r"(?:\+[a-z0-9]{2,15})?://[!#-&(-;=?-_a-~]{4,400}"
+        r"(?:\+[a-z0-9]{2,15})?://[!#-&(-;=?-_a-~]{4,}"
         r"|(?:server|data source|host|endpoint|addr|address|uid|user id|initial catalog|database|driver|"
-        r"defaultendpointsprotocol|accountname|provider) ?= ?[ !#-&(-:<>-~]{1,128}"
-        r"(?:; ?[a-z_ ]{2,30}=[ !#-&(-:<-~]{0,120}){1,8};?"
+        r"defaultendpointsprotocol|accountname|provider) ?= ?[ !#-&(-:<>-~]+"
+        r"(?:; ?[a-z_ ]+=[ !#-&(-:<-~]*)+;?"
     ),
     refine=refine_connection,
     group="secret",
+    max_chars=_CONNECTION_CAP,
 )
 
 ENTITIES = (JWT, PRIVATE_KEY, AUTHORIZATION, CONNECTION_STRING, GENERIC_SECRET)
