@@ -34,7 +34,7 @@ policies:
 def test_placeholders_and_titles() -> None:
     assert Signal(kind="entity", name="EMAIL", regex="x").placeholder == "[EMAIL]"
     for kind in ("pattern", "phrase", "classifier"):
-        assert Signal(kind=kind, name="n").placeholder == "[REDACTED]"  # type: ignore[arg-type]
+        assert Signal(kind=kind, name="n").placeholder == "[REDACTED]"
     assert Signal(kind="phrase", name="zero risk").title == "phrase:zero risk"
     assert Signal(kind="classifier", name="toy.alpha").classifier == "toy"
 
