@@ -150,7 +150,7 @@ class Admin:
             await self._inside.reload()
         except FaultyFile as error:
             kind = "invalid_configuration" if isinstance(error, ConfigError) else "invalid_policy"
-            return _json({"ok": False, "error": kind, "faults": error.faults}, status=400)
+            return _json({"ok": False, "error": kind, "message": str(error), "faults": error.faults}, status=400)
         return _json({"ok": True, "generation": self._inside.status().generation})
 
 
