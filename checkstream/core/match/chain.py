@@ -1,0 +1,174 @@
+"""Views that read one another, beside the raw text: `folded`, `spaced`, `leet`; and `unescaped`.
+
+A chain sleeps while all its views equal the raw text; then the raw lane stands for it. It wakes on a
+character (or run) that a view would change. Awake, a view has a lane of its own only while it differs
+from its source within the text that still matters; else the lane of its source stands for it too.
+INVARIANT: what a chain reports does not depend on whether it slept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from checkstream.core.match.escapes import Unescaped
+from checkstream.core.match.lane import Lane
+from checkstream.core.match.normalise import Folded, Leet, Spaced, View, undecided
+from checkstream.core.match.patterns import PatternSet, Table
+
+_VIEW_TYPES: dict[str, Callable[[str], View]] = {
+    "folded": Folded,
+    "spaced": Spaced,
+    "leet": Leet,
+    "unescaped": lambda _: Unescaped(),
+}
+_TAIL_CHARS = 16
+"""More than can be undecided in text that wakes no chain."""
+
+
+class Unread(msgspec.Struct):
+    """Source characters that a view has left unread, with their offset map."""
+
+    text: str = ""
+    starts: Sequence[int] = ()
+    ends: Sequence[int] = ()
+
+
+class Level:
+    """One view of a chain that is awake."""
+
+    __slots__ = ("changed", "lane", "name", "read_to", "table", "unread", "view")
+
+    def __init__(self, name: str, table: Table, before: str, read_to: int, unread: Unread) -> None:
+        """Start having read to `read_to`, the original offset at which `unread` begins."""
+        self.name = name
+        self.table = table
+        self.view = _VIEW_TYPES[name](before)
+        self.read_to = read_to
+        self.unread = unread
+        self.lane: Lane | None = None
+        self.changed = -1
+        """End, in the original, of the last place where the view differs from its source."""
+
+
+class Chain:
+    """Some views in the order in which they read one another; one per channel."""
+
+    __slots__ = ("_levels", "_names", "_tables", "stops")
+
+    def __init__(self, names: Sequence[str], patterns: PatternSet) -> None:
+        """Start asleep; views at the end that no pattern is searched in are left out."""
+        kept = list(names)
+        while kept and not patterns.tables[kept[-1]].members:
+            kept.pop()
+        self._names = tuple(kept)
+        self._tables = tuple(patterns.tables[name] for name in kept)
+        self._levels: list[Level] = []
+        self.stops: list[int] = [0] * len(kept)
+        """Original offset to which each view has read."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the views."""
+        return self._names
+
+    @property
+    def awake(self) -> bool:
+        """Whether the views are being read."""
+        return bool(self._levels)
+
+    def doze(self, raw: Lane, received: int) -> None:
+        """Note where the views would stop, asleep, after the raw text `raw` that ends at `received`."""
+        if not self._names:
+            return
+        if self._names[0] != "folded":
+            self.stops[0] = received
+            return
+        start = max(0, len(raw.text) - _TAIL_CHARS)
+        folded, spaced = undecided(raw.text[start:], raw.text[start - 1] if start else "")
+        left = received - (len(raw.text) - start)
+        self.stops[0] = left + folded
+        for number in range(1, len(self.stops)):
+            self.stops[number] = left + spaced
+
+    def wake(self, raw: Lane) -> None:
+        """Start reading: each view from where it has stopped. `raw` holds nothing newer than that."""
+        source_end = raw.base + len(raw.text)
+        for name, table, stop in zip(self._names, self._tables, self.stops, strict=True):
+            low, high = stop - raw.base, source_end - raw.base
+            unread = Unread(raw.text[low:high], range(stop, source_end), range(stop + 1, source_end + 1))
+            before = raw.text[low - 1] if low else ""
+            self._levels.append(Level(name, table, before, stop, unread))
+            source_end = stop
+
+    def read(self, text: str, at: int, raw: Lane, *, ended: bool) -> None:
+        """Read the next characters of the raw text, which start at the original offset `at`."""
+        starts: Sequence[int] = range(at, at + len(text))
+        ends: Sequence[int] = range(at + 1, at + len(text) + 1)
+        source_end, parent, behind = at + len(text), raw, len(text)
+        for number, level in enumerate(self._levels):
+            unread = level.unread
+            behind += len(unread.text)
+            if unread.text:
+                text = unread.text + text
+                starts, ends = [*unread.starts, *starts], [*unread.ends, *ends]
+            reading = level.view.read(text, starts, ends, ended=ended)
+            if reading.changed >= 0:
+                level.changed = reading.changed
+                if level.lane is None:
+                    level.lane = parent.branch(level.table, behind, level.read_to)
+            used = reading.used
+            level.unread = Unread(text[used:], starts[used:], ends[used:])
+            level.read_to = starts[used] if used < len(text) else source_end
+            if level.lane is not None:
+                level.lane.append(reading.text, reading.starts, reading.ends, level.read_to)
+                parent, behind = level.lane, len(reading.text)
+            self.stops[number] = source_end = level.read_to
+            text, starts, ends = reading.text, reading.starts, reading.ends
+
+    def force(self, raw: Lane) -> None:
+        """Give every view its own lane: its source is about to be decided ahead of it."""
+        parent = raw
+        for level in self._levels:
+            if level.lane is None:
+                level.lane = parent.branch(level.table, len(level.unread.text), level.read_to)
+            parent = level.lane
+
+    def lanes(self, raw: Lane) -> Iterator[tuple[Lane, int, str]]:
+        """Yield each lane in use, the raw one first, with the original offset up to which it may be trusted.
+
+        That is where the last of the views stopped for which the lane stands. The name is the view's.
+        """
+        lane, name, stop = raw, "raw", raw.read_to
+        for number, level in enumerate(self._levels):
+            if level.lane is None:
+                stop = self.stops[number]
+            else:
+                yield lane, stop, name
+                lane, name, stop = level.lane, level.name, level.read_to
+        if not self._levels and self.stops:
+            stop = self.stops[-1]
+        yield lane, stop, name
+
+    def settle(self, raw: Lane) -> None:
+        """Let go of lanes that equal their source's again; sleep when all do."""
+        parent = raw
+        for level in self._levels:
+            lane = level.lane
+            if lane is None:
+                continue
+            if level.changed <= lane.clean_since() and _same_resume(lane, parent):
+                level.lane = None
+            else:
+                parent = lane
+        if (
+            all(level.lane is None and level.view.neutral for level in self._levels)
+            and raw.text[-_TAIL_CHARS:].isascii()
+        ):
+            self._levels.clear()
+
+
+def _same_resume(lane: Lane, parent: Lane) -> bool:
+    members = {member.index for member in lane.table.members}
+    return lane.resume == {index: to for index, to in parent.resume.items() if index in members}

@@ -1,0 +1,90 @@
+"""Characters that look like ASCII ones: the pairs that evasions use most.
+
+Source: our own selection from the single-character prototypes of Unicode Technical Standard 39,
+section 4 (`confusables.txt`), for Cyrillic, Greek, Armenian, Cherokee, Latin extensions and common
+punctuation. Fullwidth, mathematical, circled and superscript letters and digits need no entry: NFKC
+maps them. Only what looks alike is listed; transliteration is not.
+"""
+
+# ruff: noqa: RUF001 - ambiguous characters are what this table is made of
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_LOOKALIKES = (
+    ("a", "аɑα⍺"),
+    ("b", "ЬƄ"),
+    ("c", "сϲᴄⅽ"),
+    ("d", "ԁɗ"),
+    ("e", "еҽ"),
+    ("g", "ɡց"),
+    ("h", "һհ"),
+    ("i", "іιıɩ"),
+    ("j", "јϳ"),
+    ("k", "κкᴋ"),
+    ("l", "ӏǀ∣"),
+    ("m", "мᴍ"),
+    ("n", "ոռ"),
+    ("o", "оοօσഠ"),
+    ("p", "рρ⍴"),
+    ("q", "ԛգ"),
+    ("r", "гᴦ"),
+    ("s", "ѕꜱ"),
+    ("t", "тτᴛ"),
+    ("u", "υսᴜʋ"),
+    ("v", "ѵνᴠ"),
+    ("w", "ԝաᴡѡ"),
+    ("x", "хχ×"),
+    ("y", "уγүʏ"),
+    ("z", "ᴢ"),
+    ("A", "АΑᎪ"),
+    ("B", "ВΒᏴ"),
+    ("C", "СϹᏟ"),
+    ("D", "Ꭰ"),
+    ("E", "ЕΕᎬ"),
+    ("F", "Ϝ"),
+    ("G", "ԌᏀ"),
+    ("H", "НΗᎻ"),
+    ("I", "ІΙӀ"),
+    ("J", "ЈᎫ"),
+    ("K", "КΚᏦ"),
+    ("L", "Ꮮ"),
+    ("M", "МΜᎷ"),
+    ("N", "Ν"),
+    ("O", "ОΟՕ"),
+    ("P", "РΡᏢ"),
+    ("R", "ᎡᏒ"),
+    ("S", "ЅՏᏚ"),
+    ("T", "ТΤᎢ"),
+    ("U", "Ս"),
+    ("V", "ѴᏙ"),
+    ("W", "ԜᎳ"),
+    ("X", "ХΧ"),
+    ("Y", "ҮΥ"),
+    ("Z", "ΖᏃ"),
+    ("-", "‐‑‒–—―−﹘⁃"),
+    ("'", "‘’‚‛ʹʼˈ′´"),
+    ('"', "“”„‟″〃"),
+    (".", "․۔"),
+    (",", "،"),
+    (":", "ː˸։∶꞉"),
+    (";", "؛"),
+    ("/", "⁄∕╱"),
+    ("\\", "∖⧵"),
+    ("*", "∗⁎٭"),
+    ("|", "￨│┃"),
+    ("!", "ǃ"),
+    ("?", "ʔ؟"),
+    ("<", "‹❮"),
+    (">", "›❯"),
+    ("~", "∼˜"),
+    ("_", "ߺ"),
+    ("@", "﹫"),
+)
+
+CONFUSABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {alike: char for char, group in _LOOKALIKES for alike in group}
+)
+"""One character that is not ASCII -> the ASCII character that it looks like."""

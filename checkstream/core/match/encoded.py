@@ -1,0 +1,132 @@
+"""The `base64` view: the texts that stand encoded in a channel, each searched by itself.
+
+A run of at least 16 characters of the base64 or base64url alphabet is read in blocks of 64 from its
+start. A block that decodes, at one of the four alignments, to UTF-8 text of which nearly all is
+printable becomes text of the view; blocks that follow it continue that text. A text ends where its run
+ends or a block is no text. Source: RFC 4648, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import binascii
+from typing import Final
+
+from checkstream.core.match.lane import Found, Lane
+from checkstream.core.match.patterns import Table, compile_regex
+
+ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+RUN_CHARS: Final = 16
+"""Fewest characters that are taken for base64."""
+BLOCK_CHARS: Final = 64
+_PRINTABLE_SHARE: Final = 0.9
+_RUN: Final = compile_regex(f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}")
+_OTHER: Final = compile_regex("[^A-Za-z0-9+/_-]")
+_STANDARD: Final = str.maketrans("-_", "+/")
+
+
+class Encoded:
+    """Reads the original text of one channel; mutable."""
+
+    __slots__ = ("_carry", "_in_run", "_lane", "_table", "at")
+
+    def __init__(self, table: Table, at: int) -> None:
+        """Start at the original offset `at`, outside of any run."""
+        self.at = at
+        """Original offset of the first character that has not been read."""
+        self._table = table
+        self._in_run = False
+        self._lane: Lane | None = None
+        self._carry: list[tuple[int, int, int]] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run is being read."""
+        return not self._in_run
+
+    @property
+    def live(self) -> int:
+        """Original offset before which all is decided."""
+        if self._lane is None:
+            return self.at
+        return min(self.at, self._lane.start(self._lane.leftmost(len(self._lane.text))))
+
+    def read(self, text: str, out: list[Found], *, ended: bool) -> None:
+        """Read on; `text` is the original from `at` to what has been received."""
+        origin, place = self.at, 0
+        while True:
+            if not self._in_run:
+                hit = _RUN.search(text, place)
+                if hit is None:
+                    place = len(text) if ended else max(place, len(text.rstrip(ALPHABET)))
+                    break
+                place, self._in_run = hit.start(), True
+            other = _OTHER.search(text, place)
+            size = (len(text) if other is None else other.start()) - place
+            closed = ended or other is not None
+            if size < BLOCK_CHARS and not closed:
+                break
+            if size == 0:
+                self._finish(out)
+                self._in_run = False
+                continue
+            window = text[place : place + BLOCK_CHARS]
+            place += self._block(window[:size], origin + place, out, last=size < BLOCK_CHARS)
+        self.at = origin + place
+        if self._lane is not None:
+            limit = self._lane.start(self._lane.leftmost(len(self._lane.text)))
+            while self._lane.decide(limit, out):
+                limit = self._lane.start(self._lane.leftmost(len(self._lane.text)))
+
+    def due(self, out: list[Found] | None) -> tuple[bool, int | None]:
+        """See `Lane.due`."""
+        return (False, None) if self._lane is None else self._lane.due(derived=True, out=out)
+
+    def _block(self, window: str, at: int, out: list[Found], *, last: bool) -> int:
+        """Read one block that starts at the original offset `at`; return how many characters were read."""
+        tries = 1 if self._lane is not None else 4 if len(window) >= RUN_CHARS else 0
+        for skip in range(tries):
+            part = window[skip:] if last else window[skip : skip + (len(window) - skip) // 4 * 4]
+            if self._decode(part, at + skip, last=last):
+                return skip + len(part)
+        self._finish(out)
+        return len(window)
+
+    def _decode(self, part: str, at: int, *, last: bool) -> bool:
+        """Add what `part` says to the text of the view; False: it is no text."""
+        usable = part[:-1] if len(part) % 4 == 1 else part
+        data = binascii.a2b_base64(usable.translate(_STANDARD) + "=" * (-len(usable) % 4))
+        octets = [*self._carry]
+        for number, octet in enumerate(data):
+            group = at + number // 3 * 4
+            octets.append((octet, group, min(group + 4, at + len(part))))
+        whole = bytes(octet for octet, _, _ in octets)
+        try:
+            text = whole.decode()
+        except UnicodeDecodeError as error:
+            if last or error.reason != "unexpected end of data":
+                return False
+            text = whole[: error.start].decode()
+        shown = sum(char.isprintable() or char in "\n\r\t" for char in text)
+        if not text or shown < _PRINTABLE_SHARE * len(text):
+            return False
+        if self._lane is None:
+            self._lane = Lane(self._table, octets[0][1])
+            self._lane.starts = []
+        starts: list[int] = []
+        ends: list[int] = []
+        place = 0
+        for char in text:
+            size = len(char.encode())
+            starts.append(octets[place][1])
+            ends.append(octets[place + size - 1][2])
+            place += size
+        self._carry = octets[place:]
+        self._lane.append(text, starts, ends, at + len(part))
+        return True
+
+    def _finish(self, out: list[Found]) -> None:
+        """End the text that is being read, deciding all of it."""
+        if self._lane is not None:
+            self._lane.decide(self._lane.read_to, out)
+        self._lane = None
+        self._carry = []

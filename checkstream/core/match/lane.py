@@ -1,0 +1,204 @@
+"""The search over one view of one channel: what is decided, and what could still become a match.
+
+INVARIANT: everything that a lane reports depends on the view's text alone. A candidate is decided only
+when no text that may follow can change it, so it doesn't matter when that is noticed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table
+
+_TRIM_CHARS = 128
+"""Text behind the context is dropped in pieces of this size."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A decided hit, in original offsets."""
+
+    start: int
+    end: int
+    signal: int
+    capped: bool = False
+
+
+class Lane:
+    """A view's text from `LEFT_CONTEXT_CHARS` before the oldest undecided place, with its offset map.
+
+    Positions inside are indexes into `text`; all that goes in or out is original code points.
+    """
+
+    __slots__ = ("base", "ends", "floor", "read_to", "resume", "starts", "table", "text")
+
+    def __init__(self, table: Table, at: int = 0) -> None:
+        """Start with no text at the original offset `at`, with the identity as offset map."""
+        self.table = table
+        self.text = ""
+        self.base = at
+        self.starts: list[int] | None = None
+        """Per character, where it starts in the original; None: the identity from `base` on."""
+        self.ends: list[int] = []
+        self.floor = 0
+        """Index from which candidates are undecided."""
+        self.read_to = at
+        """Original offset up to which the view has been read."""
+        self.resume: dict[int, int] = {}
+        """Member -> original offset before which no candidate of it counts any more."""
+
+    def branch(self, table: Table, behind: int, at: int) -> Lane:
+        """Return a lane for a view equal to this one but for its last `behind` characters; it has read to `at`."""
+        cut = len(self.text) - behind
+        lane = Lane(table, at)
+        lane.text = self.text[:cut]
+        if self.starts is None:
+            lane.starts = list(range(self.base, self.base + cut))
+            lane.ends = list(range(self.base + 1, self.base + cut + 1))
+        else:
+            lane.starts, lane.ends = self.starts[:cut], self.ends[:cut]
+        lane.floor = min(self.floor, cut)
+        members = {member.index for member in table.members}
+        lane.resume = {index: to for index, to in self.resume.items() if index in members}
+        return lane
+
+    def append(self, text: str, starts: Sequence[int], ends: Sequence[int], read_to: int) -> None:
+        """Add characters of the view; `read_to`: how far in the original the view has been read by now."""
+        self.text += text
+        self.read_to = read_to
+        if self.starts is not None:
+            self.starts += starts
+            self.ends += ends
+
+    def index(self, at: int) -> int:
+        """Return the first index whose character starts at the original offset `at` or later."""
+        if self.starts is None:
+            return min(max(at - self.base, 0), len(self.text))
+        return bisect_left(self.starts, at)
+
+    def start(self, index: int) -> int:
+        """Return the original offset at which the character at `index` starts, or how far the view was read."""
+        if index >= len(self.text):
+            return self.read_to
+        return self.base + index if self.starts is None else self.starts[index]
+
+    def _end(self, index: int) -> int:
+        """Return the original offset at which the character before `index` ends."""
+        return self.base + index if self.starts is None else self.ends[index - 1]
+
+    def leftmost(self, end: int) -> int:
+        """Return the first index from which `text[:end]` could still become a match; `end` if there is none."""
+        best = end
+        for companion in self.table.companions:
+            hit = companion.search(self.text, self.floor, end)
+            if hit is not None and hit.start() < best:
+                best = hit.start()
+        if self.resume and best < end:
+            first = self.start(best)
+            if any(to > first for to in self.resume.values()):
+                return min((self._leftmost_of(member, end) for member in self.table.members), default=end)
+        return best
+
+    def _leftmost_of(self, member: Member, end: int) -> int:
+        low = self._low(member)
+        hit = member.companion.search(self.text, low, end) if low < end else None
+        return end if hit is None else hit.start()
+
+    def _low(self, member: Member) -> int:
+        """Return the index from which candidates of a member count."""
+        to = self.resume.get(member.index)
+        return self.floor if to is None else max(self.floor, self.index(to))
+
+    def decide(self, limit: int, out: list[Found]) -> bool:
+        """Decide every candidate that starts before the original offset `limit`.
+
+        Nothing that starts there may be live. Returns whether any was found.
+        """
+        high = self.index(limit)
+        if high <= self.floor:
+            return False
+        found = False
+        if any((hit := gate.search(self.text, self.floor)) and hit.start() < high for gate in self.table.gates):
+            for member in self.table.members:
+                resumed = self._chain(member, self._low(member), high, out)
+                if resumed >= 0:
+                    found = True
+                    self.resume[member.index] = resumed
+        self.floor = high
+        if self.resume:
+            self.resume = {index: to for index, to in self.resume.items() if to > limit}
+        self._trim()
+        return found
+
+    def _chain(self, member: Member, low: int, high: int, out: list[Found]) -> int:
+        """Decide one member's candidates from `low` to `high`; return where it resumes, -1 if nothing was found."""
+        resumed = -1
+        refine, signal = member.pattern.refine, member.pattern.signal
+        while low < high:
+            hit = member.regex.search(self.text, low)
+            if hit is None or hit.start() >= high:
+                break
+            start, end = hit.start(), hit.end()
+            spans: Sequence[tuple[int, int]] = ((start, end),)
+            if refine is not None:
+                left = max(0, start - LEFT_CONTEXT_CHARS)
+                window = self.text[left : end + 1]
+                spans = [(left + a, left + b) for a, b in refine(window, start - left, end - left)]
+            if not spans:
+                low = start + 1
+                continue
+            out.extend(Found(self.start(a), self._end(b), signal) for a, b in spans)
+            resumed = self._end(spans[-1][1])
+            low = self.index(resumed) if self.starts is not None else spans[-1][1]
+        return resumed
+
+    def due(self, *, derived: bool, out: list[Found] | None) -> tuple[bool, int | None]:
+        """Look for members that are live over their cap.
+
+        With `out`, such a start is reported up to `read_to`, capped, and the member resumes there; without,
+        nothing is changed. Returns whether there is one, and the original offset at which the next may be.
+        """
+        capped, soonest = False, None
+        for member in self.table.members:
+            cap = member.view_cap if derived else member.cap
+            if cap is None:
+                continue
+            low, size = self._low(member), len(self.text)
+            found: list[Found] = []
+            while True:
+                hit = member.companion.search(self.text, low) if low < size else None
+                live = size if hit is None else hit.start()
+                resumed = self._chain(member, low, live, found)
+                if resumed < 0 or self.index(resumed) <= live:
+                    break
+                low = self.index(resumed)
+            if live == size:
+                continue
+            first = self.start(live)
+            if self.read_to - first >= cap:
+                capped = True
+                if out is not None:
+                    out.extend(found)
+                    out.append(Found(first, self.read_to, member.pattern.signal, capped=True))
+                    self.resume[member.index] = self.read_to
+            elif soonest is None or first + cap < soonest:
+                soonest = first + cap
+        return capped, soonest
+
+    def _trim(self) -> None:
+        cut = self.floor - LEFT_CONTEXT_CHARS
+        if cut < _TRIM_CHARS:
+            return
+        self.text = self.text[cut:]
+        self.floor -= cut
+        if self.starts is None:
+            self.base += cut
+        else:
+            del self.starts[:cut]
+            del self.ends[:cut]
+
+    def clean_since(self) -> int:
+        """Return the original offset from which on the text still matters to what will be decided."""
+        return self.start(max(0, self.floor - LEFT_CONTEXT_CHARS))

@@ -1,0 +1,302 @@
+"""Views of a text in which evasions are undone, with exact offset maps (G9, G18).
+
+A view reads its source from left to right and writes characters, each with the half-open span of the
+original that it stands for. What it can't decide yet it leaves unread; how much that is depends on the
+text read so far and on nothing else, so that a view is the same however the text was cut.
+
+    folded   NFKC, ignorable characters removed, lookalikes of ASCII mapped to it
+    spaced   on folded: runs of four or more single letters set apart by one and the same separator
+             (`k i l l`, `k-i-l-l`) pulled together
+    leet     on spaced: digits and signs used as letters (`1gn0re`) mapped to them
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+import msgspec
+
+from checkstream.core.match.confusables import CONFUSABLES
+
+MAX_CLUSTER: Final = 32
+"""Most characters read as one: a base and its marks (compare the stream-safe format, UAX 15, section 13)."""
+RUN_SINGLES: Final = 4
+"""Fewest single letters that make a spaced run."""
+SEPARATORS: Final = frozenset(" ._*|-")
+LEET: Final = str.maketrans("01345789@$", "oieastbgas")
+_SIGNS: Final = "!|"
+LEET_CHARS: Final = "01345789@$!|"
+_COMPOSING: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz<=>")
+"""ASCII characters that a following mark may become one with."""
+
+
+class Reading(msgspec.Struct):
+    """What a view made of some source text."""
+
+    text: str
+    starts: Sequence[int]
+    """For each character of `text`, the offset in the original at which it starts."""
+    ends: Sequence[int]
+    used: int
+    """Characters of the source that were read; the rest is undecided."""
+    changed: int = -1
+    """End, in the original, of the last place where the view differs from its source; -1: nowhere."""
+
+
+class View(Protocol):
+    """One way of reading a text."""
+
+    def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+        """Read the source's next characters, which begin with those left unread the last time."""
+
+    @property
+    def neutral(self) -> bool:
+        """Whether nothing that was read earlier changes how the next characters are read."""
+
+
+def ignorable(char: str) -> bool:
+    """Whether a character shows nothing: format characters (Cf), variation selectors, fillers."""
+    return unicodedata.category(char) == "Cf" or char in _FILLERS
+
+
+_FILLERS: Final = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+    + "".join(map(chr, range(0xE0100, 0xE01F0)))
+)
+
+
+@lru_cache(maxsize=1 << 14)
+def joins(char: str) -> bool:
+    """Whether a character may become one with those before it: marks, conjoining jamo, ignorables."""
+    if char < "\x80":
+        return False
+    return unicodedata.category(char).startswith("M") or "\u1160" <= char <= "\u11ff" or ignorable(char)
+
+
+@lru_cache(maxsize=1 << 14)
+def fold(cluster: str) -> str:
+    """Return a cluster (a base and what joins it) in folded form; empty when nothing of it shows."""
+    if len(cluster) == 1 and cluster in CONFUSABLES:
+        return CONFUSABLES[cluster]
+    shown = "".join(char for char in cluster if not ignorable(char))
+    folded = "".join(CONFUSABLES.get(char, char) for char in unicodedata.normalize("NFKC", shown))
+    if folded[:1].isascii() and folded[:1].isalnum():  # a mark left on an ASCII letter is an overlay
+        folded = folded[0] + "".join(char for char in folded[1:] if not joins(char))
+    return folded
+
+
+class Folded:
+    """NFKC, ignorables removed, lookalikes mapped. Source: UAX 15; UTS 39, section 4."""
+
+    __slots__ = ("_marked",)
+
+    def __init__(self, before: str = "") -> None:
+        """Start after the character `before` ("" at the text's start)."""
+        self._marked = before.isalnum()
+
+    @property
+    def neutral(self) -> bool:
+        """A cluster is read whole; the base before it is known from the text."""
+        return True
+
+    def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+        """Read whole clusters."""
+        if text.isascii():
+            used = len(text) - (not ended and text[-1:] in _COMPOSING)
+            if used:
+                self._marked = text[used - 1].isalnum()
+            return Reading(text[:used], starts[:used], ends[:used], used)
+        out: list[str] = []
+        first: list[int] = []
+        last: list[int] = []
+        at, size, changed = 0, len(text), -1
+        while at < size:
+            char = text[at]
+            after = at + 1
+            if char > "\x7f" or char in _COMPOSING:
+                while after < size and after - at < MAX_CLUSTER and joins(text[after]):
+                    after += 1
+                if after == size and after - at < MAX_CLUSTER and not ended:
+                    break
+            folded = self._fold(char, text[at:after])
+            out.append(folded)
+            if len(folded) == 1 and after == at + 1:
+                first.append(starts[at])
+                last.append(ends[at])
+            else:
+                first.extend([starts[at]] * len(folded))
+                last.extend([ends[after - 1]] * len(folded))
+            if after > at + 1 or folded != char:  # a cluster is mapped as one piece, changed or not
+                changed = ends[after - 1]
+            at = after
+        return Reading("".join(out), first, last, at, changed)
+
+    def _fold(self, char: str, cluster: str) -> str:
+        """Fold one cluster; marks without a base belong to the ASCII letter or digit read before, as overlays."""
+        if cluster.isascii():
+            self._marked = char.isalnum()
+            return cluster
+        if self._marked and joins(char):
+            return ""
+        folded = fold(cluster)
+        if folded:
+            self._marked = folded[-1].isascii() and folded[-1].isalnum()
+        return folded
+
+
+class Spaced:
+    """Single letters set apart, pulled together: the separators between them are left out."""
+
+    __slots__ = ("_after_word", "_separator")
+
+    def __init__(self, before: str = "") -> None:
+        """Start after the character `before` ("" at the text's start)."""
+        self._after_word = before.isalnum()
+        self._separator = ""
+
+    @property
+    def neutral(self) -> bool:
+        """Within a run the next letter is read as part of it."""
+        return not self._separator
+
+    def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+        """Read up to the first run that is not decided."""
+        kept: list[int] = []
+        at, size, changed = 0, len(text), -1
+        while at < size:
+            if self._separator:
+                single = at + 1
+                if text[at] == self._separator:
+                    verdict = _single(text, single, ended=ended)
+                    if verdict is None:
+                        break
+                    if verdict:
+                        kept.append(single)
+                        changed = ends[single]
+                        at += 2
+                        continue
+                self._separator, self._after_word = "", True
+            char = text[at]
+            if self._after_word or not char.isalnum():
+                kept.append(at)
+                self._after_word = char.isalnum()
+                at += 1
+                continue
+            count = _run(text, at, ended=ended)
+            if count is None:
+                break
+            if count:
+                singles = range(at, at + 2 * count, 2)
+                kept.extend(singles)
+                changed = ends[singles[-1]]
+                self._separator = text[at + 1]
+                at = singles[-1] + 1
+                continue
+            kept.append(at)
+            self._after_word = True
+            at += 1
+        if changed < 0:
+            return Reading(text[:at], starts[:at], ends[:at], at)
+        return Reading(
+            "".join([text[i] for i in kept]), [starts[i] for i in kept], [ends[i] for i in kept], at, changed
+        )
+
+
+def _single(text: str, at: int, *, ended: bool) -> bool | None:
+    """Whether `text[at]` is a letter or digit with none after it; None: not known yet."""
+    if at >= len(text):
+        return False if ended else None
+    if not text[at].isalnum():
+        return False
+    if at + 1 >= len(text):
+        return True if ended else None
+    return not text[at + 1].isalnum()
+
+
+def _run(text: str, at: int, *, ended: bool) -> int | None:
+    """Return `RUN_SINGLES` when so many singles stand apart from `at` on, else 0; None: not known yet."""
+    place = at
+    for count in range(RUN_SINGLES):
+        verdict = _single(text, place, ended=ended)
+        if verdict is None:
+            return None
+        if not verdict:
+            return 0
+        if count < RUN_SINGLES - 1:
+            if place + 1 >= len(text):
+                return 0 if ended else None
+            if text[place + 1] not in SEPARATORS or text[place + 1] != text[at + 1]:
+                return 0
+        place += 2
+    return RUN_SINGLES
+
+
+class Leet:
+    """Digits and signs that stand for letters, mapped one to one.
+
+    `!` and `|` are letters only in front of one: at a word's end they are what they are.
+    """
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, before: str = "") -> None:  # noqa: ARG002 - every view starts after a character
+        """Start after any character."""
+        self._waiting = False
+
+    @property
+    def neutral(self) -> bool:
+        """Whether no sign waits for what follows it."""
+        return not self._waiting
+
+    def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+        """Read all but signs at the end that wait for what follows them."""
+        used = len(text) if ended else len(text.rstrip(_SIGNS))
+        self._waiting = used < len(text)
+        mapped = text[:used].translate(LEET)
+        if any(sign in mapped for sign in _SIGNS):
+            mapped = self._signs(mapped)
+        changed = -1
+        if mapped != text[:used]:
+            changed = ends[next(i for i in range(used - 1, -1, -1) if mapped[i] != text[i])]
+        return Reading(mapped, starts[:used], ends[:used], used, changed)
+
+    @staticmethod
+    def _signs(text: str) -> str:
+        """Map each sign that stands in front of a letter; a run of them goes with its last."""
+        chars = list(text)
+        letter = False
+        for place in range(len(chars) - 1, -1, -1):
+            char = chars[place]
+            if char in _SIGNS:
+                if letter:
+                    chars[place] = "i" if char == "!" else "l"
+            else:
+                letter = char.isalnum()
+        return "".join(chars)
+
+
+def undecided(text: str, before: str = "") -> tuple[int, int]:
+    """Return where `Folded`, and `Spaced` after it, would stop reading ASCII `text` that has no run in it.
+
+    `before` is the character in front of `text`. The second figure is not greater than the first.
+    """
+    folded = len(text) - (text[-1:] in _COMPOSING)
+    at = spaced = folded
+    separator = ""
+    if at and text[at - 1] in SEPARATORS:
+        at -= 1
+        separator = text[at]
+    while at and text[at - 1].isalnum():
+        front = text[at - 2] if at >= 2 else before
+        if front.isalnum():
+            break
+        spaced = at - 1
+        if at < 2 or front not in SEPARATORS or (separator and front != separator):
+            break
+        separator = front
+        at -= 2
+    return folded, spaced

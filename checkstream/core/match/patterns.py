@@ -1,0 +1,239 @@
+r"""Patterns and sets of them, compiled once and shared by all streams.
+
+The engine is RE2 through pyre2, in the mode in which an expression that RE2 can't run raises instead
+of falling back to a backtracking engine; every compiled expression is asserted to be RE2's own.
+
+A set costs two searches of clean text: one *gate* (the alternation of all patterns) and one
+*companion* (all prefixes of all patterns, see `tree`). A pattern alone is searched only after its
+set's gate has hit.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, cast
+
+import msgspec
+import re2
+
+from checkstream.core.match.syntax import parse
+from checkstream.core.match.tree import Node, companion, render, width
+from checkstream.errors import PatternError
+
+re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
+
+LEFT_CONTEXT_CHARS: Final = 64
+"""What a `Refine` may look at before a candidate."""
+MAX_CAP_CHARS: Final = 16384
+VIEWS: Final = ("raw", "folded", "spaced", "leet", "unescaped", "base64")
+"""Every view, in the order in which equal findings are told apart."""
+ALL_VIEWS: Final = frozenset(VIEWS)
+_ENGINE_BYTES: Final = 256 << 20
+"""Most memory that RE2 may use for the automata of one expression; they grow as text needs them."""
+_VIEW_STRETCH: Final = 12
+"""Most original characters for one of a view (`\\uD83D\\uDE00` is one emoji)."""
+_VIEW_SLACK: Final = 64
+
+Refine = Callable[[str, int, int], Sequence[tuple[int, int]]]
+"""`refine(text, start, end)`: text is a window in which the candidate `text[start:end]` stands, with
+`LEFT_CONTEXT_CHARS` before it (fewer at the channel's start) and one character after it (none at the
+channel's end). Returns the sub-spans, sorted and disjoint, that truly are the thing; empty: no hit."""
+
+
+class Hit(Protocol):
+    """What a search returns."""
+
+    def start(self) -> int:
+        """Return the code point at which the match starts."""
+
+    def end(self) -> int:
+        """Return the code point after the match."""
+
+
+class Regex(Protocol):
+    """A compiled expression. Text before `pos` is context for assertions; text from `endpos` on is not there."""
+
+    def search(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
+        """Return the leftmost match that starts at `pos` or later, or None."""
+
+
+class Pattern(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to look for."""
+
+    signal: int
+    """What a finding carries."""
+    name: str
+    """For messages, e.g. `EMAIL`."""
+    regex: str
+    """RE2 syntax."""
+    max_chars: int | None = None
+    """Characters of the original text after which a match in progress is taken as one; needed when unbounded."""
+    refine: Refine | None = None
+    views: frozenset[str] = ALL_VIEWS
+    """Views that it is searched in; always `raw` too."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern, compiled."""
+
+    index: int
+    """Position in its set."""
+    pattern: Pattern
+    regex: Regex
+    companion: Regex
+    cap: int | None
+    """Cap in the raw text; None: its own bound suffices."""
+    view_cap: int
+    """Cap in a derived view, where ignored or escaped characters may stretch a match without bound."""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """The patterns of one view, with what is searched first. Several gates only when one is too large for RE2."""
+
+    members: tuple[Member, ...]
+    gates: tuple[Regex, ...]
+    companions: tuple[Regex, ...]
+
+
+class PatternSet:
+    """Patterns compiled for every view. Immutable."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        """Compile `patterns`.
+
+        Raises:
+            PatternError: not RE2 syntax, matches the empty string, no bound on its length and no
+                `max_chars`, `max_chars` out of range, or an unknown view.
+        """
+        trees = [_checked(pattern) for pattern in patterns]
+        self.patterns = tuple(patterns)
+        members = tuple(_member(i, p, tree) for i, (p, tree) in enumerate(zip(patterns, trees, strict=True)))
+        made: dict[tuple[int, ...], Table] = {}
+        self.tables: dict[str, Table] = {}
+        for view in VIEWS:
+            chosen = tuple(member for member in members if view == "raw" or view in member.pattern.views)
+            key = tuple(member.index for member in chosen)
+            if key not in made:
+                made[key] = _table(chosen, trees)
+            self.tables[view] = made[key]
+        self.min_cap = min((member.cap for member in members if member.cap is not None), default=None)
+        self.min_view_cap = min((member.view_cap for member in members), default=None)
+
+    def __len__(self) -> int:
+        """Return the number of patterns."""
+        return len(self.patterns)
+
+
+def compile_regex(source: str) -> Regex:
+    """Compile for text, refusing whatever RE2 itself can't run.
+
+    Raises:
+        PatternError: RE2 refuses the expression.
+    """
+    try:
+        compiled = re2.compile(source, 0, _ENGINE_BYTES)
+    except re2.error as error:
+        raise PatternError(f"`{source[:80]}`: {str(error)[:200]}") from error
+    if type(compiled) is not re2.Pattern:
+        raise PatternError(f"`{source[:80]}` would run in a backtracking engine; write it in RE2 syntax")
+    return cast(Regex, compiled)
+
+
+def _checked(pattern: Pattern) -> Node:
+    """Read one pattern and hold it to the rules.
+
+    Raises:
+        PatternError: see `PatternSet`.
+    """
+    name = pattern.name
+    try:
+        tree = parse(pattern.regex)
+    except PatternError as error:
+        raise PatternError(f"`{name}`: {error}") from error
+    unknown = pattern.views - ALL_VIEWS
+    if unknown:
+        raise PatternError(f"`{name}`: unknown view `{min(unknown)}`; views are {', '.join(VIEWS)}")
+    least, greatest = width(tree)
+    if least == 0:
+        raise PatternError(f"`{name}` matches the empty string; make a part of `{pattern.regex[:80]}` required")
+    if pattern.max_chars is None:
+        if greatest is None:
+            raise PatternError(f"`{name}` has no bound on its length; give it `max_chars` or use `{{n,m}}`")
+        if greatest > MAX_CAP_CHARS:
+            raise PatternError(f"`{name}` may match {greatest} characters; give it `max_chars`")
+    elif not 1 <= pattern.max_chars <= MAX_CAP_CHARS:
+        raise PatternError(f"`{name}`: `max_chars` is {pattern.max_chars}; it must be from 1 to {MAX_CAP_CHARS}")
+    return tree
+
+
+def _member(index: int, pattern: Pattern, tree: Node) -> Member:
+    greatest = width(tree)[1]
+    cap = pattern.max_chars
+    if greatest is not None and (cap is None or cap >= greatest):
+        cap, view_cap = None, greatest * _VIEW_STRETCH + _VIEW_SLACK
+    else:
+        view_cap = cap or MAX_CAP_CHARS
+    try:
+        return Member(
+            index=index,
+            pattern=pattern,
+            regex=compile_regex(render(tree)),
+            companion=compile_regex(f"(?:{companion(tree)})\\z"),
+            cap=cap,
+            view_cap=view_cap,
+        )
+    except PatternError as error:
+        raise PatternError(f"`{pattern.name}`: {error}") from error
+
+
+def _table(members: tuple[Member, ...], trees: Sequence[Node]) -> Table:
+    sources = [trees[member.index] for member in members]
+    return Table(
+        members=members,
+        gates=tuple(_union(sources, lambda parts: "|".join(f"(?:{render(part)})" for part in parts))),
+        companions=tuple(
+            _union(sources, lambda parts: f"(?:{'|'.join(f'(?:{companion(part)})' for part in parts)})\\z")
+        ),
+    )
+
+
+def _union(trees: Sequence[Node], write: Callable[[Sequence[Node]], str]) -> Iterable[Regex]:
+    """Compile one expression for all, or halves of it where RE2 finds it too large."""
+    if not trees:
+        return []
+    try:
+        return [compile_regex(write(trees))]
+    except PatternError:
+        if len(trees) == 1:
+            raise
+        middle = len(trees) // 2
+        return [*_union(trees[:middle], write), *_union(trees[middle:], write)]
+
+
+def phrase_regex(phrase: str) -> str:
+    """Return the expression for a literal phrase: any letter case, 1 to 8 white space characters between words.
+
+    Raises:
+        PatternError: the phrase has no word.
+    """
+    words = phrase.split()
+    if not words:
+        raise PatternError("a phrase needs a word; remove the empty phrase")
+    return "(?i)" + "\\s{1,8}".join("".join(_quoted(char) for char in word) for word in words)
+
+
+def _quoted(char: str) -> str:
+    return f"\\{char}" if char in "\\.+*?()|[]{}^$" else char
+
+
+def phrase_refine(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
+    """Return the candidate if it stands alone: no letter, digit, mark or underscore touches it (Unicode)."""
+    if (start and is_word(text[start - 1])) or is_word(text[end : end + 1]):
+        return ()
+    return ((start, end),)
+
+
+def is_word(char: str) -> bool:
+    """Whether a character (or "") belongs to a word: alphanumeric, a mark, or the underscore."""
+    return char.isalnum() or char == "_" or (char > "\x7f" and unicodedata.category(char).startswith("M"))

@@ -1,0 +1,296 @@
+"""Scan one channel's text as it arrives: findings with exact spans, and the oldest place still undecided.
+
+INVARIANT: findings and `live` depend on the text received so far and never on how it was cut (G3), and
+no later finding starts before `live` (G4). The work is linear in the text: what lies behind `live` by
+more than the context is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from checkstream.core.match.chain import Chain
+from checkstream.core.match.encoded import ALPHABET, RUN_CHARS, Encoded
+from checkstream.core.match.escapes import TRIGGERS
+from checkstream.core.match.lane import Found, Lane
+from checkstream.core.match.normalise import LEET_CHARS
+from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, compile_regex
+from checkstream.core.terms import Finding, Span
+
+_NEVER: Final = 1 << 62
+_PIECE_CHARS: Final = 4096
+"""Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
+_SEPARATED: Final = r"(?:[^ ._*|\-][ ._*|\-]){3}[^ ._*|\-]"
+_NOT_ASCII: Final = r"[^\x00-\x7f]"
+_LEET: Final = f"[{LEET_CHARS}]"
+_ESCAPE: Final = r"[\\%&]"
+_RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
+_FOLDING: Final = compile_regex(f"{_NOT_ASCII}|{_SEPARATED}")
+_FOLDING_LEET: Final = compile_regex(f"{_NOT_ASCII}|{_LEET}|{_SEPARATED}")
+_ESCAPING: Final = compile_regex(_ESCAPE)
+_ENCODING: Final = compile_regex(_RUN)
+_RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
+
+assert set(TRIGGERS) == set("\\%&")  # noqa: S101 - the expressions above are written for these
+
+
+class Scan:
+    """The state of one channel. Positions are code points of the channel's original text."""
+
+    __slots__ = (
+        "_chains", "_due", "_encoded", "_encoded_at", "_found", "_patterns", "_raw", "_received", "_stop", "_trigger",
+        "live",
+    )  # fmt: skip
+
+    def __init__(self, patterns: PatternSet) -> None:
+        """Start at the beginning of a channel."""
+        self.live = 0
+        """Oldest start that could still become a match; all before it is decided."""
+        self._patterns = patterns
+        self._raw = Lane(patterns.tables["raw"])
+        self._chains = (Chain(("folded", "spaced", "leet"), patterns), Chain(("unescaped",), patterns))
+        self._encoded: Encoded | None = None
+        self._encoded_at = 0
+        self._received = 0
+        self._stop = 0
+        self._due = patterns.min_cap or _NEVER
+        """No cap falls due before this many characters were received."""
+        self._trigger = self._any_trigger()
+        self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
+
+    def feed(self, text: str) -> list[Finding]:
+        """Read more text; return the findings decided by it, sorted by span and signal."""
+        if not self._patterns.patterns:
+            self._received += len(text)
+            self.live = self._received
+            return []
+        if not text.isascii():
+            text = _without_surrogates(text)
+        place = 0
+        while place < len(text):
+            if self._received >= self._due:
+                self._apply_caps()
+            piece = text[place : place + min(_PIECE_CHARS, self._due - self._received)]
+            grown = self._raw.text + piece
+            if self._awake():
+                self._wake(grown)
+            elif self._trigger is not None and self._trigger.search(grown, self._stop - self._raw.base):
+                self._wake(grown)
+                self._due = min(self._due, self.live + self._least_cap())
+                if self._received + len(piece) > self._due:
+                    continue  # a view's cap is nearer: cut again
+            self._take(grown, piece)
+            place += len(piece)
+        if self._received >= self._due:
+            self._apply_caps()
+        return self._emit() if self._found else []
+
+    def end(self) -> list[Finding]:
+        """The channel has ended: decide everything."""
+        if not self._patterns.patterns:
+            return []
+        out: list[Found] = []
+        raw = self._raw
+        for chain in self._chains:
+            if chain.names:
+                if not chain.awake:
+                    chain.wake(raw)
+                chain.read("", self._received, raw, ended=True)
+        if self._encoded is not None:
+            self._encoded.read(self._text_from(self._encoded.at), out, ended=True)
+            self._note("base64", out)
+        for lane, name in self._lanes():
+            out = []
+            lane.read_to = self._received
+            lane.decide(self._received, out)
+            self._note(name, out)
+        self.live = self._received
+        return self._emit()
+
+    def _any_trigger(self) -> Regex | None:
+        """Return what wakes any view that some pattern is searched in."""
+        folding, escaping = self._chains
+        parts = [_NOT_ASCII, _SEPARATED] if folding.names else []
+        if folding.names[-1:] == ("leet",):
+            parts.append(_LEET)
+        if escaping.names:
+            parts.append(_ESCAPE)
+        if self._patterns.tables["base64"].members:
+            parts.append(_RUN)
+        return compile_regex("|".join(parts)) if parts else None
+
+    def _awake(self) -> bool:
+        """Whether any view but the raw one is being read."""
+        return self._encoded is not None or any(chain.awake for chain in self._chains)
+
+    def _least_cap(self) -> int:
+        """Return the least number of characters after which any start may reach its cap."""
+        cap = self._patterns.min_cap or _NEVER
+        return min(cap, self._patterns.min_view_cap or _NEVER) if self._awake() else cap
+
+    def _take(self, grown: str, piece: str) -> None:
+        """Read a piece of text that passes no place where a cap may fall due; `grown`: the raw text with it."""
+        raw, start = self._raw, self._received
+        raw.text = grown
+        self._received = raw.read_to = start + len(piece)
+        if not self._awake():
+            self._decide_raw()
+            return
+        for chain in self._chains:
+            if chain.awake:
+                chain.read(piece, start, raw, ended=False)
+            elif chain.names:
+                chain.doze(raw, self._received)
+        if self._encoded is not None:
+            out: list[Found] = []
+            self._encoded.read(self._text_from(self._encoded.at), out, ended=False)
+            self._note("base64", out)
+        self._settle()
+
+    def _decide_raw(self) -> None:
+        """Decide after a piece that no view but the raw one sees."""
+        raw = self._raw
+        stop = self._received
+        for chain in self._chains:
+            if chain.names:
+                chain.doze(raw, stop)
+        ends = [chain.stops[-1] for chain in self._chains if chain.names]
+        self._stop = min(ends, default=stop)
+        self._encoded_at = self._run_start()
+        while True:
+            live = min(raw.base + raw.leftmost(self._stop - raw.base), self._encoded_at)
+            out: list[Found] = []
+            again = live > self.live and raw.decide(live, out)
+            self.live = live
+            self._note("raw", out)
+            if not again:
+                break
+        self._stop = min(self._stop, self._encoded_at)
+        self._due = max(self._due, live + self._least_cap())
+
+    def _run_start(self) -> int:
+        """Return where the run of base64 characters at the text's end starts."""
+        if not self._patterns.tables["base64"].members:
+            return self._received
+        return self._raw.base + len(self._raw.text.rstrip(ALPHABET))
+
+    def _wake(self, grown: str) -> None:
+        """Wake the chains that would see something in `grown`, the raw text with the piece to be read now."""
+        raw = self._raw
+        folding, escaping = self._chains
+        if folding.names and not folding.awake:
+            trigger = _FOLDING_LEET if folding.names[-1] == "leet" else _FOLDING
+            if trigger.search(grown, folding.stops[-1] - raw.base) is not None:
+                folding.wake(raw)
+        if escaping.names and not escaping.awake and _ESCAPING.search(grown, escaping.stops[0] - raw.base) is not None:
+            escaping.wake(raw)
+        base64 = self._patterns.tables["base64"]
+        if self._encoded is None and base64.members and _ENCODING.search(grown, self._encoded_at - raw.base):
+            self._encoded = Encoded(base64, self._encoded_at)
+
+    def _settle(self) -> None:
+        """Decide, in every lane, what none of them still has live."""
+        while True:
+            live = self._oldest_live()
+            again = False
+            for lane, name in self._lanes():
+                out: list[Found] = []
+                again |= lane.decide(live, out)
+                self._note(name, out)
+            self.live = live
+            if not again:
+                break
+        for chain in self._chains:
+            if chain.awake:
+                chain.settle(self._raw)
+        if self._encoded is None or (self._encoded.idle and self._encoded.live == self._encoded.at):
+            self._encoded_at = self._run_start() if self._encoded is None else self._encoded.at
+            self._encoded = None
+        self._stop = min([self._encoded_at, *(chain.stops[-1] for chain in self._chains if chain.names)])
+        self._due = max(self._due, live + self._least_cap())
+
+    def _oldest_live(self) -> int:
+        """Return the oldest live start of any view."""
+        live = self._received
+        for chain in self._chains:
+            for lane, stop, _ in chain.lanes(self._raw):
+                live = min(live, lane.start(lane.leftmost(lane.index(stop))), stop)
+        return min(live, self._run_start() if self._encoded is None else self._encoded.live)
+
+    def _lanes(self) -> Iterator[tuple[Lane, str]]:
+        """Yield every lane in use, the raw one first and once."""
+        yield self._raw, "raw"
+        for chain in self._chains:
+            for lane, _, name in chain.lanes(self._raw):
+                if lane is not self._raw:
+                    yield lane, name
+
+    def _apply_caps(self) -> None:
+        """Report what is live over its cap at exactly this place of the text, and find the next such place."""
+        soonest: list[int] = []
+        capped = self._caps(soonest, commit=False)
+        if capped:
+            for chain in self._chains:
+                if chain.names:
+                    if not chain.awake:
+                        chain.wake(self._raw)
+                        chain.read("", self._received, self._raw, ended=False)
+                    chain.force(self._raw)
+            if self._encoded is None and self._patterns.tables["base64"].members:
+                self._encoded = Encoded(self._patterns.tables["base64"], self._encoded_at)
+                self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
+            soonest.clear()
+            self._caps(soonest, commit=True)
+            self._settle()
+        soonest.append(self._received + self._least_cap())
+        # a view may still have to read up to its cap: then look again after every character
+        self._due = max(min(soonest), self._received + 1)
+
+    def _caps(self, soonest: list[int], *, commit: bool) -> bool:
+        """Ask every lane for what is over its cap; add to `soonest` where the next may be."""
+        any_capped = False
+        for lane, name in self._lanes():
+            out: list[Found] | None = [] if commit else None
+            capped, place = lane.due(derived=name != "raw", out=out)
+            any_capped |= capped
+            if place is not None:
+                soonest.append(place)
+            self._note(name, out or [])
+        if self._encoded is not None:
+            out = [] if commit else None
+            capped, place = self._encoded.due(out)
+            any_capped |= capped
+            if place is not None:
+                soonest.append(place)
+            self._note("base64", out or [])
+        return any_capped
+
+    def _text_from(self, at: int) -> str:
+        return self._raw.text[at - self._raw.base :]
+
+    def _note(self, view: str, found: list[Found]) -> None:
+        """Remember decided findings until nothing before them is live; of equal ones the first view's stays."""
+        for each in found:
+            key = (each.start, each.end, each.signal)
+            value = (_RANK[view], each.capped)
+            if key not in self._found or value < self._found[key]:
+                self._found[key] = value
+
+    def _emit(self) -> list[Finding]:
+        """Return, in order, the findings that start before `live`: by now every view has decided on them."""
+        ready = sorted(key for key in self._found if key[0] < self.live)
+        out: list[Finding] = []
+        for key in ready:
+            rank, capped = self._found.pop(key)
+            out.append(Finding(signal=key[2], span=Span(key[0], key[1]), view=VIEWS[rank], capped=capped))
+        return out
+
+
+def _without_surrogates(text: str) -> str:
+    """Return the text with lone surrogates, which no engine reads, as replacement characters; same length."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text
