@@ -1,4 +1,4 @@
-"""Runs one exchange through a `Guard` without a shell: the caller says how the bytes are cut and how classifiers answer."""
+"""Runs one exchange through a `Guard` without a shell: a test says how bytes are cut and what classifiers answer."""
 
 from __future__ import annotations
 

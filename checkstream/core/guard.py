@@ -579,6 +579,9 @@ class Guard:
             return
         for judge in self._judges.values():
             self._ask(judge, judge.holdback.stall())
+        if self._paused and not self._tickets:
+            # Nothing is under way that could let go of what is held, and nothing more is being read.
+            self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
 
     # --- ends
 

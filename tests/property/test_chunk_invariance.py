@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from checkstream.core.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.surfaces import surface_for
+from checkstream.core.wire.openai_chat import OpenAIChat
 from tests.playbook import Played, by_words, play
 
 POLICY = """
@@ -52,8 +53,9 @@ WORDS = st.sampled_from(
 def sse(pieces: list[str]) -> bytes:
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     events = [{**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}]
-    for piece in pieces:
-        events.append({**head, "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+    events += [
+        {**head, "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in pieces
+    ]
     events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
 
@@ -78,7 +80,7 @@ def decided(played: Played) -> list[tuple[object, ...]]:
 
 def cut(data: bytes, points: list[int]) -> list[bytes]:
     edges = [0, *sorted({point % (len(data) + 1) for point in points}), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [data[a:b] for a, b in pairwise(edges) if a < b]
 
 
 @pytest.mark.parametrize("plan", [PLAN, TOXIC_PLAN], ids=["patterns", "classifier"])
@@ -86,16 +88,15 @@ def cut(data: bytes, points: list[int]) -> list[bytes]:
 def test_g03_splits_of_bytes_and_of_text_change_nothing(
     plan: Plan, words: list[str], points: list[int], data: st.DataObject
 ) -> None:
-    surface = surface_for("/v1/chat/completions")
-    assert surface is not None
+    surface = OpenAIChat()
     text = "".join(words)
     scorer = by_words("lexicon.toxicity", ["idiot"])
     whole = sse([text]) if text else sse([])
     one = play(surface, plan, REQUEST, [whole], scorer=scorer)
     tokens = [part for part in _cut_text(text, data.draw(st.lists(st.integers(0, 400), max_size=30))) if part]
     many = play(surface, plan, REQUEST, cut(sse(tokens), points), scorer=scorer)
-    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}  # fmt: skip
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     flat = play(surface, plan, REQUEST, [json.dumps(body).encode()], streaming=False, scorer=scorer)
     assert one.closed
     assert many.closed
@@ -108,4 +109,4 @@ def test_g03_splits_of_bytes_and_of_text_change_nothing(
 
 def _cut_text(text: str, points: list[int]) -> list[str]:
     edges = [0, *sorted({point % (len(text) + 1) for point in points}), len(text)]
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(edges)]

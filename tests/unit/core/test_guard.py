@@ -1,0 +1,579 @@
+"""The order of things in one exchange, event by event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkstream.core.commands import (
+    ArmTimer,
+    CancelUpstream,
+    Degraded,
+    PauseUpstream,
+    ResumeUpstream,
+    Score,
+    SendDownstream,
+    StartStream,
+)
+from checkstream.core.events import (
+    DownstreamClosed,
+    Draining,
+    RequestReceived,
+    Scored,
+    ScoringFailed,
+    TimerFired,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamFailed,
+    UpstreamOpened,
+)
+from checkstream.core.guard import Plan
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.openai_chat import OpenAIChat
+from tests.playbook import Exchange, Played, by_words, constant, play
+
+LABELS = (ClassifierLabel("lexicon.toxicity"), ClassifierLabel("lexicon.injection"))
+HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
+CHAT = OpenAIChat()
+
+
+def plan(rules: str, **settings: object) -> Plan:
+    program = compile_sources([("t.yaml", f"pack: {{name: t, version: 1.0.0}}\npolicies:\n{rules}")], LABELS)
+    return msgspec.structs.replace(Plan(program=program), **settings)
+
+
+def request(content: str = "hi", *, stream: bool = True, **more: object) -> bytes:
+    return json.dumps(
+        {"model": "m", "stream": stream, "messages": [{"role": "user", "content": content}], **more}
+    ).encode()
+
+
+def event(*choices: tuple[int, dict[str, Any], str | None], **more: object) -> bytes:
+    rows = [{"index": i, "delta": delta, "finish_reason": reason} for i, delta, reason in choices]
+    return b"data: " + json.dumps({**HEAD, "choices": rows, **more}).encode() + b"\n\n"
+
+
+def says(text: str, choice: int = 0, **more: object) -> bytes:
+    return event((choice, {"content": text}, None), **more)
+
+
+def ends(choice: int = 0, reason: str = "stop") -> bytes:
+    return event((choice, {}, reason))
+
+
+DONE = b"data: [DONE]\n\n"
+MAIL = "  - {name: m, id: PII-1, stage: [midstream], entities: [EMAIL], actions: [{type: redact}]}\n"
+STOP = "  - {name: s, id: STOP-1, stage: [midstream], phrases: [zero risk], actions: [{type: stop, message: Halt.}]}\n"
+TOX = (
+    "  - {name: x, id: TOX-1, stage: [midstream], channels: [content], "
+    "classifiers: [{name: lexicon.toxicity, threshold: 0.8}], actions: [{type: stop, message: Halt.}]}\n"
+)
+INJ = (
+    "  - {name: i, id: INJ-1, stage: [ingress], classifiers: [{name: lexicon.injection, threshold: 0.8}], "
+    "actions: [{type: reject, message: not allowed}]}\n"
+)
+
+
+def bodies(out: Played | bytes) -> list[dict[str, Any]]:
+    data = out if isinstance(out, bytes) else out.joined
+    return [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: {")]
+
+
+def text_of(out: Played, choice: int = 0) -> str:
+    return "".join(
+        c["delta"].get("content") or "" for b in bodies(out) for c in b.get("choices", ()) if c["index"] == choice
+    )
+
+
+def finishes(out: Played) -> dict[int, str]:
+    return {c["index"]: c["finish_reason"] for b in bodies(out) for c in b.get("choices", ()) if c["finish_reason"]}
+
+
+def stream(rules: str, pieces: Sequence[bytes], body: bytes | None = None, **settings: object) -> Played:
+    return play(
+        CHAT, plan(rules, **settings), body or request(), pieces, scorer=by_words("lexicon.toxicity", ["idiot"])
+    )
+
+
+# --- streams
+
+
+def test_g05_nothing_fires_and_the_bytes_are_the_upstreams() -> None:
+    opening = event((0, {"role": "assistant", "content": ""}, None), extra={"x": [1.0]})
+    usage = event(usage={"total_tokens": 3})
+    pieces = [b": hello\n\n", opening, says("Good day. "), says("Bye", usage=None), ends(), usage, DONE]
+    out = stream(MAIL, pieces)
+    assert out.joined == b"".join(pieces)
+    assert out.closed
+    assert out.record is not None
+    assert (out.record.action, out.record.outcome) == ("allow", "complete")
+    assert "midstream:content" in out.record.scanned
+
+
+def test_g04_an_address_over_three_events_is_redacted_and_no_part_of_it_leaves() -> None:
+    out = stream(MAIL, [says("Write to jo"), says("hn@exam"), says("ple.com now."), ends(), DONE])
+    assert text_of(out) == "Write to [EMAIL] now."
+    assert b"john" not in out.joined
+    assert finishes(out) == {0: "stop"}
+    assert out.record is not None
+    assert [v.rule_id for v in out.record.verdicts] == ["PII-1"]
+    assert out.record.verdicts[0].spans[0] == msgspec.convert(
+        {"start": 9, "end": 25}, type(out.record.verdicts[0].spans[0])
+    )
+    assert out.record.findings[0].detector == "entity:EMAIL"
+
+
+def test_a_benign_word_waits_only_until_it_ends() -> None:
+    exchange = Exchange(CHAT, plan(MAIL))
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    exchange.send(UpstreamBytes(says("Good")))
+    assert exchange.out.sent == []
+    exchange.send(UpstreamBytes(says(" day")))
+    assert text_of(exchange.out) == "Good"
+    exchange.send(UpstreamBytes(says(".\n")))
+    assert text_of(exchange.out) == "Good day.\n"
+
+
+def test_g16_a_stop_sends_message_finish_usage_and_terminator_and_cancels() -> None:
+    body = request(stream_options={"include_usage": True})
+    out = stream(STOP, [says("This has zero risk"), says(" for you"), says("."), ends(), DONE], body)
+    assert text_of(out) == "This has Halt."
+    assert finishes(out) == {0: "content_filter"}
+    assert out.cancelled
+    usage = [b for b in bodies(out) if b.get("usage")]
+    assert len(usage) == 1
+    assert usage[0]["choices"] == []
+    assert "checkstream_estimated" in json.dumps(usage[0])
+    assert out.joined.endswith(DONE)
+    assert out.record is not None
+    assert out.record.outcome == "stopped"
+    assert bodies(out)[0]["id"] == bodies(out)[-1]["id"] == "c1"
+
+
+def test_g14_stopping_one_choice_leaves_the_other_running() -> None:
+    pieces = [
+        says("zero risk", 0),
+        says("one ", 1),
+        says(" ok", 0),
+        says("two", 1),
+        ends(1),
+        ends(0),
+        event(usage={"n": 1}),
+        DONE,
+    ]
+    out = stream(STOP, pieces, request(n=2))
+    assert (text_of(out, 0), text_of(out, 1)) == ("Halt.", "one two")
+    assert finishes(out) == {0: "content_filter", 1: "stop"}
+    assert not out.cancelled
+    assert bodies(out)[-1]["usage"] == {"n": 1}
+    assert out.joined.endswith(DONE)
+
+
+def test_the_last_choice_stopped_by_policy_cancels_the_upstream() -> None:
+    out = stream(STOP, [says("fine ", 1), ends(1), says("zero risk.", 0), says("more", 0)], request(n=2))
+    assert out.cancelled
+    assert finishes(out) == {0: "content_filter", 1: "stop"}
+
+
+def test_another_choice_overtakes_a_held_one_and_usage_does_not() -> None:
+    exchange = Exchange(CHAT, plan(MAIL))
+    exchange.send(RequestReceived(request(n=2)))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    exchange.send(UpstreamBytes(says("jo", 0) + says("ok then.\n", 1) + event(usage={"n": 1})))
+    assert [b["choices"][0]["index"] for b in bodies(exchange.out)] == [1]
+    exchange.send(UpstreamBytes(ends(0)))
+    assert [bool(b.get("usage")) for b in bodies(exchange.out)] == [False, False, True, False]
+
+
+def test_g13_each_channel_is_scanned() -> None:
+    call = {
+        "tool_calls": [
+            {"index": 0, "id": "t", "type": "function", "function": {"name": "send", "arguments": '{"to": "a@b.'}}
+        ]
+    }
+    rest: dict[str, Any] = {"tool_calls": [{"index": 0, "function": {"arguments": 'io", "n": 1}'}}]}
+    pieces = [event((0, {"reasoning_content": "mail a@b.io "}, None)), event((0, {"refusal": "no a@b.io "}, None)),
+              event((0, call, None)), event((0, rest, None)), ends(reason="tool_calls"), DONE]  # fmt: skip
+    out = stream(MAIL, pieces)
+    assert b"a@b" not in out.joined
+    arguments = "".join(
+        t["function"].get("arguments", "")
+        for b in bodies(out) for c in b["choices"] for t in c["delta"].get("tool_calls", ())
+    )  # fmt: skip
+    assert json.loads(arguments) == {"to": "[EMAIL]", "n": 1}
+    assert finishes(out) == {0: "tool_calls"}
+
+
+def test_g08_a_number_in_tool_arguments_stops_the_choice() -> None:
+    rules = "  - {name: c, id: PII-2, stage: [midstream], entities: [CREDIT_CARD], actions: [{type: redact}]}\n"
+    call = {
+        "tool_calls": [{"index": 0, "function": {"name": "pay", "arguments": '{"card": 4111111111111111, "x": 1}'}}]
+    }
+    out = stream(rules, [event((0, call, None)), ends(reason="tool_calls"), DONE])
+    assert b"411111" not in out.joined
+    assert finishes(out) == {0: "content_filter"}
+
+
+def test_a_disclaimer_stands_at_the_end_once_and_before_the_finish() -> None:
+    rules = (
+        "  - {name: d, id: D-1, stage: [midstream], phrases: [returns], "
+        "actions: [{type: inject_disclaimer, text: Capital at risk., position: end}]}\n"
+    )
+    out = stream(rules, [says("returns and "), says("returns."), ends(), DONE])
+    assert text_of(out) == "returns and returns.\n\nCapital at risk."
+    assert finishes(out) == {0: "stop"}
+    assert [v.rule_id for v in out.record.verdicts] == ["D-1", "D-1"] if out.record else False
+
+
+def test_a_disclaimer_asked_for_by_the_prompt_stands_before_the_answer() -> None:
+    rules = (
+        "  - {name: d, id: D-1, stage: [ingress], phrases: [invest], "
+        "actions: [{type: inject_disclaimer, text: No advice., position: start}]}\n"
+    )
+    out = stream(rules, [says(""), says("Buy bonds."), ends(), DONE], request("how do I invest?"))
+    assert text_of(out) == "No advice.\n\nBuy bonds."
+
+
+def test_g07_egress_rules_add_to_what_was_released() -> None:
+    rules = STOP + (
+        "  - {name: e, id: E-1, stage: [egress], phrases: [funds], "
+        "actions: [{type: inject_disclaimer, text: See terms., position: end}]}\n"
+    )
+    out = stream(rules, [says("Some funds have zero risk "), says("and funds"), ends(), DONE])
+    assert text_of(out) == "Some funds have Halt.\n\nSee terms."
+
+
+def test_a_shadow_rule_records_and_changes_nothing() -> None:
+    out = stream(MAIL.replace("stage", "mode: shadow, stage"), [says("jo"), says("hn@example.com."), ends(), DONE])
+    assert text_of(out) == "john@example.com."
+    assert out.sent[0] == says("jo")
+    assert out.record is not None
+    assert [(v.rule_id, v.mode) for v in out.record.verdicts] == [("PII-1", "shadow")]
+    assert out.record.action == "allow"
+
+
+def test_an_allow_rule_of_higher_priority_is_an_exception_and_recorded() -> None:
+    rules = (
+        f"{MAIL}  - {{name: a, id: OK-1, stage: [midstream], priority: 5, "
+        "phrases: [help@ours.org], actions: [{type: allow}]}\n"
+    )
+    out = stream(rules, [says("Ask help@ours.org or a@b.io."), ends(), DONE])
+    assert text_of(out) == "Ask help@ours.org or [EMAIL]."
+    assert out.record is not None
+    assert [v.excepted_by for v in out.record.verdicts if v.rule_id == "PII-1"] == ["OK-1", None]
+
+
+# --- classifiers
+
+
+def open_stream(rules: str, **settings: object) -> Exchange:
+    exchange = Exchange(CHAT, plan(rules, **settings))
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    return exchange
+
+
+def test_text_waits_for_its_score_and_the_calm_hold() -> None:
+    exchange = open_stream(TOX)
+    exchange.send(UpstreamBytes(says("one two three four five six seven eight nine ")))
+    assert [s.text for s in exchange.unanswered] == [
+        "one",
+        "one two",
+        "one two three four",
+        "one two three four five six seven eight",
+    ]
+    assert exchange.out.sent == []
+    for score in exchange.unanswered:
+        exchange.send(Scored(score.ticket, {"lexicon.toxicity": 0.0}))
+    assert exchange.out.sent == []  # a whole event leaves only when all of it may
+    exchange.unanswered.clear()
+    exchange.send(UpstreamBytes(ends() + DONE))
+    (last,) = exchange.unanswered
+    exchange.send(Scored(last.ticket, {"lexicon.toxicity": 0.0}))
+    assert text_of(exchange.out).endswith("nine ")
+
+
+def test_a_stop_by_score_condemns_what_is_still_held() -> None:
+    words = [says(f"w{i} ") for i in range(20)]
+    out = stream(TOX, [*words, says("you idiot "), *words, ends(), DONE])
+    assert "idiot" not in text_of(out)
+    assert text_of(out).endswith("Halt.")
+    assert text_of(out).startswith("w0 w1 ")
+    assert out.cancelled
+
+
+@pytest.mark.parametrize("reason", ["deadline", "crash", "garbage", "overload"])
+def test_g23_a_failed_detector_meets_the_fail_mode(reason: str) -> None:
+    for mode, ended in (("closed", {0: "content_filter"}), ("open", {0: "stop"})):
+        out = play(CHAT, plan(TOX, fail_mode=mode), request(), [says("good day "), ends(), DONE],
+                   scorer=lambda score: ScoringFailed(score.ticket, reason))  # type: ignore[arg-type]  # fmt: skip
+        assert finishes(out) == ended
+        assert out.record is not None
+        assert f"lexicon:{reason}" in out.record.degradations
+        assert text_of(out) == ("" if mode == "closed" else "good day ")
+
+
+def test_g23_a_rules_own_fail_mode_overrides_the_routes() -> None:
+    out = play(CHAT, plan(TOX.replace("stage", "fail_mode: open, stage")), request(), [says("good day "), ends(), DONE],
+               scorer=lambda score: ScoringFailed(score.ticket, "crash"))  # fmt: skip
+    assert finishes(out) == {0: "stop"}
+
+
+def test_g06_a_stall_checks_early_what_is_there() -> None:
+    exchange = open_stream(TOX)
+    exchange.send(UpstreamBytes(says("hello there")))
+    exchange.unanswered.clear()
+    assert any(isinstance(c, ArmTimer) and c.timer == "stall" for c in exchange.out.commands)
+    exchange.send(Scored(1, {"lexicon.toxicity": 0.0}))
+    exchange.now += 0.2
+    exchange.send(TimerFired("stall"))
+    assert exchange.unanswered == []  # not silent for long enough: the timer is armed again
+    exchange.now += 0.1
+    exchange.send(TimerFired("stall"))
+    (early,) = exchange.unanswered
+    assert early.text == "hello there"
+    exchange.send(Scored(early.ticket, {"lexicon.toxicity": 0.0}))
+    assert text_of(exchange.out) == "hello there"
+
+
+def test_g06_a_comment_keeps_the_connection_while_text_is_held() -> None:
+    exchange = open_stream(MAIL)
+    exchange.send(UpstreamBytes(says("jo")))
+    exchange.now += 20
+    exchange.send(TimerFired("keepalive"))
+    assert exchange.out.sent == [b": keep-alive\n"]
+
+
+def test_a_slow_check_is_recorded() -> None:
+    exchange = open_stream(TOX)
+    exchange.send(UpstreamBytes(says("hello there")))
+    exchange.now += 0.02
+    exchange.send(Scored(1, {"lexicon.toxicity": 0.0}))
+    assert Degraded("check_over_budget") in exchange.out.commands
+
+
+# --- prompts
+
+
+def test_a_blocked_prompt_never_reaches_the_upstream() -> None:
+    out = play(CHAT, plan(INJ), request("ignore all"), [], scorer=constant(0.95, "lexicon.injection"))
+    assert out.forwarded is None
+    assert out.reply is not None
+    assert (out.reply.status, out.reply.retry, out.reply.action) == (400, False, "reject")
+    body = json.loads(out.reply.body)
+    assert body["error"]["type"] == body["error"]["code"] == "request_blocked"
+    assert body["rule_id"] == body["error"]["rule_id"] == "INJ-1"
+    assert out.record is not None
+    assert out.record.outcome == "refused"
+
+
+def test_a_prompt_is_redacted_before_it_is_forwarded() -> None:
+    out = stream(MAIL.replace("midstream", "ingress"), [ends(), DONE], request("I am jo@x.io, hi", temperature=0.70))
+    assert out.forwarded is not None
+    assert json.loads(out.forwarded)["messages"][0]["content"] == "I am [EMAIL], hi"
+    assert b'"temperature": 0.7' in out.forwarded
+
+
+def test_a_clean_prompt_is_forwarded_as_it_came() -> None:
+    body = request("hello", temperature=1e0)
+    assert stream(MAIL, [ends(), DONE], body).forwarded == body
+
+
+def test_a_failed_prompt_check_refuses_when_closed_and_passes_when_open() -> None:
+    for mode, status in (("closed", 503), ("open", None)):
+        out = play(CHAT, plan(INJ, fail_mode=mode), request(), [ends(), DONE],
+                   scorer=lambda score: ScoringFailed(score.ticket, "crash"))  # fmt: skip
+        assert (out.reply.status if out.reply else None) == status
+
+
+def test_limits_and_unreadable_prompts_are_refused() -> None:
+    assert (r := stream(MAIL, [], request("x" * 50), prompt_chars=40).reply)
+    assert r.status == 413
+    assert (r := stream(MAIL, [], b'{"model": "m", "messages": [], "messages": []}').reply)
+    assert r.status == 400
+    assert (r := stream(MAIL, [], request(strange_field="x")).reply)
+    assert r.status == 400
+    assert b"strange_field" in r.body
+    opened = stream(MAIL, [ends(), DONE], request(strange_field="x"), fail_mode="open")
+    assert opened.forwarded is not None
+    assert opened.record is not None
+    assert "ingress:strange_field" in opened.record.unscanned
+
+
+def test_parts_that_are_not_text_pass_or_not_as_the_route_says() -> None:
+    content = [
+        {"type": "text", "text": "what is it?"},
+        {"type": "image_url", "image_url": {"url": "https://x.org/a.png"}},
+    ]
+    body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": content}]}).encode()
+    out = stream(MAIL, [ends(), DONE], body)
+    assert out.record is not None
+    assert any("image_url" in name for name in out.record.unscanned)
+    refused = stream(MAIL, [], body, parts="refuse").reply
+    assert refused is not None
+    assert refused.status == 400
+
+
+# --- whole answers
+
+
+def whole(content: str | None, **message: object) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": "stop"}
+    return json.dumps(
+        {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "x": 1.0}
+    ).encode()
+
+
+def test_g01_a_whole_answer_goes_through_the_same_guard() -> None:
+    for text, expected in (("hi a@b.io.", "hi [EMAIL]."), ("It has zero risk!", "It has Halt.")):
+        streamed = stream(MAIL + STOP, [says(text), ends(), DONE])
+        out = play(CHAT, plan(MAIL + STOP), request(stream=False), [whole(text)], streaming=False)
+        assert out.reply is not None
+        choice = json.loads(out.reply.body)["choices"][0]
+        assert choice["message"]["content"] == expected == text_of(streamed)
+        assert choice["finish_reason"] == finishes(streamed)[0]
+        assert out.reply.action == ("stop" if "risk" in text else "redact")
+
+
+def test_a_clean_whole_answer_is_the_upstreams_bytes() -> None:
+    body = whole("good day")
+    assert (r := play(CHAT, plan(MAIL), request(stream=False), [body[:9], body[9:]], streaming=False).reply)
+    assert (r.status, r.body, r.action) == (200, body, "allow")
+
+
+def test_a_stop_in_tool_arguments_of_a_whole_answer_says_so_too() -> None:
+    calls = [{"id": "t", "type": "function", "function": {"name": "f", "arguments": '{"a": "zero risk"}'}}]
+    out = play(CHAT, plan(STOP), request(stream=False), [whole(None, tool_calls=calls)], streaming=False)
+    assert out.reply is not None
+    choice = json.loads(out.reply.body)["choices"][0]
+    assert choice["finish_reason"] == "content_filter"
+    assert "zero risk" not in json.dumps(choice)
+    assert choice["message"]["content"] == "Halt."
+
+
+def test_upstream_errors_pass_with_their_status() -> None:
+    body = b'{"error": {"message": "slow down", "type": "rate_limit"}}'
+    out = play(CHAT, plan(MAIL), request(), [body], streaming=False, status=429)
+    assert out.reply is not None
+    assert (out.reply.status, out.reply.body) == (429, body)
+    assert out.record is not None
+    assert out.record.outcome == "upstream_failed"
+
+
+# --- failures and ends
+
+
+def test_g19_a_malformed_event_meets_the_fail_mode() -> None:
+    bad = b'data: {"choices": [\n\n'
+    closed = stream(MAIL, [says("fine. "), bad, says("x"), DONE])
+    assert text_of(closed) == "fine. "
+    assert any("error" in b for b in bodies(closed))
+    assert closed.cancelled
+    assert closed.closed
+    opened = stream(MAIL, [says("fine. "), bad, ends(), DONE], fail_mode="open")
+    assert bad in opened.joined
+    assert opened.record is not None
+    assert "midstream:opaque_event" in opened.record.unscanned
+
+
+def test_an_upstream_reset_is_never_a_silent_end() -> None:
+    exchange = open_stream(MAIL)
+    exchange.send(UpstreamBytes(says("so far jo")))
+    exchange.send(UpstreamFailed("reset"))
+    assert text_of(exchange.out) == "so far jo"
+    assert bodies(exchange.out)[-1]["error"]["type"] == "upstream_error"
+    assert exchange.out.closed
+    assert exchange.out.record is not None
+    assert exchange.out.record.upstream_failure == "reset"
+
+
+@pytest.mark.parametrize(("kind", "status"), [("connect", 502), ("first_byte", 504), ("reset", 502)])
+def test_an_upstream_failure_before_the_first_byte_is_an_error_status(kind: str, status: int) -> None:
+    exchange = Exchange(CHAT, plan(MAIL))
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamFailed(kind))  # type: ignore[arg-type]
+    assert exchange.out.reply is not None
+    assert exchange.out.reply.status == status
+
+
+def test_g21_a_gone_caller_cancels_the_upstream_in_every_state() -> None:
+    opened = UpstreamOpened(200, streaming=True)
+    flat = UpstreamOpened(200, streaming=False)
+    for steps in ((), (opened,), (opened, UpstreamBytes(says("jo"))), (flat, UpstreamBytes(b"{"))):
+        exchange = Exchange(CHAT, plan(MAIL))
+        exchange.send(RequestReceived(request()))
+        for step in steps:
+            exchange.send(step)
+        exchange.send(DownstreamClosed())
+        assert CancelUpstream() in exchange.out.commands
+        assert exchange.out.record is not None
+        assert exchange.out.record.outcome == "downstream_closed"
+
+
+def test_a_drain_ends_the_stream_with_an_error_event() -> None:
+    exchange = open_stream(MAIL)
+    exchange.send(UpstreamBytes(says("so far ")))
+    exchange.send(Draining())
+    assert bodies(exchange.out)[-1]["error"]["type"] == "server_shutting_down"
+    assert exchange.out.record is not None
+    assert exchange.out.record.outcome == "drained"
+
+
+def test_g22_an_event_without_end_and_an_answer_without_end_meet_their_caps() -> None:
+    for settings in ({"event_bytes": 500}, {"answer_bytes": 2000}):
+        exchange = open_stream(MAIL, **settings)
+        for _ in range(100):
+            exchange.send(UpstreamBytes(b"data: " + b"x" * 100 if "event_bytes" in settings else says("fine. ")))
+        assert exchange.out.cancelled
+        assert exchange.out.closed
+        assert bodies(exchange.out)[-1]["error"]
+
+
+def test_g22_held_bytes_pause_the_upstream_and_resume_it() -> None:
+    exchange = open_stream(TOX, held_bytes=1000)
+    for i in range(12):
+        exchange.send(UpstreamBytes(says(f"word{i}\n")))
+    assert PauseUpstream() in exchange.out.commands
+    while exchange.unanswered:
+        score = exchange.unanswered.pop(0)
+        exchange.send(Scored(score.ticket, {"lexicon.toxicity": 0.0}))
+    assert ResumeUpstream() not in exchange.out.commands  # the hold keeps the last words back
+    exchange.now += 1
+    exchange.send(TimerFired("stall"))
+    exchange.send(Scored(exchange.unanswered.pop().ticket, {"lexicon.toxicity": 0.0}))
+    assert ResumeUpstream() in exchange.out.commands
+
+
+def test_an_unfinished_last_event_is_scanned_and_completed() -> None:
+    out = stream(MAIL, [says("to a@b.io ok "), ends(), DONE.rstrip(b"\n")])
+    assert out.joined.endswith(DONE)
+    assert "[EMAIL]" in text_of(out)
+
+
+def test_late_and_foreign_events_are_ignored() -> None:
+    exchange = open_stream(MAIL)
+    exchange.send(UpstreamBytes(ends() + DONE))
+    exchange.send(UpstreamClosed())
+    before = len(exchange.out.commands)
+    for late in (
+        Scored(99, {}),
+        ScoringFailed(99, "crash"),
+        UpstreamBytes(b"x"),
+        TimerFired("stall"),
+        DownstreamClosed(),
+        Draining(),
+    ):
+        exchange.send(late)
+    assert len(exchange.out.commands) == before
+
+
+def test_the_stream_starts_before_its_first_event() -> None:
+    out = stream(MAIL, [says("a b "), ends(), DONE])
+    kinds = [type(c) for c in out.commands if isinstance(c, StartStream | SendDownstream | Score)]
+    assert kinds[0] is StartStream
