@@ -74,12 +74,12 @@ class App:
         return self
 
     async def _build(self, opening: contextlib.AsyncExitStack) -> None:
-        models = await asyncio.to_thread(load_models, bundled("models"))
+        models = await asyncio.to_thread(lambda: load_models(bundled("models")))
         self._labels = labels_of(models)
         loaded = await asyncio.to_thread(load, self._read, self._labels)
         config = loaded.config
         self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
-        self._force = put_in_force(loaded, None)
+        self._force = await asyncio.to_thread(put_in_force, loaded, None)
         opening.push_async_callback(self._close_upstreams)
         self._log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
         library = LibraryLogs(self._log)
@@ -92,18 +92,18 @@ class App:
         scorer = Scorer(models, _open_session, observer=self._counts)
         opening.push_async_callback(scorer.close)
         self._config = config
+        callers, token = await asyncio.to_thread(_reveal_keys, config.server)
         limits = config.server.limits
         times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
         self._admission = Admission(streams=limits.streams, held_bytes=limits.held_bytes)
         self.proxy = Proxy(
-            intake=Intake(_callers(config.server), self._admission, times, limits.body_bytes),
+            intake=Intake(callers, self._admission, times, limits.body_bytes),
             routes=lambda: self._force.routes,
             scorer=lambda: scorer,
             trail=self._trail,
             digest=key.digest,
             counts=self._counts,
         )
-        token = None if config.server.admin_token is None else reveal(config.server.admin_token)
         admin = Admin(self, self._trail, self._expose, token)
         self.listener, self.admin = Listener(self.proxy.respond, times), Listener(admin.respond, times)
         self._note(
@@ -154,7 +154,7 @@ class App:
             before = self._force
             try:
                 loaded = await asyncio.to_thread(load, self._read, self._labels)
-                self._force = put_in_force(loaded, before)
+                self._force = await asyncio.to_thread(put_in_force, loaded, before)
             except FaultyFile as error:
                 self._reloaded(before, error)
                 raise
@@ -256,10 +256,12 @@ class App:
             self._log.error("audit.failed", detail=str(error))
 
 
-def _callers(server: Server) -> Callers:
+def _reveal_keys(server: Server) -> tuple[Callers, str | None]:
+    """Return the callers and the admin token. Blocks on files."""
+    token = None if server.admin_token is None else reveal(server.admin_token)
     if not isinstance(server.callers, list):
-        return Callers(None)
-    return Callers({caller.name: reveal(caller.key) for caller in server.callers})
+        return Callers(None), token
+    return Callers({caller.name: reveal(caller.key) for caller in server.callers}), token
 
 
 def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:

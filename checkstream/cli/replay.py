@@ -114,7 +114,7 @@ def replay(transcript: bytes, policies: list[str]) -> Outcome:
         ModelError: a model that is shipped can't be read.
     """
     lines = _lines(transcript)
-    header = next(lines)
+    header = next(lines, None)
     if not isinstance(header, Header):
         raise WireError('line 1 is no header; write `{"surface": "openai.chat"}`')
     surface = next((surface for surface in SURFACES.values() if surface.name == header.surface), None)

@@ -1,0 +1,146 @@
+"""The process in one loop with a scripted model: nothing blocks the loop, reloads are whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from blockbuster import blockbuster_ctx
+
+from checkstream.app import App
+from checkstream.config import load_config
+from checkstream.demo.llm import ScriptedLlm
+from checkstream.demo.scenario import read_scenario
+from checkstream.errors import ConfigError, PolicyError
+
+POLICY = """
+pack: {{name: t, version: {version}}}
+policies: [{{name: r, id: R-1, entities: [EMAIL], actions: [{{type: redact}}]}}]
+"""
+SCENARIO = read_scenario("mail", b'choices: [{content: "write to joe@example.com now"}]')
+ASK = {"model": "mail", "messages": [{"role": "user", "content": "hi"}]}
+
+
+class Rig:
+    def __init__(self, folder: Path, llm: str) -> None:
+        self.file = folder / "checkstream.yaml"
+        self.policy = folder / "policy.yaml"
+        self.settings: dict[str, Any] = {
+            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "drain_ms": 1000},
+            "upstreams": {"llm": {"url": llm}},
+            "routes": [
+                {
+                    "name": "c",
+                    "match": {"path": "/v1/chat/completions"},
+                    "upstream": "llm",
+                    "policies": ["policy.yaml"],
+                },
+                {"name": "m", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "llm", "pass": True},
+            ],
+            "audit": {"durability": "strict"},
+        }
+        self.write("1.0.0")
+
+    def write(self, version: str) -> None:
+        self.policy.write_text(POLICY.format(version=version))
+        self.file.write_text(json.dumps(self.settings))
+
+    def app(self) -> App:
+        return App(lambda: load_config(self.file), config_file=self.file)
+
+
+@asynccontextmanager
+async def rig(folder: Path) -> AsyncIterator[Rig]:
+    async with ScriptedLlm({"mail": SCENARIO}) as llm:
+        yield Rig(folder, llm.url)
+
+
+async def test_nothing_blocks_the_loop(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, aiohttp.ClientSession() as session:
+        app = given.app()
+        with blockbuster_ctx("checkstream"):
+            async with app:
+                url = f"http://{app.listener.address}/v1/chat/completions"
+                for streaming in (True, False):
+                    async with session.post(url, json={**ASK, "stream": streaming}) as response:
+                        body = await response.text()
+                    assert response.status == 200
+                    assert "joe@" not in body
+                    assert "EMAIL" in body
+                async with session.get(f"http://{app.listener.address}/v1/models") as response:
+                    assert response.status == 200
+                await app.reload()
+                async with session.get(f"http://{app.admin.address}/admin/audit") as response:
+                    kinds = [row["entry"]["kind"] for row in await response.json()]
+        assert kinds == ["start", "stream", "stream", "pass", "reload"]
+
+
+async def test_g25_a_reload_is_whole_or_not_at_all(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, given.app() as app:
+        before = app.status()
+        given.write("2.0.0")
+        await app.reload()
+        after = app.status()
+        assert (before.routes[0].policies, after.routes[0].policies) == ("t@1.0.0", "t@2.0.0")
+        assert after.generation == 2
+        given.policy.write_text("pack: 3")
+        with pytest.raises(PolicyError):
+            await app.reload()
+        given.policy.unlink()
+        with pytest.raises(ConfigError):
+            await app.reload()
+        shown = app.status()
+        assert shown.routes == after.routes
+        assert shown.reload is not None
+        assert not shown.reload.accepted
+        assert shown.ready
+
+
+async def test_an_upstream_that_did_not_change_keeps_its_connections(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, given.app() as app, aiohttp.ClientSession() as session:
+        url = f"http://{app.listener.address}/v1/chat/completions"
+        async with session.post(url, json=ASK) as response:
+            assert response.status == 200
+        first = app.proxy
+        given.write("2.0.0")
+        await app.reload()
+        given.settings["upstreams"]["llm"]["retries"] = 0
+        given.write("2.0.0")
+        await app.reload()
+        assert app.proxy is first
+        async with session.post(url, json=ASK) as response:
+            assert response.status == 200
+
+
+async def test_while_draining_it_is_not_ready_and_takes_nothing(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, aiohttp.ClientSession() as session:
+        async with given.app() as app:
+            address = app.listener.address
+            admin = app.admin.address
+            async with session.get(f"http://{admin}/readyz") as response:
+                assert response.status == 200
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await session.post(f"http://{address}/v1/chat/completions", json=ASK)
+        assert app.status().not_ready[0] == "draining"
+
+
+async def test_faults_of_every_route_come_together(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given:
+        (tmp_path / "a.yaml").write_text("pack: 1")
+        (tmp_path / "b.yaml").write_text("pack: 2")
+        given.settings["routes"] += [
+            {"name": name, "match": {"path": "/v1/completions"}, "upstream": "llm", "policies": [f"{name}.yaml"]}
+            for name in ("a", "b")
+        ]
+        given.write("1.0.0")
+        with pytest.raises(PolicyError) as caught:
+            async with given.app():
+                pass
+        assert {Path(fault.file).name for fault in caught.value.faults} == {"a.yaml", "b.yaml"}
+        assert len(asyncio.all_tasks()) < 5

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checkstream.cli import main
+
+
+def test_a_sound_file_is_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "upstreams: {u: {url: http://h}}\n"
+        'routes: [{name: c, match: {path: /v1/chat/completions}, upstream: u, policies: ["builtin:default"]}]\n'
+    )
+    assert main(["config", "check", str(file)]) == 0
+    shown = capsys.readouterr()
+    assert "1 routes, default@" in shown.out
+    assert "callers is none" in shown.err
+    assert main(["config", "check", "--json", str(file)]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+
+
+def test_faults_of_files_and_of_policies_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("serve: {}\nroutes: 3\n")
+    assert main(["config", "check", str(file)]) == 2
+    assert f"{file}:1:1: serve: not known here; did you mean `server`?" in capsys.readouterr().err
+    (tmp_path / "p.yaml").write_text("pack: 1\n")
+    file.write_text(
+        "upstreams: {u: {url: http://h}}\n"
+        "routes: [{name: c, match: {path: /v1/chat/completions}, upstream: u, policies: [p.yaml]}]\n"
+    )
+    assert main(["config", "check", "--json", str(file)]) == 2
+    assert json.loads(capsys.readouterr().out)["faults"][0]["file"].endswith("p.yaml")
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "schema"]) == 0
+    assert "Limits" in json.loads(capsys.readouterr().out)["$defs"]
+
+
+@pytest.mark.parametrize("command", ["serve", "demo", "config", "policy", "replay", "audit"])
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert "checkstream " + command in capsys.readouterr().out.split("example", 1)[1]
+
+
+def test_wrong_use_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["serve"])
+    assert caught.value.code == 2
+    assert main(["serve", "--config", str(tmp_path / "none.yaml")]) == 2
+    assert main(["serve", "--upstream", "nonsense"]) == 2
+    assert main(["serve", "--upstream", "http://h", "--listen", "0.0.0.0:0"]) == 2
+    assert "behind_gateway" in capsys.readouterr().err

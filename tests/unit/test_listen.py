@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from checkstream.config import Address
+from checkstream.errors import BodyTooLarge, CallerUnknown, Overloaded
+from checkstream.listen import Admission, Callers, Identity, Listener, Times, connection_of, read_body
+
+TIMES = Times(header_s=0.2, write_s=1)
+
+
+def request(**headers: str) -> BaseRequest:
+    return make_mocked_request("POST", "/", headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def test_callers_have_their_own_keys() -> None:
+    callers = Callers({"a": "key-a", "b": "key-b"})
+    assert callers.identify(request(authorization="Bearer key-a")) == Identity("a", "authorization")
+    assert callers.identify(request(authorization="bearer key-b")) == Identity("b", "authorization")
+    assert callers.identify(request(x_api_key="key-b", authorization="Bearer upstreams")) == Identity("b", "x-api-key")
+    for wrong in ({}, {"authorization": "Bearer"}, {"authorization": "key-a"}, {"x_api_key": ""}, {"x_api_key": "kéy"}):
+        with pytest.raises(CallerUnknown):
+            callers.identify(request(**wrong))
+
+
+def test_without_callers_everyone_is_nameless() -> None:
+    assert Callers(None).identify(request(authorization="Bearer x")) == Identity()
+
+
+async def test_admission_counts_and_refuses() -> None:
+    admission = Admission(streams=2, held_bytes=100)
+    admission.enter()
+    admission.enter()
+    with pytest.raises(Overloaded, match="streams"):
+        admission.enter()
+    admission.leave()
+    admission.hold(100)
+    with pytest.raises(Overloaded, match="bytes"):
+        admission.enter()
+    admission.hold(-100)
+    admission.leave()
+    await admission.wait_idle(0.01)
+    assert (admission.streams, admission.held_bytes) == (0, 0)
+
+
+async def exchange(data: bytes, limit: int = 1000) -> tuple[list[bytes | type[Exception]], bytes]:
+    seen: list[bytes | type[Exception]] = []
+
+    async def respond(request: BaseRequest) -> StreamResponse:
+        try:
+            seen.append(await read_body(request, limit, TIMES))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test names it
+            seen.append(type(error))
+        return Response(text="ok")
+
+    listener = Listener(respond, TIMES)
+    await listener.open(Address("127.0.0.1", 0))
+    try:
+        reader, writer = await asyncio.open_connection(listener.address.host, listener.address.port)
+        writer.write(data)
+        answer = await asyncio.wait_for(reader.read(200), 2)
+        writer.close()
+        return seen, answer
+    finally:
+        await listener.close()
+
+
+async def test_bodies_are_read_to_their_end() -> None:
+    seen, answer = await exchange(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc")
+    assert seen == [b"abc"]
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_g22_a_compressed_body_counts_as_what_it_becomes() -> None:
+    bomb = zlib.compress(b"x" * 1_000_000)
+    head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-encoding: deflate\r\ncontent-length: %d\r\n\r\n" % len(bomb)
+    seen, _ = await exchange(head + bomb, limit=10_000)
+    assert seen == [BodyTooLarge]
+
+
+async def test_who_watches_late_still_hears_that_the_caller_left() -> None:
+    heard: list[str] = []
+    told = asyncio.Event()
+    left = asyncio.Event()
+
+    async def respond(request: BaseRequest) -> StreamResponse:
+        connection = connection_of(request)
+        connection.watch(left.set, lambda: None)
+        await left.wait()
+        connection.watch(lambda: heard.append("gone"), lambda: None)
+        told.set()
+        return Response()
+
+    listener = Listener(respond, TIMES)
+    await listener.open(Address("127.0.0.1", 0))
+    _, writer = await asyncio.open_connection(listener.address.host, listener.address.port)
+    writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+    writer.write_eof()
+    await asyncio.wait_for(told.wait(), 2)
+    writer.close()
+    await listener.close()
+    assert heard == ["gone"]
