@@ -184,8 +184,12 @@ class App:
             if hup.is_set() or signature != self._signature:
                 hup.clear()
                 self._signature = signature  # a bad file is reported once, not every second
-                with contextlib.suppress(FaultyFile):
+                try:
                     await self.reload()
+                except FaultyFile:
+                    pass  # logged, and shown by the admin listener
+                except Exception as error:  # noqa: BLE001 - what is in force goes on
+                    self._log.error("reload.failed", exc_info=error)
             for client in [client for client in self._retired if not client.running]:
                 self._retired.remove(client)
                 await client.close()

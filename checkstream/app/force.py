@@ -175,5 +175,6 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
         upstream=upstream,
         surface=surface,
         plan=plan,
+        ingress_budget_ms=route.budget.ingress_ms,
         policies=", ".join(program.packs),
     )

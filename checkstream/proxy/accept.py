@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -23,6 +24,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """The API that is spoken here; None: passed on unguarded."""
     plan: Plan | None = None
     """What the guard is to do; None: passed on unguarded."""
+    ingress_budget_ms: float = math.inf
+    """Above it the checks of a prompt count as slow; they still decide."""
     policies: str = ""
     """`name@version, ...` for the response header."""
 

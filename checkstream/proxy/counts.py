@@ -14,8 +14,9 @@ from checkstream.telemetry.metrics import Metrics
 class StreamCounts:
     """Counts and logs one exchange, under its stream id."""
 
-    def __init__(self, metrics: Metrics, log: Log, stream: str, route: str) -> None:
+    def __init__(self, metrics: Metrics, log: Log, stream: str, route: str, ingress_budget_ms: float) -> None:
         """Begin now."""
+        self._ingress_budget_s = ingress_budget_ms / 1000
         self._metrics = metrics
         self._log = log
         self._stream = stream
@@ -59,8 +60,11 @@ class StreamCounts:
                 self._metrics.tokens_out.inc(command.value)
 
     def forwarded(self) -> None:
-        """Note that the prompt has passed its checks."""
-        self._metrics.ingress.observe(time.monotonic() - self._begun)
+        """Note that the prompt has passed its checks; over the route's budget it is a degradation (G24)."""
+        seconds = time.monotonic() - self._begun
+        self._metrics.ingress.observe(seconds)
+        if seconds > self._ingress_budget_s:
+            self.degraded("ingress_over_budget")
 
     def wrote(self) -> None:
         """Note a write to the caller."""
@@ -96,15 +100,19 @@ class Counted:
         self._metrics = metrics
         self._log = log
 
-    def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
+    def begun(self, stream: str, route: str, caller: str | None, ingress_budget_ms: float) -> StreamCounts:
         """Count and log a request that a route has taken; return what counts its exchange."""
         self._metrics.requests.inc()
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
-        return StreamCounts(self._metrics, self._log, stream, route)
+        return StreamCounts(self._metrics, self._log, stream, route, ingress_budget_ms)
 
     def refused(self, stream: str, error: CheckstreamError) -> None:
         """Log a request that was not taken."""
         self._log.info("request.refused", stream=stream, kind=row(error).kind, status=row(error).status)
+
+    def crashed(self, stream: str, error: BaseException) -> None:
+        """Log a bug outside an exchange."""
+        self._log.error("failed", stream=stream, exc_info=error)
 
     def checked(self, detector: str, seconds: float, failure: ScoringReason | None) -> None:
         """Note a check by a classifier."""

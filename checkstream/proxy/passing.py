@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from checkstream.errors import UpstreamError
+from checkstream.errors import AuditError, UpstreamError
 from checkstream.listen import Connection
 from checkstream.proxy.accept import Route
 from checkstream.proxy.relay import Outgoing
+
+Record = Callable[[int], Awaitable[None]]
+"""Puts on record that a request was passed on, and which status it got."""
 
 
 class Passing:
     """One unguarded request; the caller's leaving cancels the upstream."""
 
-    def __init__(self, request: BaseRequest, connection: Connection, headers: dict[str, str]) -> None:
-        """Answer `request` with the upstream's answer and `headers` besides."""
+    def __init__(self, request: BaseRequest, connection: Connection, headers: dict[str, str], record: Record) -> None:
+        """Answer `request` with the upstream's answer and `headers` besides; `record` is told its status first."""
         self._request = request
         self._connection = connection
         self._headers = {**headers, "server": "checkstream"}
+        self._record = record
         self._response: StreamResponse | None = None
-        self._failure: UpstreamError | None = None
+        self._failure: UpstreamError | AuditError | None = None
 
     async def run(self, route: Route, outgoing: Outgoing, body: bytes) -> StreamResponse:
         """Return the response, sent already.
 
         Raises:
             UpstreamError: it failed before its first byte.
+            AuditError: the request can't be recorded; nothing was sent.
         """
         async with asyncio.TaskGroup() as tasks:
             copying = tasks.create_task(self._copy(route, outgoing, body))
@@ -52,13 +58,14 @@ class Passing:
                 headers.update(self._headers)
                 headers["content-type"] = answer.content_type
                 data = await answer.read()
+                await self._record(answer.status)
                 self._response = StreamResponse(status=answer.status, headers=headers)
                 await self._response.prepare(self._request)
                 while data:
                     await self._response.write(data)
                     data = await answer.read()
                 await self._response.write_eof()
-        except UpstreamError as error:
+        except (UpstreamError, AuditError) as error:
             self._failure = error
         except ConnectionError:
             return  # the caller left

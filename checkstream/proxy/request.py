@@ -89,6 +89,9 @@ class Proxy:
             return response
         except ConnectionError:
             return Response(status=499)  # the caller left while its body was read: nobody hears this
+        except Exception as error:  # noqa: BLE001 - a bug in one request is that request's alone
+            self._counts.crashed(stream, error)
+            return error_response(error, shape, {STREAM: stream})
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = self._intake.callers.identify(request)
@@ -117,7 +120,7 @@ class Proxy:
         fail_closed = route.plan is None or route.plan.fail_mode == "closed"
         if self._trail.failure and fail_closed:
             raise AuditError(self._trail.failure)
-        counts = self._counts.begun(stream, route.name, identity.name)
+        counts = self._counts.begun(stream, route.name, identity.name, route.ingress_budget_ms)
         url = request.rel_url
         target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
         outgoing = Outgoing(target, tuple(request.headers.items()), identity.key_header)
@@ -156,10 +159,12 @@ class Proxy:
         self, request: BaseRequest, route: Route, outgoing: Outgoing, body: bytes, ledger: _Ledger
     ) -> StreamResponse:
         """Send a request on unguarded and its answer back as it comes; the audit chain says so."""
-        passing = Passing(request, connection_of(request), {STREAM: ledger.stream})
-        response = await passing.run(route, outgoing, body)
-        await ledger.passed(request.method, request.rel_url.raw_path, response.status)
-        return response
+
+        async def record(status: int) -> None:
+            await ledger.passed(request.method, request.rel_url.raw_path, status)
+
+        passing = Passing(request, connection_of(request), {STREAM: ledger.stream}, record)
+        return await passing.run(route, outgoing, body)
 
     @property
     def streams(self) -> int:

@@ -19,8 +19,8 @@ from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
 
 _READ_BYTES = 65_536
-_KEEP_S = 15.0
-"""Shorter than the servers' usual keep-alive time, so that they seldom close what is about to be used."""
+_KEEP_S = 4.0
+"""Shorter than servers' usual keep-alive time (uvicorn: 5 s), so that they seldom close what is about to be used."""
 _BACKOFF_S = 0.05
 
 HOP_BY_HOP = frozenset(

@@ -115,7 +115,7 @@ class Rig:
             outgoing=Outgoing("/v1/chat/completions", (), None),
             scorer=NoScores(),
             ledger=self.ledger,
-            counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
+            counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None, 1000),
             admission=self.admission,
             headers={"x-checkstream-stream": "s"},
             fail_closed=True,
