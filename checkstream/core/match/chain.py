@@ -78,22 +78,21 @@ class Chain:
         """Whether the views are being read."""
         return bool(self._levels)
 
-    def doze(self, raw: Lane, received: int) -> None:
-        """Note where the views would stop, asleep, after the raw text `raw` that ends at `received`."""
+    def doze(self, raw: Lane) -> int:
+        """Note where the views, asleep, have stopped in the raw text; return where the last of them has."""
         if not self._names:
-            return
+            return raw.read_to
         if self._names[0] != "folded":
-            self.stops[0] = received
-            return
-        start = max(0, len(raw.text) - _TAIL_CHARS)
-        folded, spaced = undecided(raw.text[start:], raw.text[start - 1] if start else "")
-        left = received - (len(raw.text) - start)
-        self.stops[0] = left + folded
+            self.stops[0] = raw.read_to
+            return raw.read_to
+        folded, spaced = undecided(raw.text)
+        self.stops[0] = raw.base + folded
         for number in range(1, len(self.stops)):
-            self.stops[number] = left + spaced
+            self.stops[number] = raw.base + spaced
+        return self.stops[-1]
 
     def wake(self, raw: Lane) -> None:
-        """Start reading: each view from where it has stopped. `raw` holds nothing newer than that."""
+        """Start reading: each view from where it has stopped. `raw` holds nothing that came after it last dozed."""
         source_end = raw.base + len(raw.text)
         for name, table, stop in zip(self._names, self._tables, self.stops, strict=True):
             low, high = stop - raw.base, source_end - raw.base
@@ -162,11 +161,14 @@ class Chain:
                 level.lane = None
             else:
                 parent = lane
-        if (
-            all(level.lane is None and level.view.neutral for level in self._levels)
-            and raw.text[-_TAIL_CHARS:].isascii()
-        ):
+        if all(level.lane is None and level.view.neutral for level in self._levels) and self._found_again(raw):
             self._levels.clear()
+
+    def _found_again(self, raw: Lane) -> bool:
+        """Whether what the views have left unread is what `doze` would find."""
+        if self._names[0] == "folded":
+            return raw.text[-_TAIL_CHARS:].isascii()
+        return not self._levels[0].unread.text
 
 
 def _same_resume(lane: Lane, parent: Lane) -> bool:

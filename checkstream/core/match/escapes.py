@@ -11,8 +11,11 @@ from types import MappingProxyType
 from typing import Final
 
 from checkstream.core.match.normalise import Reading
+from checkstream.core.match.patterns import compile_regex
 
-TRIGGERS: Final = "\\%&"
+TRIGGERS: Final = r"[\\%&]"
+"""Expression for the characters that open an escape."""
+_TRIGGER: Final = compile_regex(TRIGGERS)
 _SHORT: Final[Mapping[str, str]] = MappingProxyType(
     {
         '"': '"', "\\": "\\", "/": "/", "'": "'",
@@ -50,12 +53,13 @@ class Unescaped:
         last: list[int] = []
         at, size, changed = 0, len(text), -1
         while at < size:
-            char = text[at]
-            if char not in TRIGGERS:
-                out.append(char)
-                first.append(starts[at])
-                last.append(ends[at])
-                at += 1
+            hit = _TRIGGER.search(text, at)
+            place = size if hit is None else hit.start()
+            if place > at:
+                out.append(text[at:place])
+                first += starts[at:place]
+                last += ends[at:place]
+                at = place
                 continue
             decoded = _decode(text, at, ended=ended)
             if decoded is None:

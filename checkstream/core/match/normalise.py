@@ -20,9 +20,13 @@ from typing import Final, Protocol
 import msgspec
 
 from checkstream.core.match.confusables import CONFUSABLES
+from checkstream.core.match.patterns import compile_regex
 
 MAX_CLUSTER: Final = 32
 """Most characters read as one: a base and its marks (compare the stream-safe format, UAX 15, section 13)."""
+APART: Final = r"(?:[^ ._*|\-][ ._*|\-]){3}[^ ._*|\-]"
+"""What every run of single letters has in it."""
+_APART: Final = compile_regex(APART)
 RUN_SINGLES: Final = 4
 """Fewest single letters that make a spaced run."""
 SEPARATORS: Final = frozenset(" ._*|-")
@@ -165,6 +169,15 @@ class Spaced:
 
     def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
         """Read up to the first run that is not decided."""
+        if not self._separator and _APART.search(text) is None:
+            used = len(text) if ended else apart(text, len(text), after_word=self._after_word)
+            if used:
+                self._after_word = text[used - 1].isalnum()
+            return Reading(text[:used], starts[:used], ends[:used], used)
+        return self._pull(text, starts, ends, ended=ended)
+
+    def _pull(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+        """Read character by character."""
         kept: list[int] = []
         at, size, changed = 0, len(text), -1
         while at < size:
@@ -279,24 +292,32 @@ class Leet:
         return "".join(chars)
 
 
-def undecided(text: str, before: str = "") -> tuple[int, int]:
-    """Return where `Folded`, and `Spaced` after it, would stop reading ASCII `text` that has no run in it.
+def undecided(text: str) -> tuple[int, int]:
+    """Return where `Folded`, and `Spaced` after it, stop reading text of which the end is ASCII and has no run in it.
 
-    `before` is the character in front of `text`. The second figure is not greater than the first.
+    The second figure is not greater than the first.
     """
     folded = len(text) - (text[-1:] in _COMPOSING)
-    at = spaced = folded
+    return folded, apart(text, folded, after_word=False)
+
+
+def apart(text: str, end: int, *, after_word: bool) -> int:
+    """Return where the singles start that stand apart at the end of `text[:end]`; `end` if there are none.
+
+    `after_word`: a letter or digit stands in front of the text.
+    """
+    at = start = end
     separator = ""
     if at and text[at - 1] in SEPARATORS:
         at -= 1
         separator = text[at]
     while at and text[at - 1].isalnum():
-        front = text[at - 2] if at >= 2 else before
-        if front.isalnum():
+        front = text[at - 2] if at >= 2 else ""
+        if front.isalnum() or (not front and after_word):
             break
-        spaced = at - 1
-        if at < 2 or front not in SEPARATORS or (separator and front != separator):
+        start = at - 1
+        if not front or front not in SEPARATORS or (separator and front != separator):
             break
         separator = front
         at -= 2
-    return folded, spaced
+    return start

@@ -33,7 +33,8 @@ _ENGINE_BYTES: Final = 256 << 20
 """Most memory that RE2 may use for the automata of one expression; they grow as text needs them."""
 _VIEW_STRETCH: Final = 12
 """Most original characters for one of a view (`\\uD83D\\uDE00` is one emoji)."""
-_VIEW_SLACK: Final = 64
+_LEAST_VIEW_CAP: Final = 1024
+"""A view's cap of a bounded pattern is at least this, so that long text isn't cut into small pieces for it."""
 
 Refine = Callable[[str, int, int], Sequence[tuple[int, int]]]
 """`refine(text, start, end)`: text is a window in which the candidate `text[start:end]` stands, with
@@ -171,7 +172,7 @@ def _member(index: int, pattern: Pattern, tree: Node) -> Member:
     greatest = width(tree)[1]
     cap = pattern.max_chars
     if greatest is not None and (cap is None or cap >= greatest):
-        cap, view_cap = None, greatest * _VIEW_STRETCH + _VIEW_SLACK
+        cap, view_cap = None, max(greatest * _VIEW_STRETCH, _LEAST_VIEW_CAP)
     else:
         view_cap = cap or MAX_CAP_CHARS
     try:

@@ -7,40 +7,35 @@ more than the context is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from checkstream.core.match.chain import Chain
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS, Encoded
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.lane import Found, Lane
-from checkstream.core.match.normalise import LEET_CHARS
+from checkstream.core.match.normalise import APART, LEET_CHARS, undecided
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, compile_regex
 from checkstream.core.terms import Finding, Span
 
 _NEVER: Final = 1 << 62
 _PIECE_CHARS: Final = 4096
 """Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
-_SEPARATED: Final = r"(?:[^ ._*|\-][ ._*|\-]){3}[^ ._*|\-]"
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
 _LEET: Final = f"[{LEET_CHARS}]"
-_ESCAPE: Final = r"[\\%&]"
 _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
-_FOLDING: Final = compile_regex(f"{_NOT_ASCII}|{_SEPARATED}")
-_FOLDING_LEET: Final = compile_regex(f"{_NOT_ASCII}|{_LEET}|{_SEPARATED}")
-_ESCAPING: Final = compile_regex(_ESCAPE)
+_FOLDING: Final = compile_regex(f"{_NOT_ASCII}|{APART}")
+_FOLDING_LEET: Final = compile_regex(f"{_NOT_ASCII}|{_LEET}|{APART}")
+_ESCAPING: Final = compile_regex(TRIGGERS)
 _ENCODING: Final = compile_regex(_RUN)
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
-
-assert set(TRIGGERS) == set("\\%&")  # noqa: S101 - the expressions above are written for these
 
 
 class Scan:
     """The state of one channel. Positions are code points of the channel's original text."""
 
     __slots__ = (
-        "_chains", "_due", "_encoded", "_encoded_at", "_found", "_patterns", "_raw", "_received", "_stop", "_trigger",
-        "live",
+        "_asleep", "_base64", "_chains", "_due", "_encoded", "_encoded_at", "_folding", "_found", "_least_caps",
+        "_patterns", "_raw", "_received", "_stop", "_trigger", "live",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
@@ -54,8 +49,15 @@ class Scan:
         self._encoded_at = 0
         self._received = 0
         self._stop = 0
-        self._due = patterns.min_cap or _NEVER
+        cap, view_cap = patterns.min_cap or _NEVER, patterns.min_view_cap or _NEVER
+        self._least_caps = (cap, min(cap, view_cap))
+        self._due = cap
         """No cap falls due before this many characters were received."""
+        self._base64 = patterns.tables["base64"]
+        self._folding = min(len(self._chains[0].names), 2) - 1
+        """Which of the places found by `undecided` counts; -1: neither."""
+        self._asleep = True
+        """No view but the raw one is being read."""
         self._trigger = self._any_trigger()
         self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
@@ -67,15 +69,17 @@ class Scan:
             return []
         if not text.isascii():
             text = _without_surrogates(text)
-        place = 0
-        while place < len(text):
+        place, size = 0, len(text)
+        while place < size:
             if self._received >= self._due:
                 self._apply_caps()
-            piece = text[place : place + min(_PIECE_CHARS, self._due - self._received)]
+            most = min(_PIECE_CHARS, self._due - self._received)
+            piece = text if size <= most and not place else text[place : place + most]
             grown = self._raw.text + piece
-            if self._awake():
+            if not self._asleep:
                 self._wake(grown)
             elif self._trigger is not None and self._trigger.search(grown, self._stop - self._raw.base):
+                self._doze()
                 self._wake(grown)
                 self._due = min(self._due, self.live + self._least_cap())
                 if self._received + len(piece) > self._due:
@@ -92,6 +96,7 @@ class Scan:
             return []
         out: list[Found] = []
         raw = self._raw
+        self._doze()
         for chain in self._chains:
             if chain.names:
                 if not chain.awake:
@@ -100,7 +105,7 @@ class Scan:
         if self._encoded is not None:
             self._encoded.read(self._text_from(self._encoded.at), out, ended=True)
             self._note("base64", out)
-        for lane, name in self._lanes():
+        for lane, _, name in self._views():
             out = []
             lane.read_to = self._received
             lane.decide(self._received, out)
@@ -111,37 +116,36 @@ class Scan:
     def _any_trigger(self) -> Regex | None:
         """Return what wakes any view that some pattern is searched in."""
         folding, escaping = self._chains
-        parts = [_NOT_ASCII, _SEPARATED] if folding.names else []
+        parts = [_NOT_ASCII, APART] if folding.names else []
         if folding.names[-1:] == ("leet",):
             parts.append(_LEET)
         if escaping.names:
-            parts.append(_ESCAPE)
+            parts.append(TRIGGERS)
         if self._patterns.tables["base64"].members:
             parts.append(_RUN)
         return compile_regex("|".join(parts)) if parts else None
 
-    def _awake(self) -> bool:
-        """Whether any view but the raw one is being read."""
-        return self._encoded is not None or any(chain.awake for chain in self._chains)
-
     def _least_cap(self) -> int:
         """Return the least number of characters after which any start may reach its cap."""
-        cap = self._patterns.min_cap or _NEVER
-        return min(cap, self._patterns.min_view_cap or _NEVER) if self._awake() else cap
+        return self._least_caps[not self._asleep]
+
+    def _doze(self) -> None:
+        """Let every chain that sleeps note where it has stopped."""
+        for chain in self._chains:
+            if not chain.awake:
+                chain.doze(self._raw)
 
     def _take(self, grown: str, piece: str) -> None:
         """Read a piece of text that passes no place where a cap may fall due; `grown`: the raw text with it."""
         raw, start = self._raw, self._received
         raw.text = grown
         self._received = raw.read_to = start + len(piece)
-        if not self._awake():
+        if self._asleep:
             self._decide_raw()
             return
         for chain in self._chains:
             if chain.awake:
                 chain.read(piece, start, raw, ended=False)
-            elif chain.names:
-                chain.doze(raw, self._received)
         if self._encoded is not None:
             out: list[Found] = []
             self._encoded.read(self._text_from(self._encoded.at), out, ended=False)
@@ -151,27 +155,25 @@ class Scan:
     def _decide_raw(self) -> None:
         """Decide after a piece that no view but the raw one sees."""
         raw = self._raw
-        stop = self._received
-        for chain in self._chains:
-            if chain.names:
-                chain.doze(raw, stop)
-        ends = [chain.stops[-1] for chain in self._chains if chain.names]
-        self._stop = min(ends, default=stop)
-        self._encoded_at = self._run_start()
+        stop = raw.base + undecided(raw.text)[self._folding] if self._folding >= 0 else self._received
+        self._encoded_at = encoded_at = self._run_start()
         while True:
-            live = min(raw.base + raw.leftmost(self._stop - raw.base), self._encoded_at)
+            live = min(raw.base + raw.leftmost(stop - raw.base), encoded_at)
+            if live <= self.live:
+                break
             out: list[Found] = []
-            again = live > self.live and raw.decide(live, out)
+            again = raw.decide(live, out)
             self.live = live
-            self._note("raw", out)
+            if out:
+                self._note("raw", out)
             if not again:
                 break
-        self._stop = min(self._stop, self._encoded_at)
-        self._due = max(self._due, live + self._least_cap())
+        self._stop = min(stop, encoded_at)
+        self._due = max(self._due, live + self._least_caps[0])
 
     def _run_start(self) -> int:
         """Return where the run of base64 characters at the text's end starts."""
-        if not self._patterns.tables["base64"].members:
+        if not self._base64.members:
             return self._received
         return self._raw.base + len(self._raw.text.rstrip(ALPHABET))
 
@@ -185,19 +187,24 @@ class Scan:
                 folding.wake(raw)
         if escaping.names and not escaping.awake and _ESCAPING.search(grown, escaping.stops[0] - raw.base) is not None:
             escaping.wake(raw)
-        base64 = self._patterns.tables["base64"]
-        if self._encoded is None and base64.members and _ENCODING.search(grown, self._encoded_at - raw.base):
-            self._encoded = Encoded(base64, self._encoded_at)
+        if self._encoded is None and self._base64.members and _ENCODING.search(grown, self._encoded_at - raw.base):
+            self._encoded = Encoded(self._base64, self._encoded_at)
+        self._asleep = self._encoded is None and not (folding.awake or escaping.awake)
 
     def _settle(self) -> None:
         """Decide, in every lane, what none of them still has live."""
+        self._doze()
+        views = self._views()
         while True:
-            live = self._oldest_live()
+            live = min(lane.start(lane.leftmost(lane.index(stop))) for lane, stop, _ in views)
+            live = min(live, *(stop for _, stop, _ in views), self._received)
+            live = min(live, self._run_start() if self._encoded is None else self._encoded.live)
             again = False
-            for lane, name in self._lanes():
+            for lane, _, name in views:
                 out: list[Found] = []
                 again |= lane.decide(live, out)
-                self._note(name, out)
+                if out:
+                    self._note(name, out)
             self.live = live
             if not again:
                 break
@@ -207,38 +214,36 @@ class Scan:
         if self._encoded is None or (self._encoded.idle and self._encoded.live == self._encoded.at):
             self._encoded_at = self._run_start() if self._encoded is None else self._encoded.at
             self._encoded = None
+        self._doze()
         self._stop = min([self._encoded_at, *(chain.stops[-1] for chain in self._chains if chain.names)])
+        self._asleep = self._encoded is None and not any(chain.awake for chain in self._chains)
         self._due = max(self._due, live + self._least_cap())
 
-    def _oldest_live(self) -> int:
-        """Return the oldest live start of any view."""
-        live = self._received
+    def _views(self) -> list[tuple[Lane, int, str]]:
+        """Return every lane in use, the raw one first and once, with where it may be trusted up to and its name."""
+        raw_stop = self._received
+        derived: list[tuple[Lane, int, str]] = []
         for chain in self._chains:
-            for lane, stop, _ in chain.lanes(self._raw):
-                live = min(live, lane.start(lane.leftmost(lane.index(stop))), stop)
-        return min(live, self._run_start() if self._encoded is None else self._encoded.live)
-
-    def _lanes(self) -> Iterator[tuple[Lane, str]]:
-        """Yield every lane in use, the raw one first and once."""
-        yield self._raw, "raw"
-        for chain in self._chains:
-            for lane, _, name in chain.lanes(self._raw):
-                if lane is not self._raw:
-                    yield lane, name
+            first, *others = chain.lanes(self._raw)
+            raw_stop = min(raw_stop, first[1])
+            derived += others
+        return [(self._raw, raw_stop, "raw"), *derived]
 
     def _apply_caps(self) -> None:
         """Report what is live over its cap at exactly this place of the text, and find the next such place."""
         soonest: list[int] = []
         capped = self._caps(soonest, commit=False)
         if capped:
+            self._doze()
             for chain in self._chains:
                 if chain.names:
                     if not chain.awake:
                         chain.wake(self._raw)
                         chain.read("", self._received, self._raw, ended=False)
                     chain.force(self._raw)
-            if self._encoded is None and self._patterns.tables["base64"].members:
-                self._encoded = Encoded(self._patterns.tables["base64"], self._encoded_at)
+            self._asleep = not any(chain.awake for chain in self._chains)
+            if self._encoded is None and self._base64.members:
+                self._encoded, self._asleep = Encoded(self._base64, self._encoded_at), False
                 self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
             soonest.clear()
             self._caps(soonest, commit=True)
@@ -250,7 +255,7 @@ class Scan:
     def _caps(self, soonest: list[int], *, commit: bool) -> bool:
         """Ask every lane for what is over its cap; add to `soonest` where the next may be."""
         any_capped = False
-        for lane, name in self._lanes():
+        for lane, _, name in self._views():
             out: list[Found] | None = [] if commit else None
             capped, place = lane.due(derived=name != "raw", out=out)
             any_capped |= capped
