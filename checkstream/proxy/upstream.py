@@ -19,6 +19,8 @@ from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
 
 _READ_BYTES = 65_536
+_PIECE_BYTES = 16_384
+"""The most that is handed on at once, so that one stream's backlog is worked off in turns with the others'."""
 _KEEP_S = 4.0
 """Shorter than servers' usual keep-alive time (uvicorn: 5 s), so that they seldom close what is about to be used."""
 _BACKOFF_S = 0.05
@@ -105,13 +107,13 @@ class Answer:
         return self.content_type.partition(";")[0].strip().lower() == "text/event-stream"
 
     async def read(self) -> bytes:
-        """Return the next bytes as the network cut them; `b""` at the end.
+        """Return the next bytes as the network cut them, in pieces of bounded size; `b""` at the end.
 
         Raises:
             UpstreamError: it fell silent or broke off.
         """
         try:
-            data = await self._response.content.readany()
+            data = await self._response.content.read(_PIECE_BYTES)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._failure(error) from error
         if data and not self._begun:
