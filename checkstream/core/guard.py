@@ -304,6 +304,8 @@ class Guard:
                 self._take_frame(Frame(frame.raw.rstrip(b"\r\n") + b"\n\n", frame.data, frame.event))
         if self._ending is None:
             self._begin_closing(_Ending("complete"))
+        else:
+            self._settle()
 
     def _on_whole_end(self, _: UpstreamClosed) -> None:
         self._upstream_open = False
@@ -521,6 +523,9 @@ class Guard:
             released = self._outbox.release(self._now)
             if released is not None:
                 self._send(released)
+            if self._outbox.fault is not None and (self._ending is None or self._ending.error is None):
+                self._fail("upstream_error", f"the upstream sent an event that can't be edited: {self._outbox.fault}")
+                return
             if self.state is State.STREAMING:
                 self._watch_hold()
                 return
@@ -529,7 +534,11 @@ class Guard:
         if self._streaming:
             self._close_stream()
         elif all(judge.holdback.settled for judge in self._judges.values()):
-            whole = self._outbox.whole(self._now)
+            try:
+                whole = self._outbox.whole(self._now)
+            except WireError as error:
+                self._fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
+                return
             self._ledger.held_s = max(self._ledger.held_s, whole.held_s)
             outcome = "stopped" if any(choice.halt for choice in self._choices.values()) else "complete"
             self._reply(self._status, whole.data, outcome, action=self._ledger.action)

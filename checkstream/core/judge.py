@@ -242,7 +242,8 @@ class Judge:
     # --- scores
 
     def _judge_check(self, check: Check) -> Ruling | None:
-        if check.scores is None:
+        if check.scores is None or not self._usable(check.scores):
+            check.failed = check.failed or "garbage"
             return self._judge_failure(check)
         start = max(check.window.start, self.holdback.cleared if self.leads else 0)
         span = Span(min(start, check.position), check.position)
@@ -262,7 +263,7 @@ class Judge:
                     described = self._program.signals[signal]
                     firings.append(Firing(rule=rule, signal=described, span=span, confidence=score))
         self._fired = fired
-        self._risk = max(_RISK_DECAY * self._risk, *check.scores.values())
+        self._risk = max(_RISK_DECAY * self._risk, *check.scores.values(), 0.0)
         ruling = self._carry_out(resolve(firings, self.stage, self.channel)) if firings else None
         if ruling is None or ruling.halt is None:
             if ruling is not None and ruling.outcome.edits:
@@ -270,6 +271,14 @@ class Judge:
             else:
                 self.holdback.clear(check, self._risk)
         return ruling
+
+    def _usable(self, scores: dict[str, float]) -> bool:
+        """Tell whether every label that a rule here reads of the classifiers asked has a score from 0 to 1."""
+        return all(
+            0.0 <= scores.get(name, -1.0) <= 1.0
+            for name, signal in self._scope.score_signals.items()
+            if self._program.signals[signal].classifier in self.asked
+        )
 
     def _judge_failure(self, check: Check) -> Ruling:
         """Let the fail mode decide on text that classifiers could not score."""

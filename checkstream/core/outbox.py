@@ -16,6 +16,7 @@ from checkstream.core.actions import Halt
 from checkstream.core.judge import Judge
 from checkstream.core.terms import Unit
 from checkstream.core.wire.surface import Edit, Surface
+from checkstream.errors import WireError
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -62,7 +63,17 @@ class Released(msgspec.Struct, frozen=True):
 class Outbox:
     """The queue between decisions and the wire."""
 
-    __slots__ = ("_choices", "_like", "_prefixes", "_queue", "_surface", "bytes_held", "released_chars", "usage_sent")
+    __slots__ = (
+        "_choices",
+        "_like",
+        "_prefixes",
+        "_queue",
+        "_surface",
+        "bytes_held",
+        "fault",
+        "released_chars",
+        "usage_sent",
+    )
 
     def __init__(self, surface: Surface, choices: dict[int, Choice], prefixes: Sequence[str]) -> None:
         """Start empty.
@@ -80,6 +91,8 @@ class Outbox:
         self.bytes_held = 0
         self.released_chars = 0
         self.usage_sent = False
+        self.fault: str | None = None
+        """Why a unit could not be edited as the policy wants; it and all that waited behind it were dropped."""
 
     def __len__(self) -> int:
         """Return how many units wait."""
@@ -115,8 +128,16 @@ class Outbox:
                 if len(blocked) >= len(self._choices):
                     break
                 continue
-            data += self._emit(waiting)
             self.bytes_held -= len(waiting.unit.raw)
+            try:
+                data += self._emit(waiting)
+            except WireError as error:
+                # What can't be edited must not leave as it came, and what stands behind it not without it.
+                self.fault = str(error)
+                self._queue.clear()
+                kept.clear()
+                self.bytes_held = 0
+                break
             held_s = max(held_s, now - waiting.arrived)
         self._queue.extendleft(reversed(kept))
         joined = b"".join(data)
@@ -242,7 +263,11 @@ class Outbox:
     # --- whole answers
 
     def whole(self, now: float) -> Released:
-        """Return the one unit of a whole answer, edited, all of whose decisions have been taken."""
+        """Return the one unit of a whole answer, edited, all of whose decisions have been taken.
+
+        Raises:
+            WireError: the answer's JSON does not allow the edit that the policy wants.
+        """
         waiting = self._queue.popleft()
         self.bytes_held = 0
         unit = waiting.unit

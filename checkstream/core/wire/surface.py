@@ -93,6 +93,9 @@ class Surface(Protocol):
 
         `logprobs`, `top_logprobs` and token bytes of altered text are removed (G15). All that is not
         edited stays as it came.
+
+        Raises:
+            WireError: the event's JSON has two members of one name where it is edited.
         """
 
     def read_whole(self, body: bytes) -> Unit:
@@ -107,6 +110,9 @@ class Surface(Protocol):
 
         A choice in `edit.drop_choices` stays, emptied of what is not in `edit.texts` (its tool calls,
         logprobs and other text are removed), since a whole answer has a fixed number of choices.
+
+        Raises:
+            WireError: the body's JSON has two members of one name where it is edited.
         """
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
