@@ -143,7 +143,10 @@ def policy_file(reference: str) -> Path:
     if reference.startswith(BUILTIN):
         return bundled("policies") / reference.removeprefix(BUILTIN) / "policy.yaml"
     path = Path(reference)
-    return path / "policy.yaml" if path.is_dir() else path
+    try:
+        return path / "policy.yaml" if path.is_dir() else path
+    except OSError:  # a name that no file can have: reading it will say so
+        return path
 
 
 def warnings(config: Config) -> list[str]:
@@ -218,7 +221,7 @@ def _cross_check(config: Config, tree: Node, source: nodes.Source) -> None:
             )
         _check_match(route, node, source)
         for index, reference in enumerate(route.policies):
-            if not policy_file(reference).is_file():
+            if not _is_file(policy_file(reference)):
                 source.fault(
                     node.at("policies", index).place,
                     f"`{reference}` is no policy file",
@@ -229,6 +232,13 @@ def _cross_check(config: Config, tree: Node, source: nodes.Source) -> None:
             reveal(secret)
         except ConfigError as error:
             source.fault(node.place, error.faults[0].reason, error.faults[0].advice)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False
 
 
 def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None:
