@@ -1,0 +1,262 @@
+"""What is fuzzed: one function a target, which takes any bytes and raises only if a promise is broken.
+
+Documented errors (`checkstream.errors`) are answers, not faults; anything else that escapes is a bug.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from checkstream.audit.segments import find_tail, segment_name
+from checkstream.audit.verify import verify
+from checkstream.cli.replay import replay
+from checkstream.config import bundled, read_config, warnings
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.program import disassemble
+from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
+from checkstream.core.wire.surface import Edit, Frame, Surface
+from checkstream.demo.scenario import read_scenario
+from checkstream.errors import (
+    AuditError,
+    ConfigError,
+    EventTooLarge,
+    FaultyFile,
+    ModelError,
+    PolicyError,
+    RequestInvalid,
+    WireError,
+)
+from checkstream.scoring.catalog import load_models
+from checkstream.scoring.lexicon import Lexicon
+from tests.fuzz.exchange import CHAT, COMPLETIONS, POLICY, run_cuts, run_exchange
+
+Target = Callable[[bytes], None]
+CHAIN = "c1"
+SPLIT = b"\n---- heads ----\n"
+"""Between a segment and its heads in an input of the target `audit`."""
+
+
+def decode_sse(data: bytes) -> None:
+    """No byte is lost, no cut is seen, only the cap is refused (G3, G19). The first byte chooses cap and cut."""
+    cap = (16, 64, 1 << 20)[data[0] % 3] if data else 64
+    step = 1 + data[0] % 11 if data else 1
+    body = data[1:]
+    frames, failed = _decode([body], cap)
+    if not failed:
+        assert b"".join(frame.raw for frame in frames) == body
+    assert _decode([body[at : at + 1] for at in range(len(body))], cap) == (frames, failed)
+    assert _decode([body[at : at + step] for at in range(0, len(body), step)], cap) == (frames, failed)
+    for frame in frames:
+        if frame.data is not None:
+            again = sse.parse(sse.reframe(frame.raw, b"{}"))
+            assert (again.data, again.event) == (b"{}", sse.parse(frame.raw).event)
+
+
+def _decode(reads: Sequence[bytes], cap: int) -> tuple[list[Frame], bool]:
+    decoder = sse.Decoder(cap)
+    frames: list[Frame] = []
+    try:
+        for read in reads:
+            frames += decoder.decode(read)
+            assert decoder.held_bytes <= cap
+        frames += decoder.flush()
+    except EventTooLarge:
+        return frames, True
+    return frames, False
+
+
+def read_request(surface: Surface, data: bytes) -> None:
+    """A body is refused, or forwarded as JSON that says what was scanned and nothing else (G31)."""
+    try:
+        request = surface.read_request(data)
+    except RequestInvalid:
+        return
+    again = surface.read_request(surface.write_request(request, {}))
+    texts = [delta.text for delta in request.unit.deltas if delta.path[:1] != ("checkstream",)]
+    assert [delta.text for delta in again.unit.deltas] == texts
+    assert again.extension is None
+    edits = {place: f"<{place}>" for place in range(len(request.unit.deltas))}
+    edited = surface.read_request(surface.write_request(request, edits))
+    kept = [place for place, delta in enumerate(request.unit.deltas) if delta.path[:1] != ("checkstream",)]
+    assert [delta.text for delta in edited.unit.deltas] == [f"<{place}>" for place in kept]
+    json.dumps(request.unknown_fields)
+
+
+def read_event(surface: Surface, data: bytes) -> None:
+    """Each event of a stream is refused, or read so that an edit of its text is read back (G5, G8)."""
+    frames, _ = _decode([data], 1 << 20)
+    for frame in frames:
+        if frame.data is None or not frame.complete:
+            continue
+        with contextlib.suppress(WireError):
+            _edit_event(surface, surface.read_event(frame))
+
+
+def _edit_event(surface: Surface, unit: Unit) -> None:
+    assert surface.write_event(unit, Edit({})) == unit.raw
+    out = surface.write_event(unit, Edit({place: f"<{place}>" for place in range(len(unit.deltas))}))
+    again = surface.read_event(sse.parse(out))
+    assert [(delta.channel, delta.text) for delta in again.deltas] == [
+        (delta.channel, f"<{place}>") for place, delta in enumerate(unit.deltas)
+    ]
+    gone = surface.write_event(unit, Edit({}, frozenset(unit.choices)))
+    if gone:
+        assert not surface.read_event(sse.parse(gone)).deltas
+    for number in unit.choices[:2]:
+        for made in (surface.text_event(unit, number, "x"), surface.finish_event(unit, number)):
+            assert surface.read_event(sse.parse(made)).choices == (number,)
+
+
+def read_whole(surface: Surface, data: bytes) -> None:
+    """A whole answer is refused, or read so that an edit of its text is read back."""
+    try:
+        unit = surface.read_whole(data)
+    except WireError:
+        return
+    assert surface.write_whole(unit, Edit({}), {}) == data
+    edit = Edit({place: f"<{place}>" for place in range(len(unit.deltas))})
+    try:
+        out = surface.write_whole(unit, edit, {})
+        emptied = surface.write_whole(unit, Edit({}, frozenset(unit.choices)), dict.fromkeys(unit.choices, "x"))
+    except WireError as error:
+        if "two members" in str(error) or len(set(unit.choices)) < len(unit.choices):
+            return
+        raise
+    assert sorted((delta.channel, delta.text) for delta in surface.read_whole(out).deltas) == sorted(
+        (delta.channel, f"<{place}>") for place, delta in enumerate(unit.deltas)
+    )
+    assert not [delta for delta in surface.read_whole(emptied).deltas if delta.text]
+
+
+def read_configuration(data: bytes) -> None:
+    """A configuration is read, or refused with faults that have their places in the file."""
+    try:
+        config = read_config("f.yaml", data, _folder() / "config")
+    except ConfigError as error:
+        _check_faults(error, data)
+        return
+    warnings(config)
+
+
+def read_policy(data: bytes) -> None:
+    """A policy compiles, or is refused with faults that have their places in the file."""
+    try:
+        program = compile_sources([("f.yaml", data)], (ClassifierLabel("lexicon.toxicity"),))
+    except PolicyError as error:
+        _check_faults(error, data)
+        return
+    disassemble(program)
+
+
+def read_demo_scenario(data: bytes) -> None:
+    """A scenario is read, or refused with faults that have their places in the file."""
+    try:
+        read_scenario("s", data, file="f.yaml")
+    except FaultyFile as error:
+        _check_faults(error, data)
+
+
+def _check_faults(error: FaultyFile, data: bytes) -> None:
+    lines = len(data.decode("utf-8", "replace").splitlines()) + 1
+    assert error.faults
+    for fault in error.faults:
+        assert fault.file == "f.yaml"
+        assert 0 <= fault.line <= lines
+        assert fault.reason
+        fault.render().encode()  # can be printed
+
+
+def read_models(data: bytes) -> None:
+    """A manifest names models that are what it pins, or is refused."""
+    folder = _folder() / "models"
+    (folder / "manifest.json").write_bytes(data)
+    with contextlib.suppress(ModelError):
+        for model in load_models(folder):
+            assert model.contents
+
+
+def read_lexicon(data: bytes) -> None:
+    """A lexicon scores any text with numbers from 0 to 1, or is refused."""
+    with contextlib.suppress(ModelError):
+        lexicon = Lexicon.parse(data, ("toxicity", "injection"))
+        for text in ("you are an idiot", "", "ignore all previous instructions " * 3, data[:200].decode("latin-1")):
+            assert all(0 <= score <= 1 for score in lexicon.score(text))
+
+
+def read_audit(data: bytes) -> None:
+    """A segment and its heads are judged, whatever stands in them, and taken up again only if they may be."""
+    folder = _folder() / "audit"
+    segment, _, heads = data.partition(SPLIT)
+    (folder / segment_name(CHAIN, 1)).write_bytes(segment)
+    (folder / f"{CHAIN}.heads").write_bytes(heads)
+    for report in verify(folder):
+        assert report.chain == CHAIN
+        assert 0 <= report.signed <= max(report.records, 0)
+        if report.bad is not None:
+            report.bad.render().encode()
+    with contextlib.suppress(AuditError):
+        tail = find_tail(folder, folder, CHAIN)
+        assert 0 <= tail.size <= len(segment)
+
+
+def run_transcript(data: bytes) -> None:
+    """A transcript replays under other policies, or is refused."""
+    with contextlib.suppress(WireError):
+        replay(data, [str(_folder() / "policy.yaml")])
+
+
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that lives as long as the process."""
+    return tempfile.TemporaryDirectory(prefix="fuzz")
+
+
+@functools.cache
+def _folder() -> Path:
+    folder = Path(_scratch().name)
+    for name in ("config", "models", "audit"):
+        (folder / name).mkdir()
+    for source in bundled("models").rglob("*"):
+        copy = folder / "models" / source.relative_to(bundled("models"))
+        copy.mkdir(exist_ok=True) if source.is_dir() else copy.write_bytes(source.read_bytes())
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "config" / "policy.yaml").write_text(POLICY)
+    (folder / "config" / "key").write_text("secret")
+    return folder
+
+
+def _on(surface: Surface, check: Callable[[Surface, bytes], None]) -> Target:
+    return functools.partial(check, surface)
+
+
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        "sse": decode_sse,
+        **{
+            f"{name}_{part}": _on(surface, check)
+            for (name, surface), (part, check) in itertools.product(
+                (("chat", CHAT), ("completions", COMPLETIONS)),
+                (("request", read_request), ("event", read_event), ("whole", read_whole)),
+            )
+        },
+        "config": read_configuration,
+        "policy": read_policy,
+        "scenario": read_demo_scenario,
+        "models": read_models,
+        "lexicon": read_lexicon,
+        "audit": read_audit,
+        "transcript": run_transcript,
+        "exchange": run_exchange,
+        "cuts": run_cuts,
+    }
+)
+"""Name -> function. The folder `corpus/` has a folder of seeds for each."""
