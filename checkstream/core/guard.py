@@ -247,6 +247,7 @@ class Guard:
 
     def _refuse(self, status: int, kind: str, message: str, rule_id: str | None = None) -> None:
         self._tickets.clear()
+        self._ledger.carried_out("reject")
         self._reply(
             status,
             self._surface.error_body(kind, message, rule_id),
@@ -271,12 +272,14 @@ class Guard:
 
     def _on_stream_bytes(self, event: UpstreamBytes) -> None:
         self._last_byte_at = self._now
-        self._answer_bytes += len(event.data)
-        if self._answer_bytes > self._plan.answer_bytes:
-            self._fail("answer_too_large", f"the answer passed {self._plan.answer_bytes} bytes")
-            return
+        data = event.data
+        room = self._plan.answer_bytes - self._answer_bytes
+        self._answer_bytes += len(data)
+        if len(data) > room:
+            # What came before the cap counts, wherever the network has cut.
+            data = data[:room]
         try:
-            frames = self._decoder.decode(event.data)
+            frames = self._decoder.decode(data)
         except EventTooLarge as error:
             self._fail("upstream_error", str(error))
             return
@@ -284,7 +287,12 @@ class Guard:
             self._take_frame(frame)
             if self._ending is not None:
                 break
-        self._settle()
+        if self._ending is None and len(event.data) > room:
+            self._fail("answer_too_large", f"the answer passed {self._plan.answer_bytes} bytes")
+        elif self._ending is None and self._decoder.fault is not None:
+            self._fail("upstream_error", str(self._decoder.fault))
+        else:
+            self._settle()
 
     def _on_whole_bytes(self, event: UpstreamBytes) -> None:
         self._body += event.data
@@ -394,6 +402,16 @@ class Guard:
         for number in sorted(self._choices):
             self._finish_choice(number)
 
+    def _give_up(self) -> None:
+        """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
+        for _, choice in sorted(self._choices.items()):
+            if choice.finished:
+                continue
+            choice.finished = True
+            for judge in choice.judges:
+                self._ask(judge, judge.holdback.abandon())
+                self._rule(judge)
+
     # --- decisions
 
     def _new_judge(self, delta: Delta, stage: Stage, *, grid: bool = True) -> Judge:
@@ -463,6 +481,7 @@ class Guard:
         """End a choice by policy; when it was the last one that ran, cut the upstream off."""
         choice = self._choices[judge.channel.choice]
         choice.halt = halt
+        self._ledger.carried_out("stop")
         for other in choice.judges:
             if other is not judge:
                 other.holdback.stop(other.holdback.releasable)
@@ -620,14 +639,19 @@ class Guard:
         if data:
             self._commands.append(SendDownstream(data))
         self._commands.append(CloseDownstream())
-        stopped = any(choice.halt is not None for choice in self._choices.values())
-        self._close("stopped" if stopped and ending.outcome == "complete" else ending.outcome)
+        outcome = ending.outcome
+        if outcome == "complete" and any(choice.halt is not None for choice in self._choices.values()):
+            outcome = "stopped"
+        elif outcome == "complete" and self._ledger.upstream_failure is not None:
+            outcome = "upstream_failed"
+        self._close(outcome)
 
     def _fail(self, kind: str, message: str) -> None:
         """End the exchange because the answer can't be checked or passes a cap: never a silent end."""
         self._cancel_upstream()
         self._ledger.upstream_failure = kind
         if self._streaming:
+            self._give_up()
             self._begin_closing(_Ending("failed", (kind, message)))
         else:
             self._reply(502, self._surface.error_body(kind, message), "failed")
@@ -646,6 +670,7 @@ class Guard:
         self._cancel_upstream()
         message = "the proxy is shutting down"
         if self.state is State.STREAMING:
+            self._give_up()
             self._begin_closing(_Ending("drained", ("server_shutting_down", message)))
         elif self.state is not State.CLOSING:
             self._reply(503, self._surface.error_body("server_shutting_down", message), "drained")

@@ -284,10 +284,22 @@ class Holdback:
         kept.sort(key=lambda item: item.start)
         self.replacements = kept
 
-    def scored_through(self, position: int) -> None:
-        """Leave text before `position` out of later windows: it is dealt with, and must not fire again."""
+    def scored_through(self, position: int) -> list[Check]:
+        """Leave text before `position` out of later windows: it is dealt with, and must not fire again.
+
+        Returns:
+            New checks in the place of those that were due already with that text in their windows. Whether a check
+            was asked for before or after this decision depends on how the text was cut; what it reads must not.
+        """
         self._floor = max(self._floor, position)
         self.cleared = max(self.cleared, position)
+        renewed: list[Check] = []
+        for place, check in enumerate(self._checks):
+            if check.window.start < position:
+                window = Span(min(position, check.position), check.position)
+                self._checks[place] = Check(check.position, window, check.starts, check.final)
+                renewed.append(self._checks[place])
+        return renewed
 
     def stop(self, position: int) -> list[Check]:
         """Cut the channel at `position`; return the check of the text before it that is now the last one."""
@@ -302,6 +314,20 @@ class Holdback:
         if self._with_checks and self.cleared < position and not self._covers(position):
             return [self._check(position, final=True)]
         return _NO_CHECKS
+
+    def abandon(self) -> list[Check]:
+        """Cut the channel before the text that a pattern could still match, since it will not be decided any more.
+
+        Returns:
+            The check of the text before it that is now the last one, if one is due.
+        """
+        if self.ended:
+            return _NO_CHECKS
+        position = self._scan.live
+        decided = deque(finding for finding in self._findings if finding.span.start < position)
+        checks = self.stop(position)
+        self._findings = decided
+        return checks
 
     def _covers(self, position: int) -> bool:
         return bool(self._checks) and self._checks[-1].final and self._checks[-1].position >= position

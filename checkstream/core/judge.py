@@ -267,7 +267,8 @@ class Judge:
         ruling = self._carry_out(resolve(firings, self.stage, self.channel)) if firings else None
         if ruling is None or ruling.halt is None:
             if ruling is not None and ruling.outcome.edits:
-                self.holdback.scored_through(check.position)
+                checks = self.holdback.scored_through(check.position)
+                ruling = msgspec.structs.replace(ruling, checks=(*ruling.checks, *checks))
             else:
                 self.holdback.clear(check, self._risk)
         return ruling

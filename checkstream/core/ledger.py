@@ -24,6 +24,7 @@ class Ledger:
         """Every channel that was scanned, of prompt and answer."""
         self.upstream_failure: str | None = None
         self.held_s = 0.0
+        self._carried_out: list[str] = []
         self._unscanned: dict[str, None] = {}
         self._degradations: dict[str, None] = {}
 
@@ -34,6 +35,10 @@ class Ledger:
                 self.verdicts.append(verdict)
             else:
                 self.degraded("verdicts_not_listed")
+
+    def carried_out(self, action: str) -> None:
+        """Note an action that was carried out whether or not a verdict asked for it, as a fail mode may."""
+        self._carried_out.append(action)
 
     def unscanned(self, name: str) -> None:
         """Note that something was passed on without a scan."""
@@ -49,7 +54,7 @@ class Ledger:
     def action(self) -> str:
         """The strictest action that was carried out so far."""
         done = [v.action for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None]
-        return strictest(done)
+        return strictest([*done, *self._carried_out])
 
     def record(
         self, *, surface: str, streaming: bool, outcome: str, program: Program, released_chars: int

@@ -36,7 +36,8 @@ class Decoder:
         self._lone = False  # the unfinished event's last line ended in a lone CR
         self._swallow = False  # the last event was closed by a CR: a LF now still belongs to it
         self._first = True  # no frame yet: a byte order mark may stand here
-        self._fault: EventTooLarge | None = None
+        self.fault: EventTooLarge | None = None
+        """Why no more can be decoded; set as soon as an event passes the cap."""
 
     @property
     def held_bytes(self) -> int:
@@ -53,8 +54,8 @@ class Decoder:
             EventTooLarge: an event passed the cap, whether or not a line end ever came. The decoder
                 stays failed.
         """
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         if not self._held and not self._swallow and b"\r" not in data:
             size = len(data)
             if data.find(b"\n") == size - 2 and data.startswith(b"data: ") and data[-1] == _LF and size <= self._max:
@@ -68,10 +69,10 @@ class Decoder:
             frames = self._decode_held(data)
         if len(self._held) > self._max:
             self._fail()
-        if self._fault is not None:
+        if self.fault is not None:
             self._held.clear()
             if not frames:
-                raise self._fault
+                raise self.fault
         return frames
 
     def flush(self) -> list[Frame]:
@@ -80,8 +81,8 @@ class Decoder:
         Raises:
             EventTooLarge: the event that is left had passed the cap.
         """
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         raw = bytes(self._held)
         self._held.clear()
         self._scanned = self._line = 0
@@ -186,7 +187,7 @@ class Decoder:
         return Frame(raw=raw, data=data, event=event, complete=complete)
 
     def _fail(self) -> None:
-        self._fault = EventTooLarge(
+        self.fault = EventTooLarge(
             f"an event is larger than `{self._max}` bytes; raise `event_bytes` if the upstream's events are that large"
         )
 

@@ -471,12 +471,12 @@ def test_upstream_errors_pass_with_their_status() -> None:
 
 def test_g19_a_malformed_event_meets_the_fail_mode() -> None:
     bad = b'data: {"choices": [\n\n'
-    closed = stream(MAIL, [says("fine. "), bad, says("x"), DONE])
-    assert text_of(closed) == "fine. "
+    closed = stream(MAIL, [says("fine.\n\n"), bad, says("x"), DONE])
+    assert text_of(closed) == "fine.\n\n"
     assert any("error" in b for b in bodies(closed))
     assert closed.cancelled
     assert closed.closed
-    opened = stream(MAIL, [says("fine. "), bad, ends(), DONE], fail_mode="open")
+    opened = stream(MAIL, [says("fine.\n\n"), bad, ends(), DONE], fail_mode="open")
     assert bad in opened.joined
     assert opened.record is not None
     assert "midstream:opaque_event" in opened.record.unscanned
@@ -548,6 +548,28 @@ def test_g22_held_bytes_pause_the_upstream_and_resume_it() -> None:
     exchange.send(TimerFired("stall"))
     exchange.send(Scored(exchange.unanswered.pop().ticket, {"lexicon.toxicity": 0.0}))
     assert ResumeUpstream() in exchange.out.commands
+
+
+def test_g04_text_that_could_still_match_does_not_leave_because_the_guard_gives_up() -> None:
+    rules = (
+        "  - {name: k, id: KEY-1, stage: [midstream], "
+        "patterns: [{name: key, regex: 'BEGIN[a-z ]*END', max_chars: 4000}], actions: [{type: redact}]}\n"
+    )
+    for settings, last in (
+        ({"held_bytes": 1000}, None),
+        ({"answer_bytes": 1000}, None),
+        ({"event_bytes": 400}, UpstreamBytes(b"data: " + b"x" * 500)),
+        ({}, UpstreamBytes(b"data: {\n\n")),
+        ({}, Draining()),
+    ):
+        exchange = open_stream(rules, **settings)
+        for step in ("so ", "BEGIN ", *["secret "] * 8):
+            exchange.send(UpstreamBytes(says(step)))
+        if last is not None:
+            exchange.send(last)
+        assert text_of(exchange.out) == "so "
+        assert exchange.out.closed
+        assert bodies(exchange.out)[-1]["error"]
 
 
 def test_an_unfinished_last_event_is_scanned_and_completed() -> None:
