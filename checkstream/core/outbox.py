@@ -8,7 +8,7 @@ nobody changed leaves as the bytes it came in.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,8 @@ from checkstream.core.judge import Judge
 from checkstream.core.terms import Unit
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
+
+_CALL = frozenset({"tool_name", "tool_arguments"})
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -170,6 +172,8 @@ class Outbox:
         after: list[bytes] = []
         drop = set(closed)
         for number in sorted(halting):
+            if _leaves_no_call(unit, number, texts):
+                drop.add(number)
             if number in unit.finished:
                 # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
                 rest = "".join(
@@ -273,6 +277,7 @@ class Outbox:
         unit = waiting.unit
         halted = {number: choice.halt for number, choice in self._choices.items() if choice.halt is not None}
         texts = self._texts(waiting, set())
+        self._keep_of_stopped(waiting, frozenset(halted), texts)
         for number, choice in self._choices.items():
             place = _last_content(unit, number)
             if place is None:
@@ -287,6 +292,41 @@ class Outbox:
         edit = Edit(texts, frozenset(halted))
         finish = dict.fromkeys(halted, "content_filter")
         return Released(self._surface.write_whole(unit, edit, finish), held_s)
+
+    def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:
+        """Put into `texts` what stays of stopped choices: text up to the cut, and tool calls of which nothing is cut.
+
+        Writing a whole answer takes out of a stopped choice all that is not named.
+        """
+        torn: set[tuple[int, int]] = set()
+        for part in waiting.parts:
+            if part.judge is not None and part.judge.channel.kind in _CALL and _is_cut(part):
+                torn.add((part.judge.channel.choice, part.judge.channel.index))
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.judge.channel.choice not in halted:
+                continue
+            channel = part.judge.channel
+            if channel.kind in _CALL and (channel.choice, channel.index) in torn:
+                texts.pop(place, None)
+                self.released_chars -= part.judge.holdback.sent - part.start
+            else:
+                texts.setdefault(place, waiting.unit.deltas[place].text)
+
+
+def _is_cut(part: Part) -> bool:
+    """Tell whether a stop has cut into a stretch."""
+    cut = part.judge.holdback.cut if part.judge is not None else None
+    return cut is not None and cut < part.end
+
+
+def _leaves_no_call(unit: Unit, number: int, texts: Mapping[int, str]) -> bool:
+    """Tell whether all that is left of a choice in a unit is a tool call without a name and arguments."""
+    left = [
+        (delta.channel.kind, texts.get(place, delta.text))
+        for place, delta in enumerate(unit.deltas)
+        if delta.channel.choice == number
+    ]
+    return any(kind in _CALL for kind, _ in left) and not any(text for _, text in left)
 
 
 def _last_content(unit: Unit, number: int) -> int | None:
