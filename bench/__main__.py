@@ -1,0 +1,55 @@
+"""The cost of one benign event: through the guard by stage, and through the running proxy beside a pass-through.
+
+    python -m bench [--only core|saturated|paced] [--rounds N] [--out FILE]
+
+Prints Markdown; `--out` writes it to a file as well. Close what else uses the machine: the figures are CPU time and
+ratios of interleaved runs, which bear some company, but not much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+import uvloop
+
+from bench import core, proxy, report, scenario
+
+_SCENARIOS = ("saturated", "paced")
+_CORE_ROUNDS = 25
+
+
+def _arguments(given: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", choices=("core", *_SCENARIOS), help="one part")
+    parser.add_argument("--rounds", type=int, help="turns of each measurement (default: as its scenario says)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the report here too")
+    return parser.parse_args(given)
+
+
+def main(given: list[str]) -> int:
+    """Run what was asked for."""
+    args = _arguments(given)
+    parts = (args.only,) if args.only else ("core", *_SCENARIOS)
+    lines = ["# The cost of one benign event", ""]
+    body: list[str] = []
+    for part in parts:
+        sys.stderr.write(f"{part} ...\n")
+        if part == "core":
+            body += report.of_core(core.run(args.rounds or _CORE_ROUNDS))
+            continue
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            body += report.of_proxy(part, runner.run(proxy.run(scenario.load(part), args.rounds)))
+    command = " ".join(["python -m bench", *(["--only", args.only] if args.only else [])])
+    lines += [f"Made by `{command}` (all of it: `make bench`).", "", *report.machine(), "", *body]
+    text = "\n".join(lines).rstrip() + "\n"
+    sys.stdout.write(text)
+    if args.out is not None:
+        args.out.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,253 @@
+"""One benign event through the running proxy: CPU time, and what a caller waits for the first events.
+
+`checkstream serve` runs as the process that it is, pinned to one core; model and callers share another. Guarded and
+unguarded routes of the same process take turns, so that their ratio holds though the machine's speed changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from bench.load import Caller, Model
+from bench.policies import without_classifiers
+from bench.scenario import Scenario, answer, event, request
+
+MODES = {
+    "direct": "no proxy",
+    "pass": "route `pass: true`",
+    "guarded": "guarded, no classifiers",
+    "default": "guarded, default policies (lexicon)",
+}
+"""What is compared; a request chooses its route by path and model."""
+_GUARDED = "/v1/chat/completions"
+_PATHS = {"pass": "/unguarded/v1/chat/completions"}
+_START_S = 30.0
+_SETTLE_S = 0.3
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement of one mode."""
+
+    events: int
+    """Events that callers got within the window."""
+    wall_s: float
+    cpu_s: float
+    """CPU time of the proxy's process within the window, user and system."""
+    first_event_ms: tuple[float, ...]
+    """From request to first event (the role), of each probe: connection, ingress and processing."""
+    first_text_ms: tuple[float, ...]
+    """From request to first text, of each probe: the hold besides."""
+    late_ms: float
+    """How late the load generator was with the median event, by its own schedule."""
+
+    @property
+    def event_us(self) -> float:
+        """CPU time of the proxy for one event, microseconds."""
+        return self.cpu_s / self.events * 1e6
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All turns of one scenario."""
+
+    scenario: Scenario
+    turns: dict[str, tuple[Turn, ...]]
+    event_bytes: float
+
+
+class Proxy:
+    """A running `checkstream serve`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+        """Know the process and its port."""
+        self.port = port
+        # The process's own CPU clock, in nanoseconds where /proc has hundredths of a second.
+        self._clock = (~process.pid << 3) | 2
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that it has used, of all its threads."""
+        return time.clock_gettime(self._clock)
+
+
+def _config(model_port: int, folder: Path) -> dict[str, object]:
+    """Return a configuration with one route for each mode."""
+    path = _GUARDED
+    return {
+        "server": {
+            "listen": "127.0.0.1:0",
+            "admin": "127.0.0.1:0",
+            "limits": {"answer_bytes": 1 << 30},
+        },
+        "upstreams": {"model": {"url": f"http://127.0.0.1:{model_port}"}},
+        "routes": [
+            {"name": "pass", "match": {"path": _PATHS["pass"]}, "upstream": "model", "pass": True},
+            {
+                "name": "guarded",
+                "match": {"path": path, "model": "guarded"},
+                "upstream": "model",
+                "policies": ["patterns.yaml"],
+            },
+            {
+                "name": "default",
+                "match": {"path": path, "model": "default"},
+                "upstream": "model",
+                "policies": ["builtin:default"],
+                # A check that is late on a busy machine would end its stream, and the measurement with it.
+                "deadline": {"check_ms": 5000},
+            },
+        ],
+        "audit": {"dir": str(folder / "audit")},
+    }
+
+
+@contextmanager
+def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Proxy]:
+    """Run the proxy on its core; this process moves to the others."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "patterns.yaml").write_text(without_classifiers(), "utf-8")
+        file = folder / "checkstream.yaml"
+        file.write_text(json.dumps(_config(model_port, folder)), "utf-8")
+        root = str(Path(__file__).resolve().parents[1])
+        before = os.sched_getaffinity(0)
+        if core is not None:
+            os.sched_setaffinity(0, {core})  # what is started now inherits it
+        log = folder / "log"
+        with log.open("w") as stderr:  # not a pipe: nobody reads it, and a full one would stop the proxy
+            process = subprocess.Popen(
+                [sys.executable, "-m", "checkstream", "serve", "--config", str(file)],
+                stderr=stderr,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": root},
+            )
+        os.sched_setaffinity(0, others)
+        try:
+            yield Proxy(process, _port(process, log))
+        finally:
+            os.sched_setaffinity(0, before)
+            process.terminate()
+            try:
+                process.wait(_START_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _port(process: subprocess.Popen[bytes], log: Path) -> int:
+    """Wait until it says where it listens.
+
+    Raises:
+        RuntimeError: it ended, or takes too long.
+    """
+    end = time.monotonic() + _START_S
+    while process.poll() is None and time.monotonic() < end:
+        for line in log.read_text("utf-8").splitlines():
+            if '"listening"' in line and line.endswith("}"):
+                return int(json.loads(line)["listen"].rpartition(":")[2])
+        time.sleep(0.02)
+    raise RuntimeError(f"the proxy did not start: {log.read_text('utf-8')}")
+
+
+class _Count:
+    """Events that reached callers."""
+
+    def __init__(self) -> None:
+        self.events = 0
+
+    def add(self, count: int) -> None:
+        self.events += count
+
+
+async def _call(port: int, mode: str, scenario: Scenario, count: _Count) -> Caller:
+    loop = asyncio.get_running_loop()
+    path, body = _PATHS.get(mode, _GUARDED), request(mode, scenario.prompt)
+    _, caller = await loop.create_connection(lambda: Caller(count.add, path, body), "127.0.0.1", port)
+    return caller
+
+
+@asynccontextmanager
+async def _streams(port: int, mode: str, scenario: Scenario, count: _Count) -> AsyncIterator[list[Caller]]:
+    """Begin all streams; wait until each has said something."""
+    callers: list[Caller] = []
+    try:
+        for _ in range(scenario.streams):
+            caller = await _call(port, mode, scenario, count)
+            callers.append(caller)
+            await caller.heard_s(1)
+        yield callers
+    finally:
+        for caller in callers:
+            caller.close()
+
+
+async def _turn(proxy: Proxy, model: Model, model_port: int, mode: str, scenario: Scenario) -> Turn:
+    """Measure one mode once.
+
+    Raises:
+        ConnectionError: a stream broke off.
+        RuntimeError: callers did not get every event that was sent.
+    """
+    port = model_port if mode == "direct" else proxy.port
+    count = _Count()
+    sent = model.sent
+    async with _streams(port, mode, scenario, count) as callers:
+        await asyncio.sleep(_SETTLE_S)
+        model.late_s.clear()
+        cpu, events, start = proxy.cpu_s(), count.events, time.perf_counter()
+        await asyncio.sleep(scenario.window_s)
+        cpu, events, wall = proxy.cpu_s() - cpu, count.events - events, time.perf_counter() - start
+        late = sorted(model.late_s) or [0.0]
+        first_event, first_text = [], []
+        for _ in range(scenario.probes):
+            probe = await _call(port, mode, scenario, count)
+            callers.append(probe)
+            first_event.append(await probe.heard_s(1) * 1000)
+            first_text.append(await probe.heard_s(2) * 1000)
+        model.finish()
+        for caller in callers:
+            await asyncio.wait_for(caller.ended, _START_S)
+    if count.events != model.sent - sent:
+        raise RuntimeError(f"`{mode}`: {model.sent - sent} events were sent and {count.events} came")
+    return Turn(
+        events=events,
+        wall_s=wall,
+        cpu_s=cpu,
+        first_event_ms=tuple(first_event),
+        first_text_ms=tuple(first_text),
+        late_ms=late[len(late) // 2] * 1000,
+    )
+
+
+async def run(scenario: Scenario, rounds: int | None = None) -> Report:
+    """Measure every mode in turn, `rounds` times, after one turn of each to warm up."""
+    said = [event({"content": token}) for token in answer(scenario.answer)]
+    model = Model(said, scenario.per_s)
+    model_port = await model.open()
+    cores = sorted(os.sched_getaffinity(0))
+    pinned = cores[0] if len(cores) > 1 else None
+    turns: dict[str, list[Turn]] = {mode: [] for mode in scenario.modes}
+    warm_up = msgspec.structs.replace(scenario, window_s=0.3, probes=min(scenario.probes, 2))
+    try:
+        with _serving(model_port, pinned, set(cores[1:] or cores)) as proxy:
+            for mode in turns:
+                await _turn(proxy, model, model_port, mode, warm_up)
+            for _ in range(rounds or scenario.rounds):
+                for mode, found in turns.items():
+                    found.append(await _turn(proxy, model, model_port, mode, scenario))
+    finally:
+        await model.close()
+    return Report(
+        scenario=scenario,
+        turns={mode: tuple(found) for mode, found in turns.items()},
+        event_bytes=sum(map(len, said)) / len(said),
+    )
