@@ -19,7 +19,8 @@ from typing import cast
 
 import msgspec
 from aiohttp import hdrs
-from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Server, StreamResponse
 
 from checkstream.config import Address
 from checkstream.errors import BodyTooLarge, BodyTooSlow, CallerUnknown, Overloaded
@@ -88,6 +89,13 @@ class Connection(RequestHandler):
         """The request has been answered."""
         self._busy = False
         self.unwatch()
+
+    def log_exception(self, *args: object, **kw: object) -> None:
+        """Log what went wrong, unless it is a caller's broken HTTP: nobody outside may fill the log with errors."""
+        if isinstance(kw.get("exc_info"), HttpProcessingError | RequestPayloadError):
+            self.log_debug(*args, **kw)
+        else:
+            super().log_exception(*args, **kw)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the header deadline; let the kernel give up on a caller that vanished."""
