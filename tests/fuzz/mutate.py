@@ -24,10 +24,11 @@ _SSE = (
 _YAML = (
     b"- ", b": ", b"\n  ", b"\n", b"{", b"}", b"[", b"]", b"&a ", b"*a", b"<<: *a", b"!!python/object:os.system ",
     b"!x ", b"? ", b"| \n", b"> \n", b"'", b'"', b"#", b"---\n", b"...\n", b"%YAML 9.9\n", b"\t", b"yes", b"0777",
-    b"1:30", b".inf", b"~", b"2026-01-01", b"\\0", b"\\x00", b'"\\0"', b'"\\ud800"', b'"\\U0010ffff"', b"\x00", b"\xff",
-    b"\xfe\xff", b"a" * 300, b"[" * 40, b"{a: " * 40, b"\xe2\x80\xa8", b"\x85", b"99999999999999999999", b"-1", b"1e400",
-    b"(?P<a>", b"a{1,1000}", b"(a|b)*", b".*", b"(?i)", b"\\p{L}", b"[^", b"{env: HOME}", b"{file: key}", b"{file: .}", b"[::1]:1",
-    b"http://[::1", b"http://a:b@c:99999/\xc3\xa4?#", b"builtin:../x", b"group:all",
+    b"1:30", b".inf", b"~", b"2026-01-01", b"\\0", b"\\x00", b'"\\0"', b'"\\ud800"', b'"\\U0010ffff"', b"\x00",
+    b"\xff", b"\xfe\xff", b"a" * 300, b"[" * 40, b"{a: " * 40, b"\xe2\x80\xa8", b"\x85", b"99999999999999999999",
+    b"-1", b"1e400", b"(?P<a>", b"a{1,1000}", b"(a|b)*", b".*", b"(?i)", b"\\p{L}", b"[^", b"{env: HOME}",
+    b"{file: key}", b"{file: .}", b"[::1]:1", b"http://[::1", b"http://a:b@c:99999/\xc3\xa4?#", b"builtin:../x",
+    b"group:all",
 )  # fmt: skip
 DICTIONARIES: Mapping[str, Sequence[bytes]] = MappingProxyType({"json": _JSON, "sse": _JSON + _SSE, "yaml": _YAML})
 KINDS: Mapping[str, str] = MappingProxyType(
