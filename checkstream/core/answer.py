@@ -1,0 +1,142 @@
+"""The answer of one exchange: its choices and channels, what rules do to them, and the queue to the caller."""
+
+from __future__ import annotations
+
+from checkstream.core.actions import Halt, disclaimer_text
+from checkstream.core.checking import Checking
+from checkstream.core.judge import Judge
+from checkstream.core.outbox import Choice, Outbox, Part, Waiting
+from checkstream.core.prompt import Prompt
+from checkstream.core.terms import Channel, Delta, Stage, Unit
+from checkstream.core.wire.surface import Surface
+
+
+class Answer:
+    """What the upstream has answered so far, streamed or whole."""
+
+    def __init__(self, surface: Surface, prompt: Prompt, checking: Checking) -> None:
+        """Start before the first unit.
+
+        Args:
+            surface: Writes what is edited.
+            prompt: Its rules may put disclaimers around every choice.
+            checking: Makes judges and asks classifiers.
+        """
+        self.choices: dict[int, Choice] = {}
+        self.judges: dict[Channel, Judge] = {}
+        self.outbox = Outbox(surface, self.choices, prompt.prefixes)
+        self.terminated = False
+        """The upstream has sent its terminator."""
+        self.cut_off = False
+        """A rule has ended the last choice that ran: nothing more is wanted of the upstream."""
+        self.first_text_at: float | None = None
+        self._prompt = prompt
+        self._checking = checking
+
+    @property
+    def stopped(self) -> bool:
+        """A rule has ended a choice."""
+        return any(choice.halt is not None for choice in self.choices.values())
+
+    @property
+    def running(self) -> bool:
+        """A choice still runs that neither the upstream nor a rule has ended."""
+        request = self._prompt.request
+        numbers = {*range(request.choices if request is not None else 1), *self.choices}
+        choices = (self.choices.get(number) for number in numbers)
+        return any(choice is None or (choice.halt is None and not choice.finished) for choice in choices)
+
+    @property
+    def settled(self) -> bool:
+        """Every channel has ended and been decided."""
+        return all(judge.holdback.settled for judge in self.judges.values())
+
+    def take(self, unit: Unit) -> None:
+        """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
+        ledger = self._checking.ledger
+        for number in unit.choices:
+            if number not in self.choices:
+                self.choices[number] = Choice(suffixes=list(self._prompt.suffixes))
+        parts = tuple(self._take_delta(delta) for delta in unit.deltas)
+        for name in unit.unscanned:
+            ledger.unscanned(f"midstream:{name}")
+        if unit.failure is not None:
+            ledger.upstream_failure = "error_event"
+            ledger.unscanned("midstream:error_event")
+        self.outbox.put(Waiting(unit, parts, self._checking.now))
+        for part in parts:
+            if part.judge is not None:
+                self.rule(part.judge)
+        for number in unit.finished:
+            self._finish(number)
+        if unit.terminator:
+            self.terminated = True
+            self.end()
+
+    def _take_delta(self, delta: Delta) -> Part:
+        """Give one delta to its channel; text of a choice that has ended goes nowhere."""
+        choice = self.choices[delta.channel.choice]
+        if choice.halt is not None or choice.finished:
+            return Part(None, 0, 0)
+        judge = self.judges.get(delta.channel)
+        if judge is None:
+            judge = self.judges[delta.channel] = self._checking.judge(delta, Stage.MIDSTREAM)
+            choice.judges.append(judge)
+        start = judge.holdback.received
+        checks = judge.feed(delta.text)
+        if checks:
+            self._checking.ask(judge, checks)
+        if self.first_text_at is None and delta.text:
+            self.first_text_at = self._checking.now
+        return Part(judge, start, judge.holdback.received)
+
+    def _finish(self, number: int) -> None:
+        choice = self.choices[number]
+        if choice.finished:
+            return
+        choice.finished = True
+        for judge in choice.judges:
+            self._checking.ask(judge, judge.holdback.end())
+            self.rule(judge)
+
+    def end(self) -> None:
+        """End every channel that still runs: nothing more will come."""
+        for number in sorted(self.choices):
+            self._finish(number)
+
+    def give_up(self) -> None:
+        """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
+        for _, choice in sorted(self.choices.items()):
+            if choice.finished:
+                continue
+            choice.finished = True
+            for judge in choice.judges:
+                self._checking.ask(judge, judge.holdback.abandon())
+                self.rule(judge)
+
+    def stall(self) -> None:
+        """The upstream is silent: ask early about what is there."""
+        for judge in self.judges.values():
+            self._checking.ask(judge, judge.holdback.stall())
+
+    def rule(self, judge: Judge) -> None:
+        """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
+        choice = self.choices[judge.channel.choice]
+        for ruling in self._checking.advance(judge):
+            for disclaimer in ruling.outcome.disclaimers:
+                text = disclaimer_text(disclaimer)
+                if text not in choice.suffixes:
+                    choice.suffixes.append(text)
+            if ruling.halt is not None:
+                self._halt(choice, judge, ruling.halt)
+
+    def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
+        """End a choice by policy, in all its channels."""
+        choice.halt = halt
+        self._checking.ledger.carried_out("stop")
+        for other in choice.judges:
+            if other is not judge:
+                other.holdback.stop(other.holdback.releasable)
+                self._checking.advance(other)
+        self._checking.forget(choice.judges)
+        self.cut_off = self.cut_off or not self.running

@@ -1,0 +1,132 @@
+"""The judges of one exchange, the scores that they wait for, and what they have decided.
+
+Prompt and answer use the same `Checking`: it makes judges, asks classifiers for them, hands answers back to them and
+notes what follows in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from checkstream.core.commands import AnyCommand, Decided, Degraded, Score
+from checkstream.core.events import Scored, ScoringFailed
+from checkstream.core.holdback import Check
+from checkstream.core.judge import Judge, Ruling
+from checkstream.core.ledger import Ledger
+from checkstream.core.plan import Plan
+from checkstream.core.terms import Delta, Stage
+
+
+class _Ticket(msgspec.Struct, frozen=True):
+    judge: Judge
+    check: Check
+    asked_at: float
+
+
+class Checking:
+    """What is being checked in one exchange."""
+
+    def __init__(self, plan: Plan, digest: Callable[[str], str]) -> None:
+        """Start with nothing to check.
+
+        Args:
+            plan: What the route asks for.
+            digest: Keyed digest of a text, hex.
+        """
+        self.ledger = Ledger()
+        self.now = 0.0
+        """Time of the event that is being taken, seconds."""
+        self.commands: list[AnyCommand] = []
+        """What is to be done about that event, in order."""
+        self._plan = plan
+        self._digest = digest
+        self._tickets: dict[int, _Ticket] = {}
+        self._next_ticket = 1
+
+    def judge(self, delta: Delta, stage: Stage, *, grid: bool = True) -> Judge:
+        """Return a new judge for the channel of `delta`, with its followers."""
+        settings = self._plan.hold
+        judge = Judge(
+            delta.channel,
+            stage,
+            program=self._plan.program,
+            settings=settings,
+            fail_mode=self._plan.fail_mode,
+            digest=self._digest,
+            grid=grid,
+        )
+        judge.follow(stage, settings, grid=grid)
+        if stage is Stage.MIDSTREAM:
+            judge.follow(Stage.EGRESS, settings, grid=grid)
+        self.ledger.judges += (judge, *judge.followers)
+        return judge
+
+    def ask(self, judge: Judge, checks: Iterable[Check]) -> None:
+        """Ask the judge's classifiers about windows of its text."""
+        for check in checks:
+            check.ticket = self._next_ticket
+            self._next_ticket += 1
+            self._tickets[check.ticket] = _Ticket(judge, check, self.now)
+            ingress = judge.stage is Stage.INGRESS
+            self.commands.append(
+                Score(
+                    ticket=check.ticket,
+                    classifiers=judge.asked,
+                    text=judge.holdback.text(check.window),
+                    deadline_ms=self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms,
+                    ingress=ingress,
+                )
+            )
+
+    def answered(self, event: Scored | ScoringFailed) -> Judge | None:
+        """Note a classifier's answer; return the judge that waited for it, None when nobody does any more."""
+        ticket = self._tickets.pop(event.ticket, None)
+        if ticket is None:
+            return None
+        if isinstance(event, Scored):
+            ticket.check.scores = event.scores
+        else:
+            ticket.check.failed = event.reason
+        elapsed_ms = (self.now - ticket.asked_at) * 1000
+        if elapsed_ms > self._plan.check_budget_ms and ticket.judge.stage is not Stage.INGRESS:
+            self.degrade("check_over_budget")
+        return ticket.judge
+
+    def advance(self, judge: Judge) -> list[Ruling]:
+        """Take the decisions that a judge can take now and note what they come to."""
+        rulings = judge.advance()
+        for ruling in rulings:
+            self.ask(ruling.judge, ruling.checks)
+            verdicts = ruling.outcome.verdicts
+            self.ledger.judged(verdicts)
+            self.commands.extend(Decided(verdict) for verdict in verdicts)
+            if ruling.degraded is not None:
+                self.degrade(ruling.degraded)
+        return rulings
+
+    def degrade(self, reason: str) -> None:
+        """Note that something was checked less or later; each reason once."""
+        if self.ledger.degraded(reason):
+            self.commands.append(Degraded(reason))
+
+    @property
+    def waiting(self) -> bool:
+        """Classifiers still owe an answer."""
+        return bool(self._tickets)
+
+    @property
+    def undecided(self) -> bool:
+        """Classifiers still owe an answer that can change what is forwarded or sent."""
+        return any(ticket.judge.leads or ticket.judge.adds_text for ticket in self._tickets.values())
+
+    def forget(self, judges: Sequence[Judge]) -> None:
+        """Drop what was asked for these judges and can no longer matter to them."""
+        for number, ticket in list(self._tickets.items()):
+            if ticket.judge in judges and not ticket.judge.holdback.expects(ticket.check):
+                del self._tickets[number]
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        self._tickets.clear()

@@ -1,0 +1,31 @@
+"""What one route asks of the guard."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from checkstream.core.holdback import HoldSettings
+from checkstream.core.judge import FailMode
+from checkstream.core.policy.program import Program
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one route asks of the guard. An exchange keeps the plan that it started with (G25)."""
+
+    program: Program
+    hold: HoldSettings = HoldSettings()
+    fail_mode: FailMode = "closed"
+    ingress_deadline_ms: float = 150.0
+    check_deadline_ms: float = 50.0
+    check_budget_ms: float = 6.0
+    """Above it a check counts as slow; its answer still decides."""
+    keepalive_ms: float = 15_000.0
+    held_bytes: int = 2_097_152
+    """Most bytes of events that may wait in one stream."""
+    event_bytes: int = 1_048_576
+    answer_bytes: int = 16_777_216
+    prompt_chars: int = 400_000
+    parts: Literal["pass", "refuse"] = "pass"
+    """What becomes of parts of a prompt that are not text."""
