@@ -127,7 +127,10 @@ async def _servers(folder: Path) -> AsyncIterator[Servers]:
 
 
 def _config(llm: str, folder: Path) -> dict[str, Any]:
-    guarded = {"upstream": "scripted", "policies": ["builtin:default"]}
+    # The demo shows what policies do, also on a machine that is busy with its set-up. A late score would be treated
+    # as `fail_mode: closed` says, which is another story.
+    deadline = {"ingress_ms": 5000, "check_ms": 5000}
+    guarded = {"upstream": "scripted", "policies": ["builtin:default"], "deadline": deadline}
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
         "upstreams": {"scripted": {"url": llm}},

@@ -1,0 +1,61 @@
+"""`checkstream demo`, as a user runs it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.e2e.harness import Process, http, until
+
+
+def test_the_demo_shows_every_case_and_leaves_nothing_running(tmp_path: Path) -> None:
+    demo = Process("-m", "checkstream", "demo", cwd=tmp_path, env={"COLUMNS": "100"})
+    code = demo.popen.wait(120)
+    left = demo.left()
+    demo.kill()
+    text = demo.text
+    assert code == 0, text
+    assert not left
+    for rule in ("PII-001 redact", "PII-002 redact", "TOX-001 stop", "INJ-001 reject"):
+        assert rule in text
+    assert "not checked in this version" in text
+    assert "WRONG" not in text
+    assert "signed up to" in text  # what `audit verify` says
+    assert "\x1b" not in text  # no terminal, no colours
+    assert max(map(len, text.splitlines())) <= 100
+    assert not list(tmp_path.iterdir())
+
+
+def test_keep_serves_until_ctrl_c_and_then_verifies(tmp_path: Path) -> None:
+    demo = Process("-m", "checkstream", "demo", "--keep", cwd=tmp_path)
+    try:
+        url = until(lambda: _curl_url(demo.text), what="the curl line", timeout_s=90)
+        body = {"model": "pii", "messages": [{"role": "user", "content": "hi"}]}
+        status, _, reply = http("POST", f"{url}/v1/chat/completions", body)
+        assert status == 200
+        assert b"[EMAIL]" in reply
+        demo.popen.send_signal(signal.SIGINT)
+        assert demo.popen.wait(30) == 0
+        assert not demo.left()
+        assert "signed up to" in demo.text
+    finally:
+        demo.kill()
+
+
+def test_a_demo_that_is_stopped_early_leaves_nothing_behind(tmp_path: Path) -> None:
+    demo = Process("-m", "checkstream", "demo", cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
+    try:
+        until(lambda: "1. Clean answer" in demo.text, what="the first conversation", timeout_s=60)
+        demo.popen.send_signal(signal.SIGTERM)
+        assert demo.popen.wait(30) == 130
+        assert not demo.left()
+        assert not list(tmp_path.iterdir())
+    finally:
+        demo.kill()
+
+
+def _curl_url(text: str) -> str | None:
+    for line in text.splitlines():
+        if line.startswith("curl -N "):
+            return line.split()[2].removesuffix("/v1/chat/completions")
+    return None
