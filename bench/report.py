@@ -86,8 +86,8 @@ def of_proxy(name: str, found: proxy.Report) -> list[str]:
         f"## Through the running proxy: {name}",
         "",
         (
-            f"{scenario.streams} streams {pace}, events of {found.event_bytes:.0f} bytes, {len(costs['pass'])} turns of "
-            f"{scenario.window_s:g} s a mode. CPU time of the proxy's process, pinned to one core."
+            f"{scenario.streams} streams {pace}, events of {found.event_bytes:.0f} bytes, {len(costs['pass'])} turns "
+            f"of {scenario.window_s:g} s a mode. CPU time of the proxy's process, pinned to one core."
         ),
         "",
         *table(["route", "CPU us an event: median (quartiles)", "to pass-through", "events/s"], rows),
