@@ -1,0 +1,92 @@
+"""A classifier that never answers in time, in the running process: each fail mode does what it says (G23)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from tests.e2e.harness import Llm, Proxy
+
+POLICY = """
+pack: {name: late, version: 1.0.0}
+policies:
+  - name: toxic
+    id: TOX-001
+    stage: [midstream]
+    classifiers: [{name: lexicon.toxicity}]
+    actions: [{type: stop, message: "[withheld]"}]
+  - name: mail
+    id: PII-001
+    stage: [midstream]
+    entities: [EMAIL]
+    actions: [{type: redact}]
+"""
+INGRESS = """
+pack: {name: late, version: 1.0.0}
+policies:
+  - name: injection
+    id: INJ-001
+    stage: [ingress]
+    classifiers: [{name: lexicon.injection}]
+    actions: [{type: reject, message: refused}]
+"""
+NEVER = {"ingress_ms": 0.001, "check_ms": 0.001}
+ASK: Any = [{"role": "user", "content": "hello there"}]
+SAID = {"choices": [{"content": "some words first, then joe@example.com, and words to the very end of it"}]}
+
+
+def _answer(proxy: Proxy, model: str, *, stream: bool) -> tuple[str, str | None, str]:
+    """Return text, finish reason and stream id."""
+    with OpenAI(base_url=f"{proxy.url}/v1", api_key="k", max_retries=0) as client:
+        if not stream:
+            raw = client.chat.completions.with_raw_response.create(model=model, messages=ASK)
+            choice = raw.parse().choices[0]
+            return choice.message.content or "", choice.finish_reason, raw.headers["x-checkstream-stream"]
+        text, finish = "", None
+        with client.chat.completions.create(model=model, messages=ASK, stream=True) as events:
+            for chunk in events:
+                text += chunk.choices[0].delta.content or ""
+                finish = chunk.choices[0].finish_reason or finish
+            return text, finish, events.response.headers["x-checkstream-stream"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_g23_closed_lets_no_unchecked_text_out(llm: Llm, start: Callable[..., Proxy], stream: bool) -> None:
+    proxy = start(POLICY, deadline=NEVER, fail_mode="closed")
+    text, finish, stream_id = _answer(proxy, llm.put("late", SAID), stream=stream)
+    assert "some words" not in text
+    assert finish == "content_filter"
+    assert "deadline" in json.dumps(proxy.record(stream_id)["body"]["record"]["degradations"])
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_g23_open_goes_on_with_the_other_detectors(llm: Llm, start: Callable[..., Proxy], stream: bool) -> None:
+    proxy = start(POLICY, deadline=NEVER, fail_mode="open")
+    text, finish, stream_id = _answer(proxy, llm.put("late", SAID), stream=stream)
+    assert text == "some words first, then [EMAIL], and words to the very end of it"
+    assert finish == "stop"
+    assert "deadline" in json.dumps(proxy.record(stream_id)["body"]["record"]["degradations"])
+
+
+def test_g23_a_prompt_that_could_not_be_checked_is_not_forwarded_when_closed(
+    llm: Llm, start: Callable[..., Proxy]
+) -> None:
+    proxy = start(INGRESS, deadline=NEVER, fail_mode="closed")
+    model = llm.put("late-prompt-closed", SAID)
+    with pytest.raises(openai.InternalServerError) as caught:
+        _answer(proxy, model, stream=True)
+    assert caught.value.status_code == 503
+    assert caught.value.response.json()["rule_id"] == "INJ-001"
+    assert not llm.requests(model)
+
+
+def test_g23_a_prompt_that_could_not_be_checked_is_forwarded_when_open(llm: Llm, start: Callable[..., Proxy]) -> None:
+    proxy = start(INGRESS, deadline=NEVER, fail_mode="open")
+    text, _, stream_id = _answer(proxy, llm.put("late-prompt-open", SAID), stream=True)
+    assert "joe@example.com" in text
+    assert "deadline" in json.dumps(proxy.record(stream_id)["body"]["record"]["degradations"])
