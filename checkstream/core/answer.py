@@ -9,6 +9,7 @@ from checkstream.core.outbox import Choice, Outbox, Part, Waiting
 from checkstream.core.prompt import Prompt
 from checkstream.core.terms import Channel, Delta, Stage, Unit
 from checkstream.core.wire.surface import Surface
+from checkstream.errors import WireError
 
 
 class Answer:
@@ -44,12 +45,27 @@ class Answer:
         request = self._prompt.request
         numbers = {*range(request.choices if request is not None else 1), *self.choices}
         choices = (self.choices.get(number) for number in numbers)
-        return any(choice is None or (choice.halt is None and not choice.finished) for choice in choices)
+        return any(choice is None or choice.running for choice in choices)
 
     @property
     def settled(self) -> bool:
         """Every channel has ended and been decided."""
         return all(judge.holdback.settled for judge in self.judges.values())
+
+    def check(self, unit: Unit) -> None:
+        """Refuse a unit that goes on with text which was taken to be complete.
+
+        Raises:
+            WireError: a tool's name goes on after its arguments have begun.
+        """
+        for delta in unit.deltas:
+            if delta.channel.kind == "tool_name" and self._name_ended(delta.channel):
+                raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
+
+    def _name_ended(self, channel: Channel) -> bool:
+        judge = self.judges.get(channel)
+        choice = self.choices.get(channel.choice)
+        return judge is not None and judge.holdback.ended and choice is not None and choice.running
 
     def take(self, unit: Unit) -> None:
         """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
@@ -66,6 +82,8 @@ class Answer:
         self.outbox.put(Waiting(unit, parts, self._checking.now))
         for part in parts:
             if part.judge is not None:
+                if part.judge.channel.kind == "tool_arguments":
+                    self._end_name(part.judge.channel)
                 self.rule(part.judge)
         for number in unit.finished:
             self._finish(number)
@@ -76,7 +94,7 @@ class Answer:
     def _take_delta(self, delta: Delta) -> Part:
         """Give one delta to its channel; text of a choice that has ended goes nowhere."""
         choice = self.choices[delta.channel.choice]
-        if choice.halt is not None or choice.finished:
+        if not choice.running:
             return Part(None, 0, 0)
         judge = self.judges.get(delta.channel)
         if judge is None:
@@ -89,6 +107,13 @@ class Answer:
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
+
+    def _end_name(self, arguments: Channel) -> None:
+        """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
+        judge = self.judges.get(Channel("tool_name", arguments.choice, arguments.index))
+        if judge is not None and not judge.holdback.ended:
+            self._checking.ask(judge, judge.holdback.end())
+            self.rule(judge)
 
     def _finish(self, number: int) -> None:
         choice = self.choices[number]

@@ -257,6 +257,7 @@ class Guard:
     def _take_frame(self, frame: Frame) -> None:
         try:
             unit = self._surface.read_event(frame)
+            self._answer.check(unit)
             reason = "event of an unknown type" if unit.opaque else None
         except WireError as error:
             unit, reason = Unit(raw=frame.raw), str(error)
@@ -417,6 +418,7 @@ class Guard:
         self._ledger.upstream_failure = event.kind
         message = f"the upstream failed ({event.kind})"
         if self.state is State.STREAMING:
+            self._answer.give_up()
             self._begin_closing(_Ending("upstream_failed", ("upstream_error", message)))
         else:
             status = _UPSTREAM_STATUS.get(event.kind, 502)

@@ -53,6 +53,11 @@ class Choice(msgspec.Struct):
     suffixes: list[str] = msgspec.field(default_factory=list)
     """Disclaimers that wait for its end."""
 
+    @property
+    def running(self) -> bool:
+        """Neither the upstream nor a rule has ended it."""
+        return self.halt is None and not self.finished
+
 
 class Released(msgspec.Struct, frozen=True):
     """What one release sends."""

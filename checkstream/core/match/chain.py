@@ -150,6 +150,16 @@ class Chain:
             stop = self.stops[-1]
         yield lane, stop, name
 
+    def shadows(self, raw: Lane) -> Iterator[tuple[Lane, int]]:
+        """Yield, for each view that has no lane of its own, the lane that stands for it and where the view stopped."""
+        lane = raw
+        levels: Sequence[Level | None] = self._levels or [None] * len(self.stops)
+        for level, stop in zip(levels, self.stops, strict=True):
+            if level is not None and level.lane is not None:
+                lane = level.lane
+            else:
+                yield lane, stop
+
     def settle(self, raw: Lane) -> None:
         """Let go of lanes that equal their source's again; sleep when all do."""
         parent = raw

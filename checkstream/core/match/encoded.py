@@ -11,7 +11,7 @@ from __future__ import annotations
 import binascii
 from typing import Final
 
-from checkstream.core.match.lane import Found, Lane
+from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.patterns import Table, compile_regex
 
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
@@ -43,12 +43,15 @@ class Encoded:
         """Whether no run is being read."""
         return not self._in_run
 
-    @property
-    def live(self) -> int:
-        """Original offset before which all is decided."""
-        if self._lane is None:
+    def decide(self, out: list[Found]) -> int:
+        """Decide what can be decided; return the original offset before which all is."""
+        lane = self._lane
+        if lane is None:
             return self.at
-        return min(self.at, self._lane.start(self._lane.leftmost(len(self._lane.text))))
+        live = lane.start(lane.leftmost(len(lane.text)))
+        while lane.decide(live, out):
+            live = lane.start(lane.leftmost(len(lane.text)))
+        return min(self.at, live)
 
     def read(self, text: str, out: list[Found], *, ended: bool) -> None:
         """Read on; `text` is the original from `at` to what has been received."""
@@ -72,14 +75,11 @@ class Encoded:
             window = text[place : place + BLOCK_CHARS]
             place += self._block(window[:size], origin + place, out, last=size < BLOCK_CHARS)
         self.at = origin + place
-        if self._lane is not None:
-            limit = self._lane.start(self._lane.leftmost(len(self._lane.text)))
-            while self._lane.decide(limit, out):
-                limit = self._lane.start(self._lane.leftmost(len(self._lane.text)))
 
-    def due(self, out: list[Found] | None) -> tuple[bool, int | None]:
+    def due(self, out: list[Found] | None) -> tuple[bool, int]:
         """See `Lane.due`."""
-        return (False, None) if self._lane is None else self._lane.due(derived=True, out=out)
+        lane = self._lane
+        return (False, NEVER) if lane is None else lane.due(lane.read_to, out, derived=True)
 
     def _block(self, window: str, at: int, out: list[Found], *, last: bool) -> int:
         """Read one block that starts at the original offset `at`; return how many characters were read."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table
 
-_TRIM_CHARS = 128
+NEVER: Final = 1 << 62
+"""An offset that no channel reaches."""
+_TRIM_CHARS: Final = 128
 """Text behind the context is dropped in pieces of this size."""
 
 
@@ -154,38 +157,44 @@ class Lane:
             low = self.index(resumed) if self.starts is not None else spans[-1][1]
         return resumed
 
-    def due(self, *, derived: bool, out: list[Found] | None) -> tuple[bool, int | None]:
-        """Look for members that are live over their cap.
+    def due(self, stop: int, out: list[Found] | None, *, derived: bool) -> tuple[bool, int]:
+        """Look for members that are live over their cap where the view has been read to the original offset `stop`.
 
-        With `out`, such a start is reported up to `read_to`, capped, and the member resumes there; without,
-        nothing is changed. Returns whether there is one, and the original offset at which the next may be.
+        With `out`, such a start is reported up to `stop`, capped, and the member resumes there; without,
+        nothing is changed. Returns whether there is one, and the original offset at which the next may be
+        (`NEVER`: nothing live has a cap).
         """
-        capped, soonest = False, None
+        capped, soonest = False, NEVER
+        end = self.index(stop)
         for member in self.table.members:
             cap = member.view_cap if derived else member.cap
             if cap is None:
                 continue
-            low, size = self._low(member), len(self.text)
             found: list[Found] = []
-            while True:
-                hit = member.companion.search(self.text, low) if low < size else None
-                live = size if hit is None else hit.start()
-                resumed = self._chain(member, low, live, found)
-                if resumed < 0 or self.index(resumed) <= live:
-                    break
-                low = self.index(resumed)
-            if live == size:
+            live = self._live_after(member, end, found)
+            if live == end:
                 continue
             first = self.start(live)
-            if self.read_to - first >= cap:
-                capped = True
-                if out is not None:
-                    out.extend(found)
-                    out.append(Found(first, self.read_to, member.pattern.signal, capped=True))
-                    self.resume[member.index] = self.read_to
-            elif soonest is None or first + cap < soonest:
-                soonest = first + cap
+            if stop - first < cap:
+                soonest = min(soonest, first + cap)
+                continue
+            capped = True
+            if out is not None:
+                out.extend(found)
+                out.append(Found(first, stop, member.pattern.signal, capped=True))
+                self.resume[member.index] = stop
         return capped, soonest
+
+    def _live_after(self, member: Member, end: int, found: list[Found]) -> int:
+        """Return where `text[:end]` is live for a member once all before that is decided (which goes to `found`)."""
+        low = self._low(member)
+        while True:
+            hit = member.companion.search(self.text, low, end) if low < end else None
+            live = end if hit is None else hit.start()
+            resumed = self._chain(member, low, live, found)
+            if resumed < 0 or self.index(resumed) <= live:
+                return live
+            low = self.index(resumed)
 
     def _trim(self) -> None:
         cut = self.floor - LEFT_CONTEXT_CHARS
@@ -200,5 +209,9 @@ class Lane:
             del self.ends[:cut]
 
     def clean_since(self) -> int:
-        """Return the original offset from which on the text still matters to what will be decided."""
-        return self.start(max(0, self.floor - LEFT_CONTEXT_CHARS))
+        """Return the original offset from which on the text matters to what will be decided; -1: all of it does.
+
+        At the view's start also that nothing stands in front of it matters.
+        """
+        index = self.floor - LEFT_CONTEXT_CHARS
+        return self.start(index) if index > 0 else -1

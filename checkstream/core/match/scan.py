@@ -12,12 +12,11 @@ from typing import Final
 from checkstream.core.match.chain import Chain
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS, Encoded
 from checkstream.core.match.escapes import TRIGGERS
-from checkstream.core.match.lane import Found, Lane
+from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.normalise import APART, LEET_CHARS, undecided
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, compile_regex
 from checkstream.core.terms import Finding, Span
 
-_NEVER: Final = 1 << 62
 _PIECE_CHARS: Final = 4096
 """Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
@@ -49,7 +48,7 @@ class Scan:
         self._encoded_at = 0
         self._received = 0
         self._stop = 0
-        cap, view_cap = patterns.min_cap or _NEVER, patterns.min_view_cap or _NEVER
+        cap, view_cap = patterns.min_cap or NEVER, patterns.min_view_cap or NEVER
         self._least_caps = (cap, min(cap, view_cap))
         self._due = cap
         """No cap falls due before this many characters were received."""
@@ -195,10 +194,10 @@ class Scan:
         """Decide, in every lane, what none of them still has live."""
         self._doze()
         views = self._views()
+        encoded_live = self._decide_encoded()
         while True:
             live = min(lane.start(lane.leftmost(lane.index(stop))) for lane, stop, _ in views)
-            live = min(live, *(stop for _, stop, _ in views), self._received)
-            live = min(live, self._run_start() if self._encoded is None else self._encoded.live)
+            live = min(live, encoded_live, *(stop for _, stop, _ in views))
             again = False
             for lane, _, name in views:
                 out: list[Found] = []
@@ -211,13 +210,30 @@ class Scan:
         for chain in self._chains:
             if chain.awake:
                 chain.settle(self._raw)
-        if self._encoded is None or (self._encoded.idle and self._encoded.live == self._encoded.at):
-            self._encoded_at = self._run_start() if self._encoded is None else self._encoded.at
+        if self._encoded is not None and self._encoded.idle:
+            self._encoded_at = self._encoded.at
             self._encoded = None
         self._doze()
         self._stop = min([self._encoded_at, *(chain.stops[-1] for chain in self._chains if chain.names)])
         self._asleep = self._encoded is None and not any(chain.awake for chain in self._chains)
         self._due = max(self._due, live + self._least_cap())
+
+    def _decide_encoded(self) -> int:
+        """Decide what stands encoded, which no other view depends on; return where it is live."""
+        if self._encoded is None:
+            self._encoded_at = self._run_start()
+            return self._encoded_at
+        out: list[Found] = []
+        live = self._encoded.decide(out)
+        self._note("base64", out)
+        return live
+
+    def _stops(self) -> list[int]:
+        """Return where the last view of each chain, and the encoded one, have stopped."""
+        stops = [chain.stops[-1] for chain in self._chains if chain.names]
+        if self._base64.members:
+            stops.append(self._encoded_at if self._encoded is None else self._encoded.at)
+        return stops
 
     def _views(self) -> list[tuple[Lane, int, str]]:
         """Return every lane in use, the raw one first and once, with where it may be trusted up to and its name."""
@@ -231,45 +247,48 @@ class Scan:
 
     def _apply_caps(self) -> None:
         """Report what is live over its cap at exactly this place of the text, and find the next such place."""
-        soonest: list[int] = []
-        capped = self._caps(soonest, commit=False)
+        self._doze()
+        capped, soonest = self._caps(commit=False)
+        for chain in self._chains:
+            for lane, stop in chain.shadows(self._raw):
+                over, place = lane.due(stop, None, derived=True)
+                capped |= over
+                soonest = min(soonest, place)
         if capped:
-            self._doze()
-            for chain in self._chains:
-                if chain.names:
-                    if not chain.awake:
-                        chain.wake(self._raw)
-                        chain.read("", self._received, self._raw, ended=False)
-                    chain.force(self._raw)
-            self._asleep = not any(chain.awake for chain in self._chains)
-            if self._encoded is None and self._base64.members:
-                self._encoded, self._asleep = Encoded(self._base64, self._encoded_at), False
-                self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
-            soonest.clear()
-            self._caps(soonest, commit=True)
+            self._force()
+            _, soonest = self._caps(commit=True)
             self._settle()
-        soonest.append(self._received + self._least_cap())
+        unread = min(self._stops(), default=self._received)  # starts that no view has shown may come from there on
         # a view may still have to read up to its cap: then look again after every character
-        self._due = max(min(soonest), self._received + 1)
+        self._due = max(min(soonest, unread + self._least_cap()), self._received + 1)
 
-    def _caps(self, soonest: list[int], *, commit: bool) -> bool:
-        """Ask every lane for what is over its cap; add to `soonest` where the next may be."""
-        any_capped = False
+    def _caps(self, *, commit: bool) -> tuple[bool, int]:
+        """Ask every lane for what is over its cap; return whether any is, and where the next may be."""
+        over, soonest = False, NEVER
         for lane, _, name in self._views():
             out: list[Found] | None = [] if commit else None
-            capped, place = lane.due(derived=name != "raw", out=out)
-            any_capped |= capped
-            if place is not None:
-                soonest.append(place)
+            capped, place = lane.due(lane.read_to, out, derived=name != "raw")
+            over, soonest = over or capped, min(soonest, place)
             self._note(name, out or [])
         if self._encoded is not None:
             out = [] if commit else None
             capped, place = self._encoded.due(out)
-            any_capped |= capped
-            if place is not None:
-                soonest.append(place)
+            over, soonest = over or capped, min(soonest, place)
             self._note("base64", out or [])
-        return any_capped
+        return over, soonest
+
+    def _force(self) -> None:
+        """Give every view its own lane, since some lane is about to be decided ahead of the others."""
+        for chain in self._chains:
+            if chain.names:
+                if not chain.awake:
+                    chain.wake(self._raw)
+                    chain.read("", self._received, self._raw, ended=False)
+                chain.force(self._raw)
+        if self._encoded is None and self._base64.members:
+            self._encoded = Encoded(self._base64, self._encoded_at)
+            self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
+        self._asleep = self._encoded is None and not any(chain.awake for chain in self._chains)
 
     def _text_from(self, at: int) -> str:
         return self._raw.text[at - self._raw.base :]

@@ -210,6 +210,18 @@ def test_g13_each_channel_is_scanned() -> None:
     assert finishes(out) == {0: "tool_calls"}
 
 
+def test_a_tool_call_streams_while_its_name_is_complete() -> None:
+    def call(**function: str) -> bytes:
+        return event((0, {"tool_calls": [{"index": 0, "function": function}]}, None))
+
+    exchange = open_stream(MAIL)
+    exchange.send(UpstreamBytes(call(name="lookup", arguments="")))
+    exchange.send(UpstreamBytes(call(arguments='{"x": 1,\n')))
+    assert len(exchange.out.sent) == 1
+    exchange.send(UpstreamBytes(call(name="_more")))
+    assert bodies(exchange.out)[-1]["error"]["type"] == "upstream_error"
+
+
 def test_g08_a_number_in_tool_arguments_stops_the_choice() -> None:
     rules = "  - {name: c, id: PII-2, stage: [midstream], entities: [CREDIT_CARD], actions: [{type: redact}]}\n"
     call = {
@@ -486,7 +498,7 @@ def test_an_upstream_reset_is_never_a_silent_end() -> None:
     exchange = open_stream(MAIL)
     exchange.send(UpstreamBytes(says("so far jo")))
     exchange.send(UpstreamFailed("reset"))
-    assert text_of(exchange.out) == "so far jo"
+    assert text_of(exchange.out) == "so "  # what follows could still be part of an address
     assert bodies(exchange.out)[-1]["error"]["type"] == "upstream_error"
     assert exchange.out.closed
     assert exchange.out.record is not None
