@@ -122,10 +122,13 @@ class JsonText:
         return splices
 
     def apply(self, splices: list[Splice]) -> str:
-        """Return the text with the splices (in any order; they don't overlap) carried out."""
+        """Return the text with the splices carried out: in any order, those of one place in the order given.
+
+        They don't overlap.
+        """
         out: list[str] = []
         at = 0
-        for splice in sorted(splices):
+        for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
             if splice.start < at:  # inside an entry that an earlier splice took out
                 continue
             out += (self.text[at : splice.start], splice.text)

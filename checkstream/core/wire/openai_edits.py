@@ -90,8 +90,9 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
         path: Path = ("choices", position)
         if number in altered:
             splices += _null(document, ((*path, name) for name in _SHADOWS))
+        grown: set[Path] = set()
         if number in finish:
-            splices.append(_put(document, path, "finish_reason", finish[number], frozenset()))
+            splices.append(_put(document, path, "finish_reason", finish[number], doomed=frozenset(), grown=grown))
         doomed: frozenset[str | int] = frozenset()
         if message is not None and number in dropped:
             kept = {unit.deltas[i].path for i in edit.texts}
@@ -105,7 +106,7 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
             if text is None or (doomed and delta.path[3] in doomed):
                 continue
             if delta.path[:-1] == (*path, message) or delta.path[:-1] == path:
-                splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed))
+                splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
             else:
                 splices.append(_replace(document, delta.path, text))
     return document.apply(splices).encode()
@@ -162,16 +163,25 @@ def _replace(document: JsonText, path: Path, text: str) -> Splice:
     return Splice(span[0], span[1], quote(text))
 
 
-def _put(document: JsonText, path: Path, name: str, text: str, doomed: frozenset[str | int]) -> Splice:
-    """Replace the member `name` of the object at `path`, or add it; `doomed` members are being taken out."""
+def _put(
+    document: JsonText, path: Path, name: str, text: str, *, doomed: frozenset[str | int], grown: set[Path]
+) -> Splice:
+    """Replace the member `name` of the object at `path`, or add it.
+
+    `doomed` members are being taken out; `grown` are the objects that have got a member before.
+    """
     span = document.span((*path, name))
     if span is not None:
         return Splice(span[0], span[1], quote(text))
     start = document.span(path)
     if start is None:
         raise WireError(f"`{name}` can't be added: the object that it belongs to is not there")
-    comma = "," if document.entries(path).keys() - doomed else ""
-    return Splice(start[0] + 1, start[0] + 1, f"{quote(name)}:{quote(text)}{comma}")
+    if document.entries(path).keys() - doomed:
+        before, after = "", ","
+    else:  # alone in its object, or behind the first that was added
+        before, after = "," if path in grown else "", ""
+    grown.add(path)
+    return Splice(start[0] + 1, start[0] + 1, f"{before}{quote(name)}:{quote(text)}{after}")
 
 
 def _empty(document: JsonText, path: Path, kept: set[Path]) -> frozenset[str | int]:
