@@ -182,18 +182,24 @@ class Exchange:
         while not self._recorded:
             await self._wake.wait()
             self._wake.clear()
-            taken = 0
-            while self._inbox and not self._recorded and taken < _TURN_BYTES:
-                event = self._inbox.popleft()
-                if isinstance(event, on.UpstreamBytes):
-                    taken += len(event.data)
-                    self._backlog -= len(event.data)
-                    self._look_whether_to_read()
-                await self._carry_out(self._guard.receive(event, self._loop.time()))
+            await self._take_turn()
             await self._flush()
             if self._inbox:
                 self._wake.set()
                 await asyncio.sleep(0)  # an upstream at full speed must not keep the loop from the others
+
+    async def _take_turn(self) -> None:
+        """Give the guard what has happened, up to a turn's worth of the upstream's bytes."""
+        taken = 0
+        while self._inbox and taken < _TURN_BYTES:
+            event = self._inbox.popleft()
+            if isinstance(event, on.UpstreamBytes):
+                taken += len(event.data)
+                self._backlog -= len(event.data)
+                self._look_whether_to_read()
+            await self._carry_out(self._guard.receive(event, self._loop.time()))
+            if self._recorded:
+                return
 
     # --- commands out
 
