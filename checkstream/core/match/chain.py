@@ -134,31 +134,21 @@ class Chain:
                 level.lane = parent.branch(level.table, len(level.unread.text), level.read_to)
             parent = level.lane
 
-    def lanes(self, raw: Lane) -> Iterator[tuple[Lane, int, str]]:
-        """Yield each lane in use, the raw one first, with the original offset up to which it may be trusted.
+    def lanes(self) -> Iterator[tuple[Lane, str]]:
+        """Yield each lane beside the raw one, with the name of its view."""
+        for level in self._levels:
+            if level.lane is not None:
+                yield level.lane, level.name
 
-        That is where the last of the views stopped for which the lane stands. The name is the view's.
-        """
-        lane, name, stop = raw, "raw", raw.read_to
-        for number, level in enumerate(self._levels):
-            if level.lane is None:
-                stop = self.stops[number]
-            else:
-                yield lane, stop, name
-                lane, name, stop = level.lane, level.name, level.read_to
-        if not self._levels and self.stops:
-            stop = self.stops[-1]
-        yield lane, stop, name
-
-    def shadows(self, raw: Lane) -> Iterator[tuple[Lane, int]]:
-        """Yield, for each view that has no lane of its own, the lane that stands for it and where the view stopped."""
+    def shadows(self, raw: Lane) -> Iterator[tuple[Lane, int, Table]]:
+        """Yield, for each view without a lane, the lane that stands for it, where the view has stopped, its table."""
         lane = raw
         levels: Sequence[Level | None] = self._levels or [None] * len(self.stops)
-        for level, stop in zip(levels, self.stops, strict=True):
+        for level, stop, table in zip(levels, self.stops, self._tables, strict=True):
             if level is not None and level.lane is not None:
                 lane = level.lane
             else:
-                yield lane, stop
+                yield lane, stop, table
 
     def settle(self, raw: Lane) -> None:
         """Let go of lanes that equal their source's again; sleep when all do."""

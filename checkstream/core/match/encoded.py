@@ -48,9 +48,9 @@ class Encoded:
         lane = self._lane
         if lane is None:
             return self.at
-        live = lane.start(lane.leftmost(len(lane.text)))
+        live = lane.live(lane.read_to, lane.table)
         while lane.decide(live, out):
-            live = lane.start(lane.leftmost(len(lane.text)))
+            live = lane.live(lane.read_to, lane.table)
         return min(self.at, live)
 
     def read(self, text: str, out: list[Found], *, ended: bool) -> None:
@@ -79,7 +79,7 @@ class Encoded:
     def due(self, out: list[Found] | None) -> tuple[bool, int]:
         """See `Lane.due`."""
         lane = self._lane
-        return (False, NEVER) if lane is None else lane.due(lane.read_to, out, derived=True)
+        return (False, NEVER) if lane is None else lane.due(lane.read_to, lane.table, out, derived=True)
 
     def _block(self, window: str, at: int, out: list[Found], *, last: bool) -> int:
         """Read one block that starts at the original offset `at`; return how many characters were read."""

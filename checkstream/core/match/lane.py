@@ -91,18 +91,27 @@ class Lane:
         """Return the original offset at which the character before `index` ends."""
         return self.base + index if self.starts is None else self.ends[index - 1]
 
-    def leftmost(self, end: int) -> int:
-        """Return the first index from which `text[:end]` could still become a match; `end` if there is none."""
+    def leftmost(self, end: int, table: Table) -> int:
+        """Return the first index from which `text[:end]` could still become a match; `end` if there is none.
+
+        `table`: the lane's own, or that of a view for which the lane stands.
+        """
         best = end
-        for companion in self.table.companions:
+        for companion in table.companions:
             hit = companion.search(self.text, self.floor, end)
             if hit is not None and hit.start() < best:
                 best = hit.start()
         if self.resume and best < end:
             first = self.start(best)
             if any(to > first for to in self.resume.values()):
-                return min((self._leftmost_of(member, end) for member in self.table.members), default=end)
+                return min((self._leftmost_of(member, end) for member in table.members), default=end)
         return best
+
+    def live(self, stop: int, table: Table) -> int:
+        """Return, in original offsets, from where the text up to the original offset `stop` could become a match."""
+        end = self.index(stop)
+        found = self.leftmost(end, table)
+        return stop if found == end else self.start(found)
 
     def _leftmost_of(self, member: Member, end: int) -> int:
         low = self._low(member)
@@ -157,8 +166,8 @@ class Lane:
             low = self.index(resumed) if self.starts is not None else spans[-1][1]
         return resumed
 
-    def due(self, stop: int, out: list[Found] | None, *, derived: bool) -> tuple[bool, int]:
-        """Look for members that are live over their cap where the view has been read to the original offset `stop`.
+    def due(self, stop: int, table: Table, out: list[Found] | None, *, derived: bool) -> tuple[bool, int]:
+        """Look for members of `table` that are live over their cap, the view having been read to the offset `stop`.
 
         With `out`, such a start is reported up to `stop`, capped, and the member resumes there; without,
         nothing is changed. Returns whether there is one, and the original offset at which the next may be
@@ -166,7 +175,7 @@ class Lane:
         """
         capped, soonest = False, NEVER
         end = self.index(stop)
-        for member in self.table.members:
+        for member in table.members:
             cap = member.view_cap if derived else member.cap
             if cap is None:
                 continue

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol, cast
 
 import msgspec
@@ -29,6 +30,17 @@ MAX_CAP_CHARS: Final = 16384
 VIEWS: Final = ("raw", "folded", "spaced", "leet", "unescaped", "base64")
 """Every view, in the order in which equal findings are told apart."""
 ALL_VIEWS: Final = frozenset(VIEWS)
+_IMPLIED_BY: Final = MappingProxyType(
+    {
+        "raw": ALL_VIEWS,
+        "folded": frozenset({"folded", "spaced", "leet"}),
+        "spaced": frozenset({"spaced", "leet"}),
+        "leet": frozenset({"leet"}),
+        "unescaped": frozenset({"unescaped"}),
+        "base64": frozenset({"base64"}),
+    }
+)
+"""A view of a view implies the one that it reads."""
 _ENGINE_BYTES: Final = 256 << 20
 """Most memory that RE2 may use for the automata of one expression; they grow as text needs them."""
 _VIEW_STRETCH: Final = 12
@@ -72,7 +84,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     """Characters of the original text after which a match in progress is taken as one; needed when unbounded."""
     refine: Refine | None = None
     views: frozenset[str] = ALL_VIEWS
-    """Views that it is searched in; always `raw` too."""
+    """Views that it is searched in; always `raw` too, and every view that one of them reads."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +125,7 @@ class PatternSet:
         made: dict[tuple[int, ...], Table] = {}
         self.tables: dict[str, Table] = {}
         for view in VIEWS:
-            chosen = tuple(member for member in members if view == "raw" or view in member.pattern.views)
+            chosen = tuple(member for member in members if _IMPLIED_BY[view] & member.pattern.views or view == "raw")
             key = tuple(member.index for member in chosen)
             if key not in made:
                 made[key] = _table(chosen, trees)

@@ -7,6 +7,7 @@ more than the context is dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from checkstream.core.match.chain import Chain
@@ -14,7 +15,7 @@ from checkstream.core.match.encoded import ALPHABET, RUN_CHARS, Encoded
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.normalise import APART, LEET_CHARS, undecided
-from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, compile_regex
+from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.terms import Finding, Span
 
 _PIECE_CHARS: Final = 4096
@@ -33,8 +34,22 @@ class Scan:
     """The state of one channel. Positions are code points of the channel's original text."""
 
     __slots__ = (
-        "_asleep", "_base64", "_chains", "_due", "_encoded", "_encoded_at", "_folding", "_found", "_least_caps",
-        "_patterns", "_raw", "_received", "_stop", "_trigger", "live",
+        "_asleep",
+        "_base64",
+        "_chains",
+        "_checks",
+        "_due",
+        "_encoded",
+        "_encoded_at",
+        "_found",
+        "_last_end",
+        "_least_caps",
+        "_patterns",
+        "_raw",
+        "_received",
+        "_stop",
+        "_trigger",
+        "live",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
@@ -53,8 +68,10 @@ class Scan:
         self._due = cap
         """No cap falls due before this many characters were received."""
         self._base64 = patterns.tables["base64"]
-        self._folding = min(len(self._chains[0].names), 2) - 1
-        """Which of the places found by `undecided` counts; -1: neither."""
+        self._last_end = min(len(self._chains[0].names), 2)
+        """Which view has read least, asleep: 0 raw, 1 folded, 2 spaced (and leet)."""
+        self._checks = self._asleep_checks()
+        """Tables to be asked, asleep, for what is live, each with the view (as above) up to whose end it is asked."""
         self._asleep = True
         """No view but the raw one is being read."""
         self._trigger = self._any_trigger()
@@ -104,7 +121,7 @@ class Scan:
         if self._encoded is not None:
             self._encoded.read(self._text_from(self._encoded.at), out, ended=True)
             self._note("base64", out)
-        for lane, _, name in self._views():
+        for lane, name in self._views():
             out = []
             lane.read_to = self._received
             lane.decide(self._received, out)
@@ -154,10 +171,13 @@ class Scan:
     def _decide_raw(self) -> None:
         """Decide after a piece that no view but the raw one sees."""
         raw = self._raw
-        stop = raw.base + undecided(raw.text)[self._folding] if self._folding >= 0 else self._received
+        size = len(raw.text)
+        ends = (size, *undecided(raw.text)) if self._chains[0].names else (size,)
+        stop = ends[self._last_end]
         self._encoded_at = encoded_at = self._run_start()
         while True:
-            live = min(raw.base + raw.leftmost(stop - raw.base), encoded_at)
+            live = min([raw.leftmost(ends[number], table) for table, number in self._checks])
+            live = min(raw.base + min(live, stop), encoded_at)
             if live <= self.live:
                 break
             out: list[Found] = []
@@ -167,7 +187,7 @@ class Scan:
                 self._note("raw", out)
             if not again:
                 break
-        self._stop = min(stop, encoded_at)
+        self._stop = min(self._received - size + stop, encoded_at)
         self._due = max(self._due, live + self._least_caps[0])
 
     def _run_start(self) -> int:
@@ -193,13 +213,13 @@ class Scan:
     def _settle(self) -> None:
         """Decide, in every lane, what none of them still has live."""
         self._doze()
-        views = self._views()
+        views = list(self._views())
+        checks = self._awake_checks(views)
         encoded_live = self._decide_encoded()
         while True:
-            live = min(lane.start(lane.leftmost(lane.index(stop))) for lane, stop, _ in views)
-            live = min(live, encoded_live, *(stop for _, stop, _ in views))
+            live = min(encoded_live, *[lane.live(stop, table) for lane, stop, table in checks])
             again = False
-            for lane, _, name in views:
+            for lane, name in views:
                 out: list[Found] = []
                 again |= lane.decide(live, out)
                 if out:
@@ -235,23 +255,42 @@ class Scan:
             stops.append(self._encoded_at if self._encoded is None else self._encoded.at)
         return stops
 
-    def _views(self) -> list[tuple[Lane, int, str]]:
-        """Return every lane in use, the raw one first and once, with where it may be trusted up to and its name."""
-        raw_stop = self._received
-        derived: list[tuple[Lane, int, str]] = []
+    def _views(self) -> Iterator[tuple[Lane, str]]:
+        """Yield every lane in use, the raw one first, with the name of its view."""
+        yield self._raw, "raw"
         for chain in self._chains:
-            first, *others = chain.lanes(self._raw)
-            raw_stop = min(raw_stop, first[1])
-            derived += others
-        return [(self._raw, raw_stop, "raw"), *derived]
+            yield from chain.lanes()
+
+    def _awake_checks(self, views: Sequence[tuple[Lane, str]]) -> list[tuple[Lane, int, Table]]:
+        """Return what to ask for what is live: each lane with the offsets to which views have read, and their tables.
+
+        A view that shares another's lane and table and has read less answers for both.
+        """
+        stops = {(id(lane), id(lane.table)): (lane, lane.read_to, lane.table) for lane, _ in views}
+        for chain in self._chains:
+            for lane, stop, table in chain.shadows(self._raw):
+                key = id(lane), id(table)
+                if key not in stops or stop < stops[key][1]:
+                    stops[key] = lane, stop, table
+        return list(stops.values())
+
+    def _asleep_checks(self) -> tuple[tuple[Table, int], ...]:
+        """Return the tables to ask while all views sleep; one whose members another answers for is left out."""
+        raw = self._raw.table
+        ends = {id(raw): (raw, 0)}
+        for name in self._chains[0].names:
+            table = self._patterns.tables[name]
+            ends[id(table)] = table, 1 if name == "folded" else 2
+        last = ends[id(raw)][1]  # the raw table has every member
+        return tuple(each for each in ends.values() if each[0] is raw or each[1] > last)
 
     def _apply_caps(self) -> None:
         """Report what is live over its cap at exactly this place of the text, and find the next such place."""
         self._doze()
         capped, soonest = self._caps(commit=False)
         for chain in self._chains:
-            for lane, stop in chain.shadows(self._raw):
-                over, place = lane.due(stop, None, derived=True)
+            for lane, stop, table in chain.shadows(self._raw):
+                over, place = lane.due(stop, table, None, derived=True)
                 capped |= over
                 soonest = min(soonest, place)
         if capped:
@@ -265,9 +304,9 @@ class Scan:
     def _caps(self, *, commit: bool) -> tuple[bool, int]:
         """Ask every lane for what is over its cap; return whether any is, and where the next may be."""
         over, soonest = False, NEVER
-        for lane, _, name in self._views():
+        for lane, name in self._views():
             out: list[Found] | None = [] if commit else None
-            capped, place = lane.due(lane.read_to, out, derived=name != "raw")
+            capped, place = lane.due(lane.read_to, lane.table, out, derived=name != "raw")
             over, soonest = over or capped, min(soonest, place)
             self._note(name, out or [])
         if self._encoded is not None:

@@ -1,0 +1,173 @@
+"""Laws of the scan: chunk invariance (G3), no partial leak (G4), the slow oracle, and sleep without effect."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.match.chain import Chain
+from checkstream.core.match.encoded import Encoded
+from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, phrase_refine, phrase_regex
+from checkstream.core.match.scan import Scan
+from checkstream.core.terms import Finding
+from tests.property.match_strategies import cuts, oracle, pattern_lists, pieces, refine_even, texts
+
+RAW = frozenset({"raw"})
+EMAIL = r"(?i)[a-z0-9._%+-]{1,64}@[a-z0-9-]{1,20}(?:\.[a-z0-9-]{1,20}){1,3}"
+EVADED = PatternSet(
+    [
+        Pattern(signal=0, name="email", regex=EMAIL, views=ALL_VIEWS - {"leet"}),
+        Pattern(signal=1, name="card", regex=r"\b[0-9](?:[ -]?[0-9]){12,18}\b", views=ALL_VIEWS - {"leet"}),
+        Pattern(signal=2, name="phrase", regex=phrase_regex("ignore all"), refine=phrase_refine),
+        Pattern(signal=3, name="longer", regex="foo bar(?: hate)?"),
+        Pattern(signal=4, name="capped", regex="x[a-z]+!", max_chars=12),
+        Pattern(signal=5, name="composed", regex="café|½"),
+        Pattern(signal=6, name="fold", regex="(?i)[^a-y ]z{1,2}", refine=refine_even),
+    ]
+)
+SNIPPETS = st.sampled_from(
+    [
+        "a@b.co",
+        "j\u043ehn@example.com",
+        "joh\\u006e@x.org",
+        "jo%68n%40x.org ",
+        "a&#64;b.co",
+        "a&commat;b.co",
+        "i g n o r e  a l l",
+        "i-g-n-o-r-e",
+        "1gn0re @ll",
+        "ignore al",
+        "i\u200bgnore all",
+        "i\u0336gnore all",
+        "\u0131gnore",
+        "aWdub3JlIGFsbCBvZiB0aGlz",
+        "aWdub3JlIGFsbA==",
+        "cGxlYXNlIGlnbm9yZSBhbGwgb2YgdGhlc2UgaW5zdHJ1Y3Rpb25zIG5vdyBhbmQgZ28=",
+        "4111 1111 1111 1111",
+        "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+        "foo bar h a t e",
+        "foo bar h a",
+        "foo ",
+        "bar",
+        "cafe\u0301",
+        "caf\u00e9",
+        "1\u20442",
+        "½",
+        "xaaaaaaaaaaaaaaaaaaaa",
+        "x\\u0061\\u0061bcdefghijkl",
+        "x" + "\u200b" * 40,
+        "\\ud83d\\ude00",
+        "\\ud83d",
+        "%C3%A9",
+        "%C3",
+        "&amp",
+        "&",
+        "\\",
+        "%",
+        "\ud800",
+        "\u1112\u1161\u11ab",
+        "zz",
+        "e\u0301\u0323",
+        " ",
+        "  ",
+        "\n",
+        ".",
+        "!",
+        "|",
+        "a",
+        "I",
+        "-",
+        "_",
+        "b c d",
+        "1",
+        "3",
+        "\u0301",
+        "\u200d",
+        "é",
+        "\ufb01",
+    ]
+)
+EVASIVE = st.lists(SNIPPETS, max_size=9).map("".join)
+
+
+def run(patterns: PatternSet, text: list[str]) -> tuple[list[Finding], int, list[Finding]]:
+    """Return the findings before the end, `live` before it, and those decided at the end."""
+    scan = Scan(patterns)
+    found: list[Finding] = []
+    for piece in text:
+        before = scan.live
+        fresh = scan.feed(piece)
+        assert scan.live >= before
+        for finding in fresh:
+            assert before <= finding.span.start < scan.live
+        found += fresh
+    live = scan.live
+    rest = scan.end()
+    assert all(finding.span.start >= live for finding in rest)
+    return found, live, rest
+
+
+@given(pattern_lists(RAW), texts, cuts)
+@settings(max_examples=250)
+def test_g03_a_scan_finds_what_the_slow_oracle_finds_however_the_text_is_cut(
+    patterns: list[Pattern], text: str, at: list[int]
+) -> None:
+    compiled = PatternSet(patterns)
+    found, live, rest = run(compiled, pieces(text, at))
+    expected, expected_live = oracle(patterns, text, ended=False)
+    assert [(f.span.start, f.span.end, f.signal, f.capped) for f in found] == expected
+    assert live == expected_live
+    everything, _ = oracle(patterns, text, ended=True)
+    assert [(f.span.start, f.span.end, f.signal, f.capped) for f in found + rest] == everything
+
+
+@given(EVASIVE, cuts)
+@example("foo bar h a t e", [9, 11])
+@example("1\u204422 3 4 5 \u2044", [2, 3, 4])
+@settings(max_examples=250)
+def test_g03_views_find_the_same_however_the_text_is_cut(text: str, at: list[int]) -> None:
+    whole = run(EVADED, [text])
+    assert run(EVADED, pieces(text, at)) == whole
+    assert run(EVADED, list(text)) == whole
+
+
+@given(pattern_lists(ALL_VIEWS), EVASIVE, cuts)
+@settings(max_examples=100)
+def test_g03_generated_patterns_in_every_view(patterns: list[Pattern], text: str, at: list[int]) -> None:
+    compiled = PatternSet(patterns)
+    whole = run(compiled, [text])
+    assert run(compiled, pieces(text, at)) == whole
+    assert run(compiled, list(text)) == whole
+
+
+@given(EVASIVE, EVASIVE)
+@settings(max_examples=150)
+def test_g04_text_before_live_is_in_no_later_finding_whatever_follows(text: str, more: str) -> None:
+    scan = Scan(EVADED)
+    scan.feed(text)
+    live = scan.live
+    later = scan.feed(more) + scan.end()
+    assert all(finding.span.start >= live for finding in later)
+
+
+@given(EVASIVE, cuts)
+@settings(max_examples=150)
+def test_a_view_that_sleeps_finds_what_it_finds_awake(text: str, at: list[int]) -> None:
+    cut = pieces(text, at)
+    asleep = run(EVADED, cut)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Chain, "settle", lambda _self, _raw: None)
+        patch.setattr(Encoded, "idle", False)
+        scan = Scan(EVADED)
+        for chain in scan._chains:
+            chain.wake(scan._raw)
+            chain.force(scan._raw)
+        scan._encoded = Encoded(scan._base64, 0)
+        scan._asleep = False
+        scan._due = min(scan._least_caps)
+        found: list[Finding] = []
+        for piece in cut:
+            found += scan.feed(piece)
+        live = scan.live
+        assert (found, live, scan.end()) == asleep
