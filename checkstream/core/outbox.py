@@ -137,7 +137,10 @@ class Outbox:
                 continue
             self.bytes_held -= len(waiting.unit.raw)
             try:
-                data += self._emit(waiting)
+                if self._plain(waiting):
+                    data.append(self._as_it_came(waiting))
+                else:
+                    data += self._emit(waiting)
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)
@@ -207,6 +210,28 @@ class Outbox:
             return [*before, unit.raw, *after]
         written = self._surface.write_event(unit, Edit(texts, frozenset(drop)))
         return [*before, written, *after]
+
+    def _plain(self, waiting: Waiting) -> bool:
+        """Tell whether a unit is the common one: more text of one choice, with nothing to change or to add."""
+        unit = waiting.unit
+        if unit.finished or len(unit.choices) != 1:
+            return False
+        choice = self._choices[unit.choices[0]]
+        if choice.closed or choice.halt is not None or not choice.begun:
+            return False
+        for part in waiting.parts:
+            if part.judge is None or part.judge.holdback.cut is not None or part.judge.holdback.replacements:
+                return False
+        return True
+
+    def _as_it_came(self, waiting: Waiting) -> bytes:
+        """Return the bytes of a plain unit."""
+        self.usage_sent = self.usage_sent or waiting.unit.usage
+        for part in waiting.parts:
+            if part.judge is not None:
+                part.judge.holdback.release(part.end)
+            self.released_chars += part.end - part.start
+        return waiting.unit.raw
 
     def _halting(self, waiting: Waiting) -> set[int]:
         """Return the choices whose end by policy falls into this unit."""
