@@ -42,7 +42,8 @@ def main(given: list[str]) -> int:
             continue
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             body += report.of_proxy(part, runner.run(proxy.run(scenario.load(part), args.rounds)))
-    command = " ".join(["python -m bench", *(["--only", args.only] if args.only else [])])
+    only = f" --only {args.only}" if args.only else ""
+    command = f"python -m bench{only}" + (f" --rounds {args.rounds}" if args.rounds else "")
     lines += [f"Made by `{command}` (all of it: `make bench`).", "", *report.machine(), "", *body]
     text = "\n".join(lines).rstrip() + "\n"
     sys.stdout.write(text)
