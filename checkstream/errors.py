@@ -5,6 +5,7 @@ CheckstreamError
 │   ├── ConfigError         the configuration
 │   └── PolicyError         a policy file
 ├── PatternError            a pattern can't be compiled or has no bound
+│   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
 ├── WireError               bytes from outside don't follow their protocol
 │   ├── EventTooLarge       one SSE event passed its cap
 │   └── RequestInvalid      a caller's request body is not what its surface accepts
@@ -82,6 +83,20 @@ class PolicyError(FaultyFile):
 
 class PatternError(CheckstreamError):
     """A pattern is not valid RE2, can't be given a live-prefix companion, or has no bound on its length."""
+
+
+class PatternSyntaxError(PatternError):
+    """A regular expression that can't be read; says where and why."""
+
+    def __init__(self, regex: str, position: int, reason: str) -> None:
+        """Carry the place (`position`, from 0) and render the expression with a caret under it."""
+        shown = "".join(char if char.isprintable() else " " for char in regex)
+        start = max(0, position - 60)
+        caret = " " * (position - start) + "^"
+        super().__init__(f"pattern at character {position + 1}: {reason}\n  {shown[start : position + 60]}\n  {caret}")
+        self.regex = regex
+        self.position = position
+        self.reason = reason
 
 
 class WireError(CheckstreamError):

@@ -13,7 +13,7 @@ as the engine gives it for text:
 from __future__ import annotations
 
 from checkstream.core.match.tree import Alternation, Assertion, Atom, Concat, Node, Repeat, width
-from checkstream.errors import PatternError
+from checkstream.errors import PatternSyntaxError
 
 MAX_REGEX_CHARS = 4096
 MAX_DEPTH = 50
@@ -38,20 +38,6 @@ _POSIX = {
     "word": "0-9A-Za-z_",
     "xdigit": "0-9A-Fa-f",
 }
-
-
-class PatternSyntaxError(PatternError):
-    """A regular expression that can't be read; says where and why."""
-
-    def __init__(self, regex: str, position: int, reason: str) -> None:
-        """Carry the place (`position`, from 0) and render the expression with a caret under it."""
-        shown = "".join(char if char.isprintable() else " " for char in regex)
-        start = max(0, position - 60)
-        caret = " " * (position - start) + "^"
-        super().__init__(f"pattern at character {position + 1}: {reason}\n  {shown[start : position + 60]}\n  {caret}")
-        self.regex = regex
-        self.position = position
-        self.reason = reason
 
 
 class _Flags:

@@ -13,14 +13,13 @@ import msgspec
 
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine, phrase_regex
-from checkstream.core.match.syntax import PatternSyntaxError
 from checkstream.core.policy.classifiers import ClassifierLabel, resolve
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.program import AnyAction, InjectDisclaimer, Signal
 from checkstream.core.policy.syntax import ClassifierTrigger, Pack, Rule
 from checkstream.core.terms import ANSWER_CHANNELS, INGRESS_CHANNELS, Stage
-from checkstream.errors import Fault, PatternError
+from checkstream.errors import Fault, PatternError, PatternSyntaxError
 
 STAGE_CHANNELS: Mapping[Stage, tuple[str, ...]] = MappingProxyType(
     {Stage.INGRESS: INGRESS_CHANNELS, Stage.MIDSTREAM: ANSWER_CHANNELS, Stage.EGRESS: ANSWER_CHANNELS}
