@@ -25,6 +25,8 @@ from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Server
 from checkstream.config import Address
 from checkstream.errors import BodyTooLarge, BodyTooSlow, CallerUnknown, Overloaded
 
+_SHED_S = 1.0
+"""Requests are refused for this time after a check that took longer than its budget; the `retry-after` of 429 too."""
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
 _MIN_BODY_BYTES_PER_S = 16_384
 """A body slower than this on the whole is given up."""
@@ -289,6 +291,8 @@ class Admission:
         """Exchanges that run."""
         self.held_bytes = 0
         """Bytes that all exchanges hold: bodies of requests, and answers received and not yet sent."""
+        self._shed: dict[str, float] = {}
+        """Route -> until when its new requests are refused, seconds of the loop's clock."""
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -304,6 +308,23 @@ class Admission:
             raise Overloaded("the bytes held for running streams are at their limit; try again in a moment")
         self.streams += 1
         self._idle.clear()
+
+    def shed(self, route: str) -> None:
+        """Refuse new requests of a route until a second has passed in which nobody asks for it again."""
+        self._shed[route] = asyncio.get_running_loop().time() + _SHED_S
+
+    def look_whether_shed(self, route: str) -> None:
+        """Go on with a request of a route.
+
+        Raises:
+            Overloaded: its new requests are refused at present.
+        """
+        until = self._shed.get(route)
+        if until is None:
+            return
+        if asyncio.get_running_loop().time() < until:
+            raise Overloaded("checks take longer than they should at present; try again in a moment")
+        del self._shed[route]
 
     def leave(self) -> None:
         """Give the place back."""

@@ -158,6 +158,8 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
         fail_mode=route.fail_mode,
         ingress_deadline_ms=route.deadline.ingress_ms,
         check_deadline_ms=route.deadline.check_ms,
+        ingress_budget_ms=route.budget.ingress_ms,
+        on_exceeded=route.budget.on_exceeded,
         check_budget_ms=route.budget.check_ms,
         keepalive_ms=route.keepalive_ms,
         held_bytes=limits.held_bytes_per_stream,
@@ -175,6 +177,5 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
         upstream=upstream,
         surface=surface,
         plan=plan,
-        ingress_budget_ms=route.budget.ingress_ms,
         policies=", ".join(program.packs),
     )

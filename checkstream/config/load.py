@@ -20,6 +20,8 @@ from checkstream.errors import ConfigError, Fault
 BUILTIN = "builtin:"
 DEFAULT_POLICIES = (BUILTIN + "default",)
 GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions")
+PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
+"""Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
@@ -85,8 +87,9 @@ def default_config(upstream: str, *, listen: str | None = None, admin: str | Non
                     )
                     for path in GUARDED_PATHS
                 ),
-                RouteSettings(
-                    name="models", match=Match(path="/v1/models", method="GET"), upstream="default", pass_=True
+                *(
+                    RouteSettings(name=name, match=Match(path=path, method="GET"), upstream="default", pass_=True)
+                    for name, path in PASSED_PATHS.items()
                 ),
             ),
         )
@@ -157,7 +160,7 @@ def warnings(config: Config) -> list[str]:
     found += [
         f"route `{route.name}` passes requests on unguarded"
         for route in config.routes
-        if route.pass_ and route.match.path != "/v1/models"
+        if route.pass_ and route.match.path not in PASSED_PATHS.values()
     ]
     found += [
         f"route `{route.name}` has fail_mode open: what a failed detector would have checked passes"
@@ -247,6 +250,15 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None
     if route.pass_:
         if route.match.model != "*":
             source.fault(match.at("model").place, "a route with `pass: true` can't match by model", "remove `model`")
+        covered = [
+            path for path in GUARDED_PATHS if route.match.path[-1] == "*" and path.startswith(route.match.path[:-1])
+        ]
+        if covered and route.match.method == "POST":
+            source.fault(
+                match.at("path").place,
+                f"`{route.match.path}` would also pass `{covered[0]}` on unguarded",
+                "name the paths that are meant",
+            )
         return
     if route.match.path not in GUARDED_PATHS:
         source.fault(

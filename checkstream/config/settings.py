@@ -168,14 +168,17 @@ class Match(Settings, frozen=True):
     """Which requests a route takes."""
 
     path: Annotated[str, Meta(min_length=1)]
+    """A path, or (`pass: true` only) a beginning of paths followed by `*`."""
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
     model: str = "*"
     """A name, or a beginning of names followed by `*`."""
 
     def __post_init__(self) -> None:
-        """The path is absolute; `*` only at the model's end."""
+        """The path is absolute; `*` only at an end."""
         if not self.path.startswith("/"):
             raise ValueError(f"`{self.path}` is not a path; begin it with `/`")
+        if "*" in self.path[:-1]:
+            raise ValueError(f"`{self.path}`: `*` may stand at the end only")
         if "*" in self.model[:-1]:
             raise ValueError(f"`{self.model}`: `*` may stand at the end only")
 
@@ -198,16 +201,13 @@ class HoldbackSettings(Settings, frozen=True):
 
 
 class Budget(Settings, frozen=True):
-    """Soft limit of a check, before its hard deadline. Over it text waits on, and the degradation is recorded."""
+    """Soft limit of a check, before its hard deadline. What happens over it is recorded."""
 
     ingress_ms: Annotated[float, Meta(gt=0)] = 8
     check_ms: Annotated[float, Meta(gt=0)] = 6
     on_exceeded: Literal["degrade", "hold", "shed"] = "hold"
-
-    def __post_init__(self) -> None:
-        """What is not built is refused, never ignored."""
-        if self.on_exceeded != "hold":
-            raise ValueError(f"`on_exceeded: {self.on_exceeded}` is not available in this version; write `hold`")
+    """hold (the safe default): text waits for the answer. degrade: the rules' own patterns, phrases and entities decide
+    alone, where every rule that waits has some; else it waits. shed: text waits, new requests get 429 for a moment."""
 
 
 class Deadline(Settings, frozen=True):

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from checkstream.core.commands import AnyCommand, Decided, Degraded, Score
+from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, ShedRequests
 from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.holdback import Check
 from checkstream.core.judge import Judge, Ruling
 from checkstream.core.ledger import Ledger
 from checkstream.core.plan import Plan
 from checkstream.core.terms import Delta, Stage
+
+_SLACK_S = 0.001
+"""Timers of an event loop may fire this much early."""
 
 
 class _Ticket(msgspec.Struct, frozen=True):
@@ -44,6 +47,8 @@ class Checking:
         self._digest = digest
         self._tickets: dict[int, _Ticket] = {}
         self._next_ticket = 1
+        self._due: dict[int, float] = {}
+        """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
 
     def judge(self, delta: Delta, stage: Stage, *, grid: bool = True) -> Judge:
         """Return a new judge for the channel of `delta`, with its followers."""
@@ -70,6 +75,8 @@ class Checking:
             self._next_ticket += 1
             self._tickets[check.ticket] = _Ticket(judge, check, self.now)
             ingress = judge.stage is Stage.INGRESS
+            if self._plan.on_exceeded == "degrade" and judge.degradable:
+                self._due[check.ticket] = self.now + self._budget_ms(judge) / 1000
             self.commands.append(
                 Score(
                     ticket=check.ticket,
@@ -83,16 +90,41 @@ class Checking:
     def answered(self, event: Scored | ScoringFailed) -> Judge | None:
         """Note a classifier's answer; return the judge that waited for it, None when nobody does any more."""
         ticket = self._tickets.pop(event.ticket, None)
+        self._due.pop(event.ticket, None)
         if ticket is None:
             return None
         if isinstance(event, Scored):
             ticket.check.scores = event.scores
         else:
             ticket.check.failed = event.reason
-        elapsed_ms = (self.now - ticket.asked_at) * 1000
-        if elapsed_ms > self._plan.check_budget_ms and ticket.judge.stage is not Stage.INGRESS:
-            self.degrade("check_over_budget")
+        if (self.now - ticket.asked_at) * 1000 > self._budget_ms(ticket.judge):
+            self.degrade("ingress_over_budget" if ticket.judge.stage is Stage.INGRESS else "check_over_budget")
+            if self._plan.on_exceeded == "shed":
+                self.commands.append(ShedRequests())
         return ticket.judge
+
+    def _budget_ms(self, judge: Judge) -> float:
+        return self._plan.ingress_budget_ms if judge.stage is Stage.INGRESS else self._plan.check_budget_ms
+
+    @property
+    def budget_left_ms(self) -> float | None:
+        """Time until the first check passes its budget that can then be decided without its answer; None: no such."""
+        due = next(iter(self._due.values()), None)
+        return None if due is None else max((due - self.now) * 1000, 0.0)
+
+    def give_up_late(self) -> list[Judge]:
+        """Wait no longer for checks over their budget that cheaper detectors can decide; return whose they were.
+
+        Their answers, should they still come, find no ticket and change nothing.
+        """
+        late = [number for number, due in self._due.items() if due <= self.now + _SLACK_S]
+        judges: dict[int, Judge] = {}
+        for number in late:
+            del self._due[number]
+            ticket = self._tickets.pop(number)
+            ticket.check.degraded = True
+            judges[id(ticket.judge)] = ticket.judge
+        return list(judges.values())
 
     def advance(self, judge: Judge) -> list[Ruling]:
         """Take the decisions that a judge can take now and note what they come to."""
@@ -126,7 +158,9 @@ class Checking:
         for number, ticket in list(self._tickets.items()):
             if ticket.judge in judges and not ticket.judge.holdback.expects(ticket.check):
                 del self._tickets[number]
+                self._due.pop(number, None)
 
     def close(self) -> None:
         """Wait for nothing any more."""
         self._tickets.clear()
+        self._due.clear()

@@ -77,14 +77,14 @@ class Score(Command, frozen=True):
 class ArmTimer(Command, frozen=True):
     """Fire `TimerFired(timer)` after this time; replaces a running timer of the same name."""
 
-    timer: Literal["stall", "keepalive"]
+    timer: Literal["stall", "keepalive", "budget"]
     after_ms: float
 
 
 class DisarmTimer(Command, frozen=True):
     """Forget this timer."""
 
-    timer: Literal["stall", "keepalive"]
+    timer: Literal["stall", "keepalive", "budget"]
 
 
 class Decided(Command, frozen=True):
@@ -97,6 +97,10 @@ class Degraded(Command, frozen=True):
     """Something was checked less, later or not at all: count and log it."""
 
     reason: str
+
+
+class ShedRequests(Command, frozen=True):
+    """Refuse new requests of this route for a moment: its checks run over their budget. Comes with each such check."""
 
 
 class FindingDigest(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +173,7 @@ AnyCommand = (
     | DisarmTimer
     | Decided
     | Degraded
+    | ShedRequests
     | Record
     | Observe
 )

@@ -64,7 +64,7 @@ class ScoringFailed(Event, frozen=True):
 class TimerFired(Event, frozen=True):
     """A timer that the guard armed has run out."""
 
-    timer: Literal["stall", "keepalive"]
+    timer: Literal["stall", "keepalive", "budget"]
 
 
 class DownstreamClosed(Event, frozen=True):

@@ -16,7 +16,7 @@ CLOSED.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -51,6 +51,7 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
+from checkstream.core.judge import Judge
 from checkstream.core.outbox import Released
 from checkstream.core.plan import Plan
 from checkstream.core.prompt import Prompt, Refusal
@@ -63,6 +64,7 @@ __all__ = ["Guard", "Plan", "State"]
 
 _CHARS_PER_TOKEN = 4
 """For estimates of usage only: English text in common vocabularies."""
+_TIMERS: tuple[Literal["stall", "keepalive", "budget"], ...] = ("stall", "keepalive", "budget")
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504}
 
 
@@ -130,6 +132,8 @@ class Guard:
         transition = self._TRANSITIONS.get((self.state, type(event)))
         if transition is not None:
             transition(self, event)
+        if "budget" not in self._timers and (left_ms := self._checking.budget_left_ms) is not None:
+            self._arm("budget", left_ms)
         return self._checking.commands
 
     @property
@@ -278,17 +282,21 @@ class Guard:
 
     def _on_score(self, event: Scored | ScoringFailed) -> None:
         judge = self._checking.answered(event)
-        if judge is None:
-            return
-        if judge.stage is not Stage.INGRESS:
-            self._answer.rule(judge)
-            self._look_whether_cut_off()
+        if judge is not None:
+            self._go_on_with([judge])
+
+    def _go_on_with(self, judges: Iterable[Judge]) -> None:
+        """Take the decisions that judges can take now that they need not wait for a score any more."""
+        for judge in judges:
+            if judge.stage is Stage.INGRESS:
+                self._prompt.rule(judge)
+            else:
+                self._answer.rule(judge)
+                self._look_whether_cut_off()
+        if self.state is State.INGRESS:
+            self._go_on_with_prompt()
         else:
-            self._prompt.rule(judge)
-            if self.state is State.INGRESS:
-                self._go_on_with_prompt()
-                return
-        self._settle()
+            self._settle()
 
     # --- the answer goes out
 
@@ -346,12 +354,17 @@ class Guard:
         if held and "stall" not in self._timers and any(judge.asked for judge in self._answer.judges.values()):
             self._arm("stall", self._plan.hold.max_delay_ms)
 
-    def _arm(self, timer: Literal["stall", "keepalive"], after_ms: float) -> None:
+    def _arm(self, timer: Literal["stall", "keepalive", "budget"], after_ms: float) -> None:
         self._timers.add(timer)
         self._do(ArmTimer(timer, after_ms))
 
     def _on_timer(self, event: TimerFired) -> None:
         self._timers.discard(event.timer)
+        if event.timer == "budget":
+            self._go_on_with(self._checking.give_up_late())
+            return
+        if self.state is not State.STREAMING:
+            return
         if event.timer == "keepalive":
             quiet_ms = (self._now - self._last_sent_at) * 1000
             if quiet_ms >= self._plan.keepalive_ms and len(self._outbox):
@@ -455,7 +468,7 @@ class Guard:
 
     def _close(self, outcome: str) -> None:
         self._checking.close()
-        self._checking.commands += [DisarmTimer(timer) for timer in ("stall", "keepalive") if timer in self._timers]
+        self._checking.commands += [DisarmTimer(timer) for timer in _TIMERS if timer in self._timers]
         record = self._ledger.record(
             surface=self._surface.name,
             streaming=self._streaming,
@@ -484,7 +497,11 @@ class Guard:
         (State.STREAMING, UpstreamFailed): _on_upstream_failed,
         (State.STREAMING, Scored): _on_score,
         (State.STREAMING, ScoringFailed): _on_score,
+        (State.INGRESS, TimerFired): _on_timer,
+        (State.FORWARDED, TimerFired): _on_timer,
         (State.STREAMING, TimerFired): _on_timer,
+        (State.WHOLE, TimerFired): _on_timer,
+        (State.CLOSING, TimerFired): _on_timer,
         (State.WHOLE, UpstreamBytes): _on_whole_bytes,
         (State.WHOLE, UpstreamClosed): _on_whole_end,
         (State.WHOLE, UpstreamFailed): _on_upstream_failed,

@@ -54,11 +54,13 @@ class Check(msgspec.Struct):
     ticket: int = 0
     scores: dict[str, float] | None = None
     failed: str | None = None
+    degraded: bool = False
+    """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
 
     @property
     def answered(self) -> bool:
-        """The classifiers have answered, or failed."""
-        return self.scores is not None or self.failed is not None
+        """The classifiers have answered, or failed, or are no longer waited for."""
+        return self.scores is not None or self.failed is not None or self.degraded
 
 
 class Cluster(msgspec.Struct, frozen=True):

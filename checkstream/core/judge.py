@@ -143,6 +143,11 @@ class Judge:
         rules = (self._program.rules[index] for index in self._scope.active)
         return any(isinstance(action, InjectDisclaimer) for rule in rules for action in rule.actions)
 
+    @property
+    def degradable(self) -> bool:
+        """What waits for a classifier here can be decided by a cheaper detector alone."""
+        return self.leads and self._scope.degradable
+
     def feed(self, text: str) -> list[Check]:
         """Take text of the channel; return the checks that it makes due."""
         if self._json is not None:
@@ -242,6 +247,9 @@ class Judge:
     # --- scores
 
     def _judge_check(self, check: Check) -> Ruling | None:
+        if check.degraded:
+            self.holdback.clear(check, self._risk)
+            return Ruling(judge=self, degraded=f"{'+'.join(self.asked)}:degraded")
         if check.scores is None or not self._usable(check.scores):
             check.failed = check.failed or "garbage"
             return self._judge_failure(check)

@@ -19,8 +19,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fail_mode: FailMode = "closed"
     ingress_deadline_ms: float = 150.0
     check_deadline_ms: float = 50.0
+    ingress_budget_ms: float = 8.0
     check_budget_ms: float = 6.0
-    """Above it a check counts as slow; its answer still decides."""
+    """Above its budget a check counts as slow: `on_exceeded` says what follows, and the record says that it did."""
+    on_exceeded: Literal["hold", "degrade", "shed"] = "hold"
+    """hold: wait on for the answer. degrade: let the rules' cheaper detectors decide alone, where every rule that waits
+    for the answer has one; else hold. shed: hold, and refuse new requests for a moment."""
     keepalive_ms: float = 15_000.0
     held_bytes: int = 2_097_152
     """Most bytes of events that may wait in one stream."""

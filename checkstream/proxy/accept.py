@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import msgspec
 
@@ -24,8 +24,6 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """The API that is spoken here; None: passed on unguarded."""
     plan: Plan | None = None
     """What the guard is to do; None: passed on unguarded."""
-    ingress_budget_ms: float = math.inf
-    """Above it the checks of a prompt count as slow; they still decide."""
     policies: str = ""
     """`name@version, ...` for the response header."""
 
@@ -41,7 +39,7 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
         RouteUnknown: no route has this path.
         MethodWrong: routes with this path have other methods; its second argument lists them.
     """
-    on_path = [route for route in routes if route.match.path == path]
+    on_path = [route for route in routes if _on_path(route.match.path, path)]
     if not on_path:
         raise RouteUnknown(f"no route takes `{path[:200]}`; the proxy passes on only what a route names")
     found = [route for route in on_path if route.match.method == method]
@@ -49,6 +47,25 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
         allowed = sorted({route.match.method for route in on_path})
         raise MethodWrong(f"`{path}` takes {' or '.join(allowed)}, not `{method[:20]}`", allowed)
     return found
+
+
+def _on_path(pattern: str, path: str) -> bool:
+    return path == pattern if pattern[-1] != "*" else path.startswith(pattern[:-1]) and _plain(path)
+
+
+def _plain(path: str) -> bool:
+    """Tell whether no reader of a path could take it for one outside the folder that it seems to be in."""
+    for _ in range(_MOST_ENCODINGS):
+        decoded = unquote(path)
+        if decoded == path:
+            names = (name.partition(";")[0] for name in path.replace("\\", "/").split("/")[1:])
+            return path.isprintable() and all(name not in {"", ".", ".."} for name in names)
+        path = decoded
+    return False
+
+
+_MOST_ENCODINGS = 4
+"""A path that is percent-encoded as often as this hides something."""
 
 
 def choose(found: Sequence[Route], body: bytes) -> Route:

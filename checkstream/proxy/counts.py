@@ -14,9 +14,8 @@ from checkstream.telemetry.metrics import Metrics
 class StreamCounts:
     """Counts and logs one exchange, under its stream id."""
 
-    def __init__(self, metrics: Metrics, log: Log, stream: str, route: str, ingress_budget_ms: float) -> None:
+    def __init__(self, metrics: Metrics, log: Log, stream: str, route: str) -> None:
         """Begin now."""
-        self._ingress_budget_s = ingress_budget_ms / 1000
         self._metrics = metrics
         self._log = log
         self._stream = stream
@@ -60,11 +59,8 @@ class StreamCounts:
                 self._metrics.tokens_out.inc(command.value)
 
     def forwarded(self) -> None:
-        """Note that the prompt has passed its checks; over the route's budget it is a degradation (G24)."""
-        seconds = time.monotonic() - self._begun
-        self._metrics.ingress.observe(seconds)
-        if seconds > self._ingress_budget_s:
-            self.degraded("ingress_over_budget")
+        """Note that the prompt has passed its checks."""
+        self._metrics.ingress.observe(time.monotonic() - self._begun)
 
     def wrote(self) -> None:
         """Note a write to the caller."""
@@ -100,11 +96,11 @@ class Counted:
         self._metrics = metrics
         self._log = log
 
-    def begun(self, stream: str, route: str, caller: str | None, ingress_budget_ms: float) -> StreamCounts:
+    def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
         """Count and log a request that a route has taken; return what counts its exchange."""
         self._metrics.requests.inc()
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
-        return StreamCounts(self._metrics, self._log, stream, route, ingress_budget_ms)
+        return StreamCounts(self._metrics, self._log, stream, route)
 
     def refused(self, stream: str, error: CheckstreamError) -> None:
         """Log a request that was not taken."""

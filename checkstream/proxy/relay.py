@@ -93,6 +93,7 @@ class Exchange:
         ledger: Ledger,
         counts: StreamCounts,
         admission: Admission,
+        route: str,
         headers: Mapping[str, str],
         fail_closed: bool,
     ) -> None:
@@ -108,7 +109,8 @@ class Exchange:
             scorer: Answers `Score`.
             ledger: Takes the record.
             counts: Takes metrics and log lines.
-            admission: Counts held bytes.
+            admission: Counts held bytes, and refuses new requests when the guard asks for it.
+            route: Name of the route whose requests are then refused.
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
         """
@@ -122,6 +124,7 @@ class Exchange:
         self._ledger = ledger
         self._counts = counts
         self._admission = admission
+        self._route = route
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
         self._loop = asyncio.get_running_loop()
@@ -236,6 +239,8 @@ class Exchange:
                 self._counts.decided(command)
             case do.Degraded():
                 self._counts.degraded(command.reason)
+            case do.ShedRequests():
+                self._admission.shed(self._route)
             case do.Observe():
                 self._counts.observe(command)
             case do.PauseUpstream():

@@ -102,6 +102,7 @@ class Proxy:
         try:
             body = await self._read(request)
             route = choose(found, body)
+            self._intake.admission.look_whether_shed(route.name)
             return await self._answer(request, stream, identity, route, body)
         finally:
             self._intake.admission.leave()
@@ -120,7 +121,7 @@ class Proxy:
         fail_closed = route.plan is None or route.plan.fail_mode == "closed"
         if self._trail.failure and fail_closed:
             raise AuditError(self._trail.failure)
-        counts = self._counts.begun(stream, route.name, identity.name, route.ingress_budget_ms)
+        counts = self._counts.begun(stream, route.name, identity.name)
         url = request.rel_url
         target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
         outgoing = Outgoing(target, tuple(request.headers.items()), identity.key_header)
@@ -144,6 +145,7 @@ class Proxy:
                 ledger=ledger,
                 counts=counts,
                 admission=self._intake.admission,
+                route=route.name,
                 headers={STREAM: stream, POLICY: route.policies},
                 fail_closed=fail_closed,
             )

@@ -48,6 +48,23 @@ async def test_admission_counts_and_refuses() -> None:
     assert (admission.streams, admission.held_bytes) == (0, 0)
 
 
+async def test_g24_a_shed_route_takes_requests_again_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    admission = Admission(streams=2, held_bytes=100)
+    admission.shed("a")
+    admission.look_whether_shed("b")
+    now += 0.9
+    with pytest.raises(Overloaded, match="checks"):
+        admission.look_whether_shed("a")
+    admission.shed("a")
+    now += 0.9
+    with pytest.raises(Overloaded):
+        admission.look_whether_shed("a")
+    now += 0.1
+    admission.look_whether_shed("a")
+
+
 async def exchange(data: bytes, limit: int = 1000) -> tuple[list[bytes | type[Exception]], bytes]:
     seen: list[bytes | type[Exception]] = []
 

@@ -181,6 +181,9 @@ def _scopes(
             scored = {signal for signal in every if signals[signal].kind == "classifier"}
             hold_classifiers = {signals[signal].classifier for signal in scored & hold}
             watch_classifiers = {signals[signal].classifier for signal in scored} - hold_classifiers
+            asking = [
+                rules[index] for index in active if rules[index].holds and scored.intersection(rules[index].triggers)
+            ]
             by_signal: dict[int, list[Entry]] = {}
             for index in active:
                 for signal, start in zip(rules[index].triggers, entries[index], strict=True):
@@ -191,6 +194,7 @@ def _scopes(
                 hold=pattern_set(hold - scored),
                 watch=pattern_set(every - hold - scored),
                 hold_classifiers=tuple(sorted(hold_classifiers)),
+                degradable=all(rule.match == "any" and not scored.issuperset(rule.triggers) for rule in asking),
                 watch_classifiers=tuple(sorted(watch_classifiers)),
                 score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
                 rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),

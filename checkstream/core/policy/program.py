@@ -169,6 +169,9 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     watch: PatternSet
     """Those that are only recorded (or add text elsewhere): they never hold text. None stands in both sets."""
     hold_classifiers: tuple[str, ...]
+    degradable: bool = False
+    """Every rule that holds text for a classifier has a cheaper detector which fires it alone (a pattern, phrase or
+    entity, with `match: any`): over the budget that one may decide without the score."""
     watch_classifiers: tuple[str, ...]
     score_signals: Mapping[str, int]
     """`model.label` -> signal, for every score that a rule of this scope reads."""

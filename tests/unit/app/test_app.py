@@ -81,6 +81,53 @@ async def test_nothing_blocks_the_loop(tmp_path: Path) -> None:
         assert kinds == ["start", "stream", "stream", "pass", "reload"]
 
 
+async def test_g17_one_models_entry_is_passed_on_and_recorded_as_such(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given:
+        given.settings["routes"].append(
+            {"name": "m1", "match": {"path": "/v1/models/*", "method": "GET"}, "upstream": "llm", "pass": True}
+        )
+        given.write("1.0.0")
+        async with given.app() as app, aiohttp.ClientSession() as session:
+            async with session.get(f"http://{app.listener.address}/v1/models/org%2Fmail") as response:
+                assert response.headers["x-checkstream-stream"]
+                status = response.status
+            async with session.get(f"http://{app.listener.address}/v1/models/x/%2e%2e/%2e%2e/files") as response:
+                assert response.status == 404
+                assert (await response.json())["error"]["type"] == "not_found"
+            async with session.get(f"http://{app.admin.address}/admin/audit") as response:
+                entries = [row["entry"] for row in await response.json()]
+    passed = [(e["route"], e["method"], e["path"], e["status"]) for e in entries if e["kind"] == "pass"]
+    assert passed == [("m1", "GET", "/v1/models/org%2Fmail", status)]
+
+
+async def test_g24_requests_over_a_budget_are_shed_and_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("checkstream.listen._SHED_S", 0.2)
+    async with rig(tmp_path) as given:
+        given.policy.write_text(
+            "pack: {name: t, version: 1.0.0}\npolicies: [{name: i, id: I-1, stage: [ingress], classifiers: "
+            "[{name: lexicon.injection, threshold: 0.9}], actions: [{type: reject}]}]\n"
+        )
+        given.settings["routes"][0]["budget"] = {"ingress_ms": 1e-6, "on_exceeded": "shed"}
+        given.file.write_text(json.dumps(given.settings))
+        async with given.app() as app, aiohttp.ClientSession() as session:
+            url = f"http://{app.listener.address}/v1/chat/completions"
+            async with session.post(url, json=ASK) as response:
+                assert response.status == 200
+            async with session.post(url, json=ASK) as response:
+                assert (response.status, response.headers["retry-after"]) == (429, "1")
+                assert (await response.json())["error"]["type"] == "overloaded"
+            async with session.get(f"http://{app.listener.address}/v1/models") as response:
+                assert response.status == 200  # another route is not shed
+            await asyncio.sleep(0.25)
+            async with session.post(url, json=ASK) as response:
+                assert response.status == 200
+            async with session.get(f"http://{app.admin.address}/admin/audit") as response:
+                entries = [row["entry"] for row in await response.json()]
+    assert [e["record"]["degradations"] for e in entries if e["kind"] == "stream"] == [["ingress_over_budget"]] * 2
+
+
 async def test_g25_a_reload_is_whole_or_not_at_all(tmp_path: Path) -> None:
     async with rig(tmp_path) as given, given.app() as app:
         before = app.status()

@@ -100,7 +100,8 @@ routes:
         ("server: {callers: {jwt: {}}}\n", "not available in this version"),
         ("routes: [{holdback: {by_language: {fi: 3}}}]\n", "not available in this version"),
         ("routes: [{grounding: {sample: 1}}]\n", "not available in this version"),
-        ("routes: [{budget: {on_exceeded: shed}}]\n", "not available in this version"),
+        ("routes: [{budget: {on_exceeded: drop}}]\n", "on_exceeded"),
+        ("routes: [{match: {path: /v1/*/x}}]\n", "at the end only"),
         ("record: {dir: x}\n", "not available in this version"),
         ("jobs: {}\n", "not available in this version"),
         ("telemetry: {otlp: http://x}\n", "not available in this version"),
@@ -155,12 +156,42 @@ def test_an_unreadable_file_is_one_fault(tmp_path: Path) -> None:
 def test_one_argument_is_enough() -> None:
     config = default_config("http://host:8000/v1/")
     assert config.upstreams["default"].root == "http://host:8000"
-    assert [route.match.path for route in config.routes] == ["/v1/chat/completions", "/v1/completions", "/v1/models"]
+    guarded, passed = ["/v1/chat/completions", "/v1/completions"], ["/v1/models", "/v1/models/*"]
+    assert [route.match.path for route in config.routes] == guarded + passed
+    assert [route.match.path for route in config.routes if route.pass_] == passed
     assert override(config, listen="127.0.0.1:0").server.listen == "127.0.0.1:0"
     with pytest.raises(ConfigError, match="behind_gateway"):
         override(config, listen="0.0.0.0:80")
     with pytest.raises(ConfigError, match="not the root"):
         default_config("host:8000")
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "refused"),
+    [
+        ("/v1/*", "POST", True),
+        ("/v1/c*", "POST", True),
+        ("/*", "POST", True),
+        ("/v1/*", "GET", False),
+        ("/v1/embeddings*", "POST", False),
+    ],
+)
+def test_g17_a_beginning_of_paths_passes_nothing_unguarded_that_can_be_guarded(
+    path: str, method: str, *, refused: bool
+) -> None:
+    match = f"{{path: '{path}', method: {method}}}"
+    text = f"upstreams: {{u: {{url: 'http://h'}}}}\nroutes: [{{name: p, match: {match}, upstream: u, pass: true}}]\n"
+    if refused:
+        assert any("would also pass `/v1/c" in fault for fault in faults(text))
+    else:
+        assert read_config("c.yaml", text, Path("/nowhere")).routes[0].match.path == path
+
+
+def test_a_guarded_route_names_one_path() -> None:
+    text = (
+        "upstreams: {u: {url: 'http://h'}}\nroutes: [{name: g, match: {path: '/v1/c*'}, upstream: u, policies: [x]}]\n"
+    )
+    assert any("can't be guarded" in fault for fault in faults(text))
 
 
 def test_addresses() -> None:

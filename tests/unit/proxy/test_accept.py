@@ -46,6 +46,21 @@ def test_no_route_is_never_an_unguarded_pass() -> None:
         choose([ROUTES[1]], b'{"model": "other"}')
 
 
+def test_a_beginning_of_paths_takes_what_is_below_it_and_nothing_that_leads_out_of_it() -> None:
+    routes = [route("models", "/v1/models", "GET"), route("model", "/v1/models/*", "GET")]
+    for path in ("/v1/models/gpt-5", "/v1/models/org/name", "/v1/models/org%2Fname", "/v1/models/a:b", "/v1/models/.x"):
+        assert candidates(routes, path, "GET") == routes[1:]
+    for path in (
+        "/v1/models/", "/v1/models//x", "/v1/modelsx", "/v1/models/../chat/completions", "/v1/models/..%2Fchat",
+        "/v1/models/%2e%2E/chat", "/v1/models/%252e%252e/chat", "/v1/models/..%5Cchat", "/v1/models/..;a/chat",
+        "/v1/models/.", "/v1/models/%00", "/v1/models/%" + "25" * 6 + "2e",
+    ):  # fmt: skip
+        with pytest.raises(RouteUnknown):
+            candidates(routes, path, "GET")
+    with pytest.raises(MethodWrong):
+        candidates(routes, "/v1/models/x", "DELETE")
+
+
 def test_a_wrong_method_names_the_right_ones() -> None:
     with pytest.raises(MethodWrong) as caught:
         candidates(ROUTES, "/v1/models", "POST")

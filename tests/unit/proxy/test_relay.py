@@ -18,7 +18,7 @@ from checkstream.config import Address, Upstream
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.errors import AuditError
+from checkstream.errors import AuditError, Overloaded
 from checkstream.listen import Admission, Listener, Times, connection_of, read_body
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.relay import Exchange, Outgoing
@@ -115,8 +115,9 @@ class Rig:
             outgoing=Outgoing("/v1/chat/completions", (), None),
             scorer=NoScores(),
             ledger=self.ledger,
-            counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None, 1000),
+            counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
             admission=self.admission,
+            route="r",
             headers={"x-checkstream-stream": "s"},
             fail_closed=True,
         )
@@ -377,6 +378,20 @@ async def test_an_upstream_that_falls_silent_is_idle() -> None:
     async with model(Hanging(b"data: a\n\n").answer) as upstream, rig.asked(upstream) as response:
         assert await response.read() == b"data: a\n\n"
     assert failed == ["idle"]
+
+
+async def test_g24_requests_are_shed_while_the_guard_asks_for_it_and_taken_again_a_second_later() -> None:
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        assert isinstance(event, on.RequestReceived)
+        return [do.Degraded("check_over_budget"), do.ShedRequests(), do.Reply(200, b"{}"), do.Record(RECORD)]
+
+    rig = Rig(react)
+    rig.admission.look_whether_shed("r")
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert response.status == 200
+    with pytest.raises(Overloaded):
+        rig.admission.look_whether_shed("r")
+    rig.admission.look_whether_shed("another")
 
 
 async def test_draining_reaches_the_guard() -> None:
