@@ -35,7 +35,7 @@ class Lane:
     Positions inside are indexes into `text`; all that goes in or out is original code points.
     """
 
-    __slots__ = ("base", "ends", "floor", "read_to", "resume", "starts", "table", "text")
+    __slots__ = ("base", "begun", "ends", "floor", "read_to", "resume", "starts", "table", "text")
 
     def __init__(self, table: Table, at: int = 0) -> None:
         """Start with no text at the original offset `at`, with the identity as offset map."""
@@ -45,6 +45,8 @@ class Lane:
         self.starts: list[int] | None = None
         """Per character, where it starts in the original; None: the identity from `base` on."""
         self.ends: list[int] = []
+        self.begun = True
+        """`text` still begins where the view does."""
         self.floor = 0
         """Index from which candidates are undecided."""
         self.read_to = at
@@ -62,6 +64,7 @@ class Lane:
             lane.ends = list(range(self.base + 1, self.base + cut + 1))
         else:
             lane.starts, lane.ends = self.starts[:cut], self.ends[:cut]
+        lane.begun = self.begun
         lane.floor = min(self.floor, cut)
         members = {member.index for member in table.members}
         lane.resume = {index: to for index, to in self.resume.items() if index in members}
@@ -210,6 +213,7 @@ class Lane:
         if cut < _TRIM_CHARS:
             return
         self.text = self.text[cut:]
+        self.begun = False
         self.floor -= cut
         if self.starts is None:
             self.base += cut
@@ -223,4 +227,4 @@ class Lane:
         At the view's start also that nothing stands in front of it matters.
         """
         index = self.floor - LEFT_CONTEXT_CHARS
-        return self.start(index) if index > 0 else -1
+        return self.start(index) if index > 0 or not self.begun else -1

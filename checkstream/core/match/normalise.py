@@ -30,8 +30,8 @@ _APART: Final = compile_regex(APART)
 RUN_SINGLES: Final = 4
 """Fewest single letters that make a spaced run."""
 SEPARATORS: Final = frozenset(" ._*|-")
-LEET: Final = str.maketrans("01345789@$", "oieastbgas")
-_SIGNS: Final = "!|"
+LEET: Final = str.maketrans("01345789@$|", "oieastbgasl")
+_SIGN: Final = "!"
 LEET_CHARS: Final = "01345789@$!|"
 _COMPOSING: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz<=>")
 """ASCII characters that a following mark may become one with."""
@@ -251,7 +251,7 @@ def _run(text: str, at: int, *, ended: bool) -> int | None:
 class Leet:
     """Digits and signs that stand for letters, mapped one to one.
 
-    `!` and `|` are letters only in front of one: at a word's end they are what they are.
+    `!` is a letter only in front of one: at a word's end it is what it is.
     """
 
     __slots__ = ("_waiting",)
@@ -266,30 +266,20 @@ class Leet:
         return not self._waiting
 
     def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
-        """Read all but signs at the end that wait for what follows them."""
-        used = len(text) if ended else len(text.rstrip(_SIGNS))
+        """Read all but a sign at the end, which waits for what follows it."""
+        used = len(text) - (not ended and text.endswith(_SIGN))
         self._waiting = used < len(text)
-        mapped = text[:used].translate(LEET)
-        if any(sign in mapped for sign in _SIGNS):
-            mapped = self._signs(mapped)
+        mapped = text.translate(LEET)
+        if _SIGN in mapped:
+            mapped = "".join(
+                "i" if char == _SIGN and after.isalnum() else char
+                for char, after in zip(mapped, f"{mapped[1:]} ", strict=True)
+            )
+        mapped = mapped[:used]
         changed = -1
         if mapped != text[:used]:
             changed = ends[next(i for i in range(used - 1, -1, -1) if mapped[i] != text[i])]
         return Reading(mapped, starts[:used], ends[:used], used, changed)
-
-    @staticmethod
-    def _signs(text: str) -> str:
-        """Map each sign that stands in front of a letter; a run of them goes with its last."""
-        chars = list(text)
-        letter = False
-        for place in range(len(chars) - 1, -1, -1):
-            char = chars[place]
-            if char in _SIGNS:
-                if letter:
-                    chars[place] = "i" if char == "!" else "l"
-            else:
-                letter = char.isalnum()
-        return "".join(chars)
 
 
 def undecided(text: str) -> tuple[int, int]:
