@@ -175,6 +175,10 @@ class Outbox:
         unit = waiting.unit
         self.usage_sent = self.usage_sent or unit.usage
         closed = {number for number in unit.choices if self._choices[number].closed}
+        # INVARIANT: text that no judge has seen never leaves, e.g. what comes behind the upstream's terminator.
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None:
+                closed.add(unit.deltas[place].channel.choice)
         halting = self._halting(waiting) - closed
         texts = self._texts(waiting, closed)
         after: list[bytes] = []
