@@ -124,11 +124,12 @@ class JsonText:
     def apply(self, splices: list[Splice]) -> str:
         """Return the text with the splices carried out: in any order, those of one place in the order given.
 
-        They don't overlap.
+        One may lie inside an entry that another takes out; else they don't overlap.
         """
         out: list[str] = []
         at = 0
-        for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
+        # What is added at a place comes first, then what takes out most: splices inside that are skipped.
+        for splice in sorted(splices, key=lambda splice: (splice.start, splice.end > splice.start, -splice.end)):
             if splice.start < at:  # inside an entry that an earlier splice took out
                 continue
             out += (self.text[at : splice.start], splice.text)
