@@ -149,6 +149,11 @@ class Checking:
         return bool(self._tickets)
 
     @property
+    def pending(self) -> int:
+        """How many answers classifiers owe."""
+        return len(self._tickets)
+
+    @property
     def undecided(self) -> bool:
         """Classifiers still owe an answer that can change what is forwarded or sent."""
         return any(ticket.judge.leads or ticket.judge.adds_text for ticket in self._tickets.values())

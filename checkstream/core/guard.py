@@ -65,6 +65,9 @@ __all__ = ["Guard", "Plan", "State"]
 _CHARS_PER_TOKEN = 4
 """For estimates of usage only: English text in common vocabularies."""
 _TIMERS: tuple[Literal["stall", "keepalive", "budget"], ...] = ("stall", "keepalive", "budget")
+_MAX_PENDING_CHECKS = 4
+"""Checks of one stream that may wait before reading pauses: an upstream that outruns the classifiers must not make
+their answers late."""
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504}
 
 
@@ -340,15 +343,16 @@ class Guard:
             self._do(Observe("added_ttft_seconds", self._now - began_at))
 
     def _watch_hold(self) -> None:
-        """Keep what waits within its caps, in bytes and in time."""
+        """Keep what waits within its caps, in bytes, in checks and in time."""
         held = self._outbox.bytes_held
-        if held > self._plan.held_bytes and not self._paused:
-            if not self._checking.waiting:
+        if not self._paused:
+            if held > self._plan.held_bytes and not self._checking.waiting:
                 self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
                 return
-            self._paused = True
-            self._do(PauseUpstream())
-        elif self._paused and held <= self._plan.held_bytes // 2:
+            if held > self._plan.held_bytes or self._checking.pending >= _MAX_PENDING_CHECKS:
+                self._paused = True
+                self._do(PauseUpstream())
+        elif held <= self._plan.held_bytes // 2 and self._checking.pending <= 1:
             self._paused = False
             self._do(ResumeUpstream())
         if held and "stall" not in self._timers and any(judge.asked for judge in self._answer.judges.values()):

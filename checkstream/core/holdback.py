@@ -102,6 +102,7 @@ class Holdback:
         "received",
         "replacements",
         "sent",
+        "wanted",
     )
 
     def __init__(
@@ -129,6 +130,8 @@ class Holdback:
         self.cleared = 0 if checks else _EVERYTHING
         """Classifiers have no say over text before this any more."""
         self.replacements: list[Replacement] = []
+        self.wanted = _EVERYTHING
+        """Text from here on is still to be read by somebody else and must be kept."""
         self._text = ""
         self._base = 0
         self._scan = Scan(patterns)
@@ -370,7 +373,7 @@ class Holdback:
         self.sent = max(self.sent, end)
         if self._with_checks and self._grid is None:
             return
-        keep = min(self.sent, self._scan.live)
+        keep = min(self.sent, self._scan.live, self.wanted)
         if self._grid is not None:
             keep = min(keep, self._starts[0] if self._starts else 0)
         if self._findings:

@@ -25,6 +25,8 @@ _RISK_DECAY = 0.8
 """Share of a stream's risk that is left after one quiet check: about 60 tokens to a tenth of it."""
 _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
+_FOLLOW_CHARS = 256
+"""Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
 _MAX_JSON_SPANS = 256
 """Strings of a JSON text that are remembered before those already sent are forgotten."""
 
@@ -129,6 +131,7 @@ class Judge:
             grid=grid,
         )
         self.followers.append(follower)
+        self.holdback.wanted = 0
 
     @property
     def complete(self) -> bool:
@@ -173,11 +176,14 @@ class Judge:
     def _pass_on(self, rulings: list[Ruling]) -> None:
         """Give text that is now sure to be released to the followers, and take their decisions."""
         end = self.holdback.releasable
+        settled = self.holdback.settled
+        if end - self._decided < _FOLLOW_CHARS and not settled:
+            return
         text = self.holdback.text(Span(self._decided, end))
-        self._decided = max(self._decided, end)
+        self.holdback.wanted = self._decided = max(self._decided, end)
         for follower in self.followers:
             checks = list(follower.feed(text)) if text else []
-            if self.holdback.settled:
+            if settled:
                 checks += follower.holdback.end()
             follower.holdback.release(follower.holdback.received)
             if checks:

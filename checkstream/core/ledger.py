@@ -8,7 +8,7 @@ from checkstream.core.actions import strictest
 from checkstream.core.commands import StreamRecord
 from checkstream.core.judge import Judge
 from checkstream.core.policy.program import Program
-from checkstream.core.terms import Verdict
+from checkstream.core.terms import Channel, Span, Stage, Verdict
 
 _MAX_VERDICTS = 1000
 """Verdicts that the record keeps one by one; more only show as a degradation."""
@@ -77,7 +77,7 @@ class Ledger:
             unscanned=tuple(self._unscanned),
             detectors=("match", *sorted(classifiers)) if self.judges else (),
             findings=tuple(finding for judge in self.judges for finding in judge.digests),
-            verdicts=tuple(self.verdicts),
+            verdicts=tuple(sorted(self.verdicts, key=_place)),
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),
@@ -85,3 +85,11 @@ class Ledger:
             answer_chars=sum(judge.holdback.received for judge in answer),
             released_chars=released_chars,
         )
+
+
+def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:
+    """Return where a verdict stands in a record: by stage, then by text, whenever it was taken."""
+    return _STAGES.index(verdict.stage), verdict.channel, verdict.spans, verdict.rule_id
+
+
+_STAGES = tuple(Stage)
