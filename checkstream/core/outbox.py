@@ -176,9 +176,7 @@ class Outbox:
         self.usage_sent = self.usage_sent or unit.usage
         closed = {number for number in unit.choices if self._choices[number].closed}
         # INVARIANT: text that no judge has seen never leaves, e.g. what comes behind the upstream's terminator.
-        for place, part in enumerate(waiting.parts):
-            if part.judge is None:
-                closed.add(unit.deltas[place].channel.choice)
+        closed |= {unit.deltas[i].channel.choice for i, part in enumerate(waiting.parts) if part.judge is None}
         halting = self._halting(waiting) - closed
         texts = self._texts(waiting, closed)
         after: list[bytes] = []
@@ -197,23 +195,29 @@ class Outbox:
                 after += self._end(number, rest)
             else:
                 after += self._end(number, "")
-        before: list[bytes] = []
+        before = self._finish(unit, texts, drop)
+        if not texts and not drop:
+            return [*before, unit.raw, *after]
+        written = self._surface.write_event(unit, Edit(texts, frozenset(drop)))
+        return [*before, written, *after]
+
+    def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
+        """Close the choices that end in a unit; add their disclaimers to its text or return events for them."""
+        events: list[bytes] = []
         for number in unit.finished:
             choice = self._choices[number]
             if number in drop or choice.closed:
                 continue
             choice.closed = True
-            if choice.suffixes and choice.begun:
-                suffix = "".join(choice.suffixes)
-                place = _last_content(unit, number)
-                if place is None:
-                    before.append(self._surface.text_event(self._like, number, suffix))
-                else:
-                    texts[place] = texts.get(place, unit.deltas[place].text) + suffix
-        if not texts and not drop:
-            return [*before, unit.raw, *after]
-        written = self._surface.write_event(unit, Edit(texts, frozenset(drop)))
-        return [*before, written, *after]
+            if not choice.suffixes or not choice.begun:
+                continue
+            suffix = "".join(choice.suffixes)
+            place = _last_content(unit, number)
+            if place is None:
+                events.append(self._surface.text_event(self._like, number, suffix))
+            else:
+                texts[place] = texts.get(place, unit.deltas[place].text) + suffix
+        return events
 
     def _plain(self, waiting: Waiting) -> bool:
         """Tell whether a unit is the common one: more text of one choice, with nothing to change or to add."""
