@@ -43,9 +43,9 @@ class Answer:
     def running(self) -> bool:
         """A choice still runs that neither the upstream nor a rule has ended."""
         request = self._prompt.request
-        numbers = {*range(request.choices if request is not None else 1), *self.choices}
-        choices = (self.choices.get(number) for number in numbers)
-        return any(choice is None or choice.running for choice in choices)
+        wanted = request.choices if request is not None else 1
+        begun = sum(number < wanted for number in self.choices)
+        return begun < wanted or any(choice.running for choice in self.choices.values())
 
     @property
     def settled(self) -> bool:

@@ -165,10 +165,15 @@ class Guard:
         if refusal is not None:
             self._refuse(refusal)
             return
+        try:
+            body = self._prompt.render(request)
+        except WireError as error:
+            self._refuse(Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}"))
+            return
         self.state = State.FORWARDED
         self._upstream_open = True
         self._streaming = request.streaming
-        self._do(ForwardRequest(self._prompt.render(request), request.streaming))
+        self._do(ForwardRequest(body, request.streaming))
 
     def _refuse(self, refusal: Refusal) -> None:
         self._ledger.carried_out("reject")

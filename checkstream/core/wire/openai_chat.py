@@ -95,7 +95,7 @@ class OpenAIChat:
             return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
         if data.strip() == b"[DONE]":
             return Unit(raw=frame.raw, terminator=True)
-        if not frame.event:
+        if not frame.event and _unambiguous(data):
             try:
                 if not data.isascii():
                     data.decode()  # msgspec doesn't look at what it skips
@@ -169,6 +169,17 @@ class OpenAIChat:
     def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return OpenAI's error object."""
         return openai_json.error_body(kind, message, rule_id)
+
+
+def _unambiguous(data: bytes) -> bool:
+    """Say whether no name on the way to the text can stand there twice; the general reader looks closely.
+
+    A name in quotes can't stand within a JSON string, where quotes are escaped. A name spelled with escapes has at
+    least one letter from U+0061 to U+007A in them.
+    """
+    return data.count(b'"content"') == data.count(b'"delta"') == data.count(b'"choices"') == 1 and (
+        b"\\" not in data or (b"\\u006" not in data and b"\\u007" not in data)
+    )
 
 
 def _common(raw: bytes, event: _Event) -> Unit | None:

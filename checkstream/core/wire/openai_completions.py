@@ -35,8 +35,11 @@ class OpenAICompletions:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
         found, prompt = start_request(body, COMPLETION_FIELDS)
-        position = _read_prompt(prompt, found.get("prompt"))
-        return finish_request(prompt, body, found, position)
+        given = found.get("prompt")
+        position = _read_prompt(prompt, given)
+        # An array of numbers is one prompt; one of strings or of arrays is so many.
+        prompts = len(given) if isinstance(given, list) and not _is_tokens(given, [given]) else 1
+        return finish_request(prompt, body, found, position, prompts=prompts)
 
     def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
         """Return the body with texts replaced, without the `checkstream` field.

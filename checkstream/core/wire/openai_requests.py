@@ -148,8 +148,12 @@ def start_request(body: bytes, known: frozenset[str]) -> tuple[dict[str, object]
     return found, prompt
 
 
-def finish_request(prompt: Prompt, body: bytes, found: dict[str, object], position: int) -> Request:
+def finish_request(
+    prompt: Prompt, body: bytes, found: dict[str, object], position: int, *, prompts: int = 1
+) -> Request:
     """Read what chat and completion requests have in common; `position` is the first that is free.
+
+    Each of the `prompts` gets `n` choices.
 
     Raises:
         RequestInvalid: a field has the wrong type or is out of range.
@@ -179,6 +183,7 @@ def finish_request(prompt: Prompt, body: bytes, found: dict[str, object], positi
         streaming=bool(streaming),
         usage_wanted=bool(options and options.get("include_usage") is True),
         model=model or "",
+        choices=prompts * (n if isinstance(n := found.get("n"), int) else 1),
         unknown_fields=tuple(prompt.unknown),
         extension=extension,
     )

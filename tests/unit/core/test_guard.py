@@ -611,3 +611,20 @@ def test_the_stream_starts_before_its_first_event() -> None:
     out = stream(MAIL, [says("a b "), ends(), DONE])
     kinds = [type(c) for c in out.commands if isinstance(c, StartStream | SendDownstream | Score)]
     assert kinds[0] is StartStream
+
+
+def test_g14_a_stop_does_not_end_a_choice_that_has_not_begun() -> None:
+    pieces = [says("zero risk now"), says("Other. ", 1), ends(1), DONE]
+    out = stream(STOP, pieces, request(n=2))
+    assert not out.cancelled
+    assert text_of(out, 0) == "Halt."
+    assert text_of(out, 1) == "Other. "
+    assert stream(STOP, pieces).cancelled
+
+
+def test_a_body_that_is_nested_as_deep_as_can_be_read_never_escapes_as_an_exception() -> None:
+    chat = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    for depth in range(880, 1010):
+        body = json.dumps(chat)[:-1] + ', "metadata": ' + "[" * depth + "]" * depth + "}"
+        played = play(CHAT, plan(MAIL), body.encode(), [], streaming=False, status=500)
+        assert played.forwarded is not None or (played.reply is not None and played.reply.status == 400)

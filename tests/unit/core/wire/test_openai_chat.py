@@ -351,10 +351,20 @@ def test_g16_usage_beside_a_dropped_choice_stays() -> None:
     assert out["usage"] == {"total_tokens": 4}
 
 
-def test_an_edit_between_two_members_of_one_name_is_refused() -> None:
-    unit = read(b'data: {"choices":[{"index":0,"delta":{"content":"a","content":"b"}}]}\n\n')
-    with pytest.raises(WireError, match="content"):
-        CHAT.write_event(unit, Edit({0: "c"}))
+@pytest.mark.parametrize(
+    "choices",
+    [
+        b'[{"index":0,"delta":{"content":"a","content":"b"}}]',
+        b'[{"index":0,"delta":{"content":"a", "content" :"b"}}]',
+        b'[{"index":0,"delta":{"content":"a","c\\u006fntent":"b"}}]',
+        b'[{"index":0,"delta":{"refusal":"a"},"delta":{"content":"b"}}]',
+        b'[{"index":0,"text":"a"}],"choices":[{"index":0,"delta":{"content":"b"}}]',
+        b'[{"index":0,"delta":{"reasoning":"a","reasoning":"b"}}]',
+    ],
+)
+def test_g13_two_members_of_one_name_are_refused_since_only_one_would_be_scanned(choices: bytes) -> None:
+    with pytest.raises(WireError, match="two members of one name"):
+        read(b'data: {"choices":' + choices + b"}\n\n")
 
 
 WHOLE = {

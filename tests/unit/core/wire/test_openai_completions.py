@@ -111,6 +111,14 @@ def test_other_prompts_are_refused(prompt: object) -> None:
         request(prompt=prompt)
 
 
+def test_g14_every_prompt_gets_its_choices() -> None:
+    assert request(prompt="a", n=2).choices == 2
+    assert request(prompt=["a", "b", "c"], n=2).choices == 6
+    assert request(prompt=[1, 2, 3], n=2).choices == 2
+    assert request(prompt=[[1], [2]]).choices == 2
+    assert request(prompt="a", n=None).choices == 1
+
+
 def test_request_fields() -> None:
     read = request(prompt="a", echo=True, best_of=3, logprobs=5, stream=True, messages=[], checkstream={})
     assert read.streaming
