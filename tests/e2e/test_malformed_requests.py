@@ -222,8 +222,11 @@ class Open(msgspec.Struct, frozen=True, order=True):
     @classmethod
     def of(cls, proxy: Proxy, llm: Llm) -> Open:
         """Look at the process from outside."""
-        links = [link for link in Path(f"/proc/{proxy.popen.pid}/fd").iterdir() if link.is_symlink()]
-        inodes = {name[8:-1] for link in links if (name := str(link.readlink())).startswith("socket:[")}
+        links = []
+        for link in Path(f"/proc/{proxy.popen.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                links.append(str(link.readlink()))
+        inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
         rows = [line.split() for line in Path(f"/proc/{proxy.popen.pid}/net/tcp").read_text().splitlines()[1:]]
         own = [row for row in rows if row[9] in inodes]
         pool = [row for row in own if row[2].endswith(f":{port_of(llm.url):04X}")]
