@@ -41,14 +41,22 @@ _POLL_S = 1.0
 class App:
     """One process of the proxy. Use as an async context manager; it serves from entry to exit."""
 
-    def __init__(self, read: Callable[[], Config], *, config_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Config],
+        *,
+        config_file: Path | None = None,
+        open_session: Callable[[Model], Session] | None = None,
+    ) -> None:
         """Build nothing yet.
 
         Args:
             read: Returns the configuration; called again at each reload.
             config_file: Watched for changes, if there is one.
+            open_session: Makes a verified model ready to run; None: by its kind.
         """
         self._read = read
+        self._open_session = open_session or _open_session
         self._config_file = config_file
         self._reloading = asyncio.Lock()
         self._last_reload: ReloadStatus | None = None
@@ -89,7 +97,7 @@ class App:
         opening.push_async_callback(_close_journal, journal)
         self._trail = Trail(journal)
         self._counts = Counted(Metrics(), self._log)
-        scorer = Scorer(models, _open_session, observer=self._counts)
+        scorer = Scorer(models, self._open_session, observer=self._counts)
         opening.push_async_callback(scorer.close)
         self._config = config
         callers, token = await asyncio.to_thread(_reveal_keys, config.server)

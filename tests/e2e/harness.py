@@ -219,6 +219,16 @@ class Proxy(Process):
         self.audit_dir = folder / "audit"
 
     @classmethod
+    def with_faulty_models(cls, settings: Mapping[str, Any], folder: Path, fault: str) -> Proxy:
+        """Start the whole process with classifiers that do what `fault` says; see `faulty_serve`."""
+        file = folder / "checkstream.yaml"
+        file.write_text(json.dumps(dict(settings), ensure_ascii=False), "utf-8")
+        proxy = cls.__new__(cls)
+        proxy._start(folder, "-m", "tests.e2e.faulty_serve", fault, str(file))
+        proxy.audit_dir = folder / "audit"
+        return proxy
+
+    @classmethod
     def of_upstream(cls, url: str, folder: Path) -> Proxy:
         """Start with nothing but the upstream's address, in `folder`."""
         proxy = cls.__new__(cls)
@@ -227,8 +237,11 @@ class Proxy(Process):
         return proxy
 
     def _serve(self, folder: Path, *arguments: str) -> None:
+        self._start(folder, "-m", "checkstream", "serve", *arguments)
+
+    def _start(self, folder: Path, *command: str) -> None:
         self.folder = folder
-        super().__init__("-m", "checkstream", "serve", *arguments, cwd=folder)
+        super().__init__(*command, cwd=folder)
         row = self.said(lambda row: row.get("event") == "listening")
         self.url = f"http://{row['listen']}"
         self.admin_url = f"http://{row['admin']}"

@@ -1,16 +1,17 @@
-"""A classifier that never answers in time, in the running process: each fail mode does what it says (G23)."""
+"""A classifier that is late, crashes or answers garbage, in the running process, against each fail mode (G23)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 from openai import OpenAI
 
-from tests.e2e.harness import Llm, Proxy
+from tests.e2e.harness import Llm, Proxy, config, running
 
 POLICY = """
 pack: {name: late, version: 1.0.0}
@@ -90,3 +91,31 @@ def test_g23_a_prompt_that_could_not_be_checked_is_forwarded_when_open(llm: Llm,
     text, _, stream_id = _answer(proxy, llm.put("late-prompt-open", SAID), stream=True)
     assert "joe@example.com" in text
     assert "deadline" in json.dumps(proxy.record(stream_id)["body"]["record"]["degradations"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "mode"),
+    [
+        ("crash", "closed"),
+        ("nan", "closed"),
+        ("range", "closed"),
+        ("shape", "closed"),
+        ("crash", "open"),
+        ("nan", "open"),
+    ],
+)
+def test_g23_a_classifier_that_crashes_or_answers_garbage_meets_the_fail_mode(
+    llm: Llm, tmp_path: Path, fault: str, mode: str
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    settings = config(llm.url, tmp_path, ["policy.yaml"], fail_mode=mode)
+    reason = "crash" if fault == "crash" else "garbage"
+    with running(Proxy.with_faulty_models(settings, tmp_path, fault)) as proxy:
+        for stream in (True, False):
+            text, finish, stream_id = _answer(proxy, llm.put(f"faulty-{fault}-{mode}", SAID), stream=stream)
+            assert finish == ("content_filter" if mode == "closed" else "stop")
+            assert ("some words" in text) is (mode == "open")
+            assert "joe@example.com" not in text
+            degradations = proxy.record(stream_id)["body"]["record"]["degradations"]
+            # Failures in a row open the detector's breaker, which then refuses at once.
+            assert f"lexicon:{reason}" in degradations or "lexicon:overload" in degradations

@@ -1,0 +1,55 @@
+"""`checkstream serve` with a classifier that fails: `python -m tests.e2e.faulty_serve FAULT CONFIG`.
+
+Everything but the model is the product: the process, its sockets, the scorer with its deadlines and breakers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import uvloop
+from numpy.typing import NDArray
+
+from checkstream.app import App
+from checkstream.config import load_config
+from checkstream.scoring.catalog import Model
+from checkstream.scoring.session import Window
+
+
+class FaultySession:
+    """A model that fails in one way."""
+
+    inline = True
+
+    def __init__(self, labels: int, fault: str) -> None:
+        self._labels = labels
+        self._fault = fault
+
+    def cut(self, text: str) -> Sequence[Window]:
+        return [Window(text, 1)]
+
+    def run(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self._fault == "crash":
+            raise RuntimeError("the model crashed")
+        if self._fault == "nan":
+            return np.full((len(texts), self._labels), np.nan, np.float32)
+        if self._fault == "range":
+            return np.full((len(texts), self._labels), 7.0, np.float32)
+        return np.zeros((len(texts) + 1, self._labels), np.float32)  # shape: an answer too many
+
+
+async def serve(fault: str, file: Path) -> None:
+    def open_session(model: Model) -> FaultySession:
+        return FaultySession(len(model.entry.labels), fault)
+
+    async with App(lambda: load_config(file), config_file=file, open_session=open_session) as app:
+        await app.run()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(sys.argv[1], Path(sys.argv[2])))
