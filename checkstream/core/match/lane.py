@@ -102,8 +102,8 @@ class Lane:
         best = end
         for companion in table.companions:
             hit = companion.search(self.text, self.floor, end)
-            if hit is not None and hit.start() < best:
-                best = hit.start()
+            if hit is not None:
+                best = min(best, hit.start()) if best < end else hit.start()
         if self.resume and best < end:
             first = self.start(best)
             if any(to > first for to in self.resume.values()):
@@ -135,7 +135,7 @@ class Lane:
         if high <= self.floor:
             return False
         found = False
-        if any((hit := gate.search(self.text, self.floor)) and hit.start() < high for gate in self.table.gates):
+        if self._gate(high):
             for member in self.table.members:
                 resumed = self._chain(member, self._low(member), high, out)
                 if resumed >= 0:
@@ -144,8 +144,17 @@ class Lane:
         self.floor = high
         if self.resume:
             self.resume = {index: to for index, to in self.resume.items() if to > limit}
-        self._trim()
+        if high >= _TRIM_CHARS + LEFT_CONTEXT_CHARS:
+            self._trim()
         return found
+
+    def _gate(self, high: int) -> bool:
+        """Whether any member matches from an undecided place before `high`."""
+        for gate in self.table.gates:
+            hit = gate.search(self.text, self.floor)
+            if hit is not None and hit.start() < high:
+                return True
+        return False
 
     def _chain(self, member: Member, low: int, high: int, out: list[Found]) -> int:
         """Decide one member's candidates from `low` to `high`; return where it resumes, -1 if nothing was found."""
@@ -210,8 +219,6 @@ class Lane:
 
     def _trim(self) -> None:
         cut = self.floor - LEFT_CONTEXT_CHARS
-        if cut < _TRIM_CHARS:
-            return
         self.text = self.text[cut:]
         self.begun = False
         self.floor -= cut

@@ -176,8 +176,11 @@ class Scan:
         stop = ends[self._last_end]
         self._encoded_at = encoded_at = self._run_start()
         while True:
-            live = min([raw.leftmost(ends[number], table) for table, number in self._checks])
-            live = min(raw.base + min(live, stop), encoded_at)
+            live = stop
+            for table, number in self._checks:
+                place = raw.leftmost(ends[number], table)
+                live = min(live, place)
+            live = min(raw.base + live, encoded_at)
             if live <= self.live:
                 break
             out: list[Found] = []
