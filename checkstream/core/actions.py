@@ -8,6 +8,8 @@ over the same span makes an exception, which is recorded on the verdict that it 
 from __future__ import annotations
 
 import json
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import msgspec
@@ -166,19 +168,45 @@ def disclaimer_text(disclaimer: InjectDisclaimer) -> str:
     return f"{disclaimer.text}\n\n" if disclaimer.position == "start" else f"\n\n{disclaimer.text}"
 
 
+class _Ranges:
+    """Half-open ranges in the order of the text that don't overlap: looked up by halving, kept as plain numbers."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self) -> None:
+        self._starts = array("q")
+        self._ends = array("q")
+
+    def add(self, start: int, end: int) -> None:
+        """Add a range behind all others."""
+        self._starts.append(start)
+        self._ends.append(end)
+
+    def around(self, position: int) -> Span | None:
+        """Return the range that starts at or before `position` and is the last to do so."""
+        place = bisect_right(self._starts, position) - 1
+        return Span(self._starts[place], self._ends[place]) if place >= 0 else None
+
+    def forget(self, position: int) -> None:
+        """Drop what ends before `position`, when that is enough to be worth the work."""
+        count = bisect_left(self._ends, position)
+        if count > _MIN_FORGOTTEN and 2 * count >= len(self._ends):
+            del self._starts[:count], self._ends[:count]
+
+
 class JsonStrings:
     """Where the strings of a JSON text stand that arrives in pieces, so that edits keep it valid.
 
     Tool-call arguments are such a text. It may be edited inside a string only, and never through an escape.
     """
 
-    __slots__ = ("_escape_start", "_position", "_string_start", "escapes", "strings")
+    __slots__ = ("_escape_start", "_escapes", "_position", "_string_start", "_strings")
 
     def __init__(self) -> None:
         """Start before the text."""
-        self.strings: list[Span] = []
+        self._strings = _Ranges()
         """Insides of the complete strings."""
-        self.escapes: list[Span] = []
+        self._escapes = _Ranges()
         """Escape sequences inside strings."""
         self._position = 0
         self._string_start: int | None = None
@@ -193,7 +221,7 @@ class JsonStrings:
                 if size == 1 and char == "u":
                     continue
                 if size == 1 or size == _UNICODE_ESCAPE_CHARS - 1:
-                    self.escapes.append(Span(self._escape_start, offset + 1))
+                    self._escapes.add(self._escape_start, offset + 1)
                     self._escape_start = None
             elif self._string_start is None:
                 if char == '"':
@@ -201,18 +229,29 @@ class JsonStrings:
             elif char == "\\":
                 self._escape_start = offset
             elif char == '"':
-                self.strings.append(Span(self._string_start, offset))
+                self._strings.add(self._string_start, offset)
                 self._string_start = None
         self._position += len(text)
 
+    def whole(self, position: int) -> int:
+        """Return `position`, or where the escape starts that it stands in: text may be parted there."""
+        if self._escape_start is not None and position > self._escape_start:
+            return self._escape_start
+        escape = self._escapes.around(position)
+        return escape.start if escape is not None and position < escape.end else position
+
+    def open(self, position: int) -> bool:
+        """Tell whether `position` stands in an escape that is not complete yet."""
+        return self._escape_start is not None and position > self._escape_start
+
     def editable(self, start: int, end: int) -> Span | None:
         """Return the span widened to whole escapes if it lies inside one string, else None."""
-        for escape in self.escapes:
-            if escape.start < start < escape.end:
-                start = escape.start
-            if escape.start < end < escape.end:
-                end = escape.end
-        if any(string.start <= start and end <= string.end for string in self.strings):
+        start = self.whole(start)
+        escape = self._escapes.around(end)
+        if escape is not None and escape.start < end < escape.end:
+            end = escape.end
+        string = self._strings.around(start)
+        if string is not None and end <= string.end:
             return Span(start, end)
         if self._string_start is not None and self._string_start <= start:
             return Span(start, end)
@@ -220,10 +259,11 @@ class JsonStrings:
 
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""
-        self.strings = [span for span in self.strings if span.end >= position]
-        self.escapes = [span for span in self.escapes if span.end >= position]
+        self._strings.forget(position)
+        self._escapes.forget(position)
 
 
+_MIN_FORGOTTEN = 256
 _UNICODE_ESCAPE_CHARS = 6
 
 

@@ -17,6 +17,7 @@ The holdback knows no rules, no wire and no clock: `Guard` asks it for decisions
 from __future__ import annotations
 
 from collections import deque
+from typing import Protocol
 
 import msgspec
 
@@ -78,6 +79,16 @@ class Replacement(msgspec.Struct, frozen=True):
     text: str
 
 
+class Joints(Protocol):
+    """Tells what must stay together in a text, such as an escape of a JSON string."""
+
+    def whole(self, position: int) -> int:
+        """Return the last place at or before `position` at which the text may be parted."""
+
+    def open(self, position: int) -> bool:
+        """Tell whether `position` stands in something of which the end has not come yet."""
+
+
 _EARLY_CHECKS = frozenset({1, 2, 4})
 
 
@@ -90,6 +101,7 @@ class Holdback:
         "_findings",
         "_floor",
         "_grid",
+        "_joints",
         "_last_check",
         "_scan",
         "_settings",
@@ -112,6 +124,7 @@ class Holdback:
         checks: bool,
         settings: HoldSettings,
         grid: bool = True,
+        joints: Joints | None = None,
     ) -> None:
         """Start an empty channel.
 
@@ -120,6 +133,8 @@ class Holdback:
             checks: Classifiers must clear text before it is released.
             settings: Sizes of windows and holds.
             grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
+            joints: Where the text may be parted, None: anywhere. An edit takes all of what must stay together, so
+                none of that may have left, and all of it must have come.
         """
         self.received = 0
         self.sent = 0
@@ -138,6 +153,7 @@ class Holdback:
         self._findings: deque[Finding] = deque()
         self._checks: deque[Check] = deque()
         self._with_checks = checks
+        self._joints = joints
         self._grid = TokenGrid() if grid and checks else None
         self._settings = settings
         self._starts: deque[int] = deque(maxlen=max(settings.window, settings.tokens + 1))
@@ -230,7 +246,7 @@ class Holdback:
                 break
             end = max(end, finding.span.end)
             size += 1
-        if end > live:
+        if end > live or (self._joints is not None and not self.ended and self._joints.open(end)):
             return None
         return Cluster(Span(start, end), tuple(findings.popleft() for _ in range(size)))
 
@@ -247,6 +263,8 @@ class Holdback:
             limit = min(limit, self._findings[0].span.start)
         if self.cut is not None:
             limit = min(limit, self.cut)
+        if self._joints is not None and not (self.ended and limit == (self.received if self.cut is None else self.cut)):
+            limit = self._joints.whole(limit)
         return max(limit, self.sent)
 
     @property

@@ -27,8 +27,6 @@ _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
 _FOLLOW_CHARS = 256
 """Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
-_MAX_JSON_SPANS = 256
-"""Strings of a JSON text that are remembered before those already sent are forgotten."""
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,8 +99,13 @@ class Judge:
         """Findings beyond those that `digests` keeps."""
         self.asked = scope.hold_classifiers if leads else scope.watch_classifiers
         """Names of the classifiers that each check asks."""
+        self._json = JsonStrings() if channel.kind == "tool_arguments" else None
         self.holdback = Holdback(
-            scope.hold if leads else scope.watch, checks=bool(self.asked), settings=settings, grid=grid
+            scope.hold if leads else scope.watch,
+            checks=bool(self.asked),
+            settings=settings,
+            grid=grid,
+            joints=self._json,
         )
         self.followers: list[Judge] = []
         self._scope = scope
@@ -113,7 +116,6 @@ class Judge:
         self._fired: set[int] = set()
         self._risk = 0.0
         self._decided = 0
-        self._json = JsonStrings() if channel.kind == "tool_arguments" else None
 
     def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool) -> None:
         """Add a follower for the rules of `stage` that never hold text, if there are any."""
@@ -155,8 +157,7 @@ class Judge:
         """Take text of the channel; return the checks that it makes due."""
         if self._json is not None:
             self._json.feed(text)
-            if len(self._json.strings) > _MAX_JSON_SPANS:
-                self._json.forget(self.holdback.sent)
+            self._json.forget(self.holdback.sent)
         return self.holdback.feed(text)
 
     def advance(self) -> list[Ruling]:
@@ -247,7 +248,6 @@ class Judge:
         if span is None:
             return True
         self.holdback.replace(span.start, span.end, inside_json_string(edit.text))
-        self._json.forget(self.holdback.sent)
         return False
 
     # --- scores

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from checkstream.core.actions import JsonStrings
 from checkstream.core.commands import (
     ArmTimer,
     CancelUpstream,
@@ -34,6 +35,7 @@ from checkstream.core.events import (
 from checkstream.core.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.terms import Span
 from checkstream.core.wire.openai_chat import OpenAIChat
 from tests.playbook import Exchange, Played, by_words, constant, play
 
@@ -628,3 +630,38 @@ def test_a_body_that_is_nested_as_deep_as_can_be_read_never_escapes_as_an_except
         body = json.dumps(chat)[:-1] + ', "metadata": ' + "[" * depth + "]" * depth + "}"
         played = play(CHAT, plan(MAIL), body.encode(), [], streaming=False, status=500)
         assert played.forwarded is not None or (played.reply is not None and played.reply.status == 400)
+
+
+def argues(text: str, **function: str) -> bytes:
+    return event((0, {"tool_calls": [{"index": 0, "function": {"arguments": text, **function}}]}, None))
+
+
+def arguments_of(out: Played) -> str:
+    deltas = [c["delta"] for b in bodies(out) for c in b.get("choices", ())]
+    return "".join(call["function"].get("arguments", "") for d in deltas for call in d.get("tool_calls", ()))
+
+
+CAPPED = (
+    "  - {name: c, id: CAP-1, stage: [midstream], patterns: [{name: c, regex: '#[^#]*#', max_chars: 12}], "
+    "actions: [{type: redact}]}\n"
+)
+
+
+@pytest.mark.parametrize("value", ["x\njohn@example.com", '#23456789a"cd', "#23456789\u0001cd", "#23456789a\\cd"])
+def test_g08_an_edit_of_json_never_parts_an_escape_however_it_came(value: str) -> None:
+    text = json.dumps({"a": value, "b": 1})
+    whole = stream(MAIL + CAPPED, [argues("", name="f"), argues(text), ends(reason="tool_calls"), DONE])
+    cut = stream(MAIL + CAPPED, [argues("", name="f"), *map(argues, text), ends(reason="tool_calls"), DONE])
+    assert json.loads(arguments_of(whole))["b"] == 1
+    assert arguments_of(whole) == arguments_of(cut) != text
+
+
+def test_g10_strings_of_json_are_kept_as_long_as_they_can_matter_and_found_by_halving() -> None:
+    strings = JsonStrings()
+    for sent in range(0, 40_000, 4):
+        strings.feed('"\\n"')
+        strings.forget(sent)
+    assert strings.editable(39_997, 39_998) == Span(39_997, 39_999)
+    assert strings.whole(39_998) == 39_997
+    assert strings.editable(39_996, 39_998) is None
+    assert strings.editable(1, 2) is None, "forgotten: it was sent long ago"
