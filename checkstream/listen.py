@@ -19,8 +19,8 @@ from typing import cast
 
 import msgspec
 from aiohttp import hdrs
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Server, StreamResponse
+from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
+from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Response, Server, StreamResponse
 
 from checkstream.config import Address
 from checkstream.errors import BodyTooLarge, BodyTooSlow, CallerUnknown, Overloaded
@@ -98,6 +98,29 @@ class Connection(RequestHandler):
             self.log_debug(*args, **kw)
         else:
             super().log_exception(*args, **kw)
+
+    def handle_error(
+        self,
+        request: BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> StreamResponse:
+        """Answer what no responder has seen or could answer, without the HTTP library's words and name."""
+        super().handle_error(request, status, exc, message)  # logs; raises if an answer has begun
+        kind, words = "internal_error", "something inside failed; the operator's log says what"
+        if isinstance(exc, ContentEncodingError):
+            status, kind = 415, "invalid_request_error"
+            words = "the request body has an encoding that can't be read; send it plain, or with gzip or deflate"
+        elif status < 500:
+            kind, words = "invalid_request_error", "this is not HTTP/1.1 that can be read; check the request's head"
+        error = {"type": kind, "code": kind, "message": words, "param": None}
+        body = msgspec.json.encode({"error": error})
+        response = Response(
+            status=status, body=body, content_type="application/json", headers={hdrs.SERVER: "checkstream"}
+        )
+        response.force_close()
+        return response
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the header deadline; let the kernel give up on a caller that vanished."""

@@ -80,7 +80,7 @@ async def exchange(data: bytes, limit: int = 1000) -> tuple[list[bytes | type[Ex
     try:
         reader, writer = await asyncio.open_connection(listener.address.host, listener.address.port)
         writer.write(data)
-        answer = await asyncio.wait_for(reader.read(200), 2)
+        answer = await asyncio.wait_for(reader.read(400), 2)
         writer.close()
         return seen, answer
     finally:
@@ -122,3 +122,23 @@ async def test_who_watches_late_still_hears_that_the_caller_left() -> None:
     writer.close()
     await listener.close()
     assert heard == ["gone"]
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"HELLO\r\n\r\n", b"400"),
+        (b"GET /secret HTTP/1.1\r\nhost: x\r\nbad header: s3cret\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nhost: x\r\ncontent-encoding: br\r\ncontent-length: 1\r\n\r\nx", b"415"),
+    ],
+)
+async def test_g20_what_is_not_http_gets_an_error_object_in_our_own_words(head: bytes, status: bytes) -> None:
+    seen, answer = await exchange(head)
+    assert seen == []
+    assert answer.split()[1] == status
+    top, _, body = answer.partition(b"\r\n\r\n")
+    assert b"Server: checkstream" in top
+    assert b"application/json" in top
+    assert body.startswith(b'{"error":{"type":"invalid_request_error"')
+    assert b"s3cret" not in body
+    assert b"aiohttp" not in answer
