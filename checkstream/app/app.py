@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEnt
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
 from checkstream.config import AuditSettings, Config, Server, bundled, parse_address, reveal
-from checkstream.errors import AuditError, FaultyFile
+from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
@@ -70,11 +71,10 @@ class App:
         """Load everything and listen.
 
         Raises:
-            ConfigError: the configuration can't be used.
+            ConfigError: the configuration can't be used, or an address of it can't be bound.
             PolicyError: a policy can't be used.
             ModelError: a model can't be used.
             AuditError: the audit chain can't be written.
-            OSError: an address can't be bound.
         """
         async with contextlib.AsyncExitStack() as opening:
             await self._build(opening)
@@ -95,8 +95,8 @@ class App:
         opening.callback(logging.getLogger().removeHandler, library)
         key, journal = await asyncio.to_thread(_open_journal, config.audit)
         opening.push_async_callback(_close_journal, journal)
-        self._trail = Trail(journal)
         self._counts = Counted(Metrics(), self._log)
+        self._trail = Trail(journal, self._counts.recorded)
         scorer = Scorer(models, self._open_session, observer=self._counts)
         opening.push_async_callback(scorer.close)
         self._config = config
@@ -124,7 +124,11 @@ class App:
             )
         )
         for listener, address in ((self.admin, config.server.admin), (self.listener, config.server.listen)):
-            await listener.open(parse_address(address))
+            try:
+                await listener.open(parse_address(address))
+            except OSError as error:
+                self._note(StopEntry(reason="failed"))
+                raise ConfigError((_not_bound(address, error),)) from error
             opening.push_async_callback(listener.close)
         for warning in self._force.warnings:
             self._log.warning("config.warning", detail=warning)
@@ -160,15 +164,19 @@ class App:
         """
         async with self._reloading:
             before = self._force
+            signature = await asyncio.to_thread(_signature, self._watched(before.loaded.files))
             try:
                 loaded = await asyncio.to_thread(load, self._read, self._labels)
                 self._force = await asyncio.to_thread(put_in_force, loaded, before)
             except FaultyFile as error:
+                self._signature = signature  # reported here, and not once more by the watch
                 self._reloaded(before, error)
                 raise
             kept = set(map(id, self._force.upstreams.values()))
             self._retired += [client for client in before.upstreams.values() if id(client) not in kept]
-            self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
+            if loaded.files != before.loaded.files:
+                signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
+            self._signature = signature  # of before they were read: what changed meanwhile is loaded next
             self._reloaded(self._force, None)
 
     def _reloaded(self, force: InForce, error: FaultyFile | None) -> None:
@@ -266,6 +274,16 @@ class App:
             self._trail.append(entry)
         except AuditError as error:
             self._log.error("audit.failed", detail=str(error))
+
+
+def _not_bound(address: str, error: OSError) -> Fault:
+    named = isinstance(error, socket.gaierror) or error.errno is None  # such an errno is none of the system's
+    reason = str(error.strerror or error) if named else os.strerror(error.errno or 0)
+    return Fault(
+        file="configuration",
+        reason=f"can't listen on `{address}`: {reason[:1].lower()}{reason[1:]}",
+        advice="stop what listens there, or give another address (`--listen`, `--admin`)",
+    )
 
 
 def _reveal_keys(server: Server) -> tuple[Callers, str | None]:

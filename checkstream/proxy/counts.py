@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from checkstream.core.commands import Decided, Observe
 from checkstream.errors import CheckstreamError, ScoringReason
@@ -52,7 +53,7 @@ class StreamCounts:
             case "policy_seconds":
                 self._metrics.policy.observe(command.value)
             case "score":
-                self._metrics.score.of(command.label).observe(command.value)
+                self.scored({command.label: command.value})
             case "tokens_in":
                 self._metrics.tokens_in.inc(command.value)
             case "tokens_out":
@@ -74,9 +75,10 @@ class StreamCounts:
         self._metrics.upstream_errors.of(kind).inc()
         self._log.warning("upstream.failed", stream=self._stream, route=self._route, kind=kind)
 
-    def recorded(self) -> None:
-        """Count an entry of the audit chain."""
-        self._metrics.audit_entries.inc()
+    def scored(self, scores: Mapping[str, float]) -> None:
+        """Note what classifiers said, each under its own name (`model.label`)."""
+        for classifier, score in scores.items():
+            self._metrics.score.of(classifier).observe(score)
 
     def crashed(self, error: BaseException) -> None:
         """Log a bug, or an audit chain that can't be written."""
@@ -101,6 +103,10 @@ class Counted:
         self._metrics.requests.inc()
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
         return StreamCounts(self._metrics, self._log, stream, route)
+
+    def recorded(self) -> None:
+        """Count an entry of the audit chain."""
+        self._metrics.audit_entries.inc()
 
     def refused(self, stream: str, error: CheckstreamError) -> None:
         """Log a request that was not taken."""

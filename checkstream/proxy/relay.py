@@ -17,6 +17,7 @@ from typing import Protocol, assert_never, cast
 import msgspec
 from aiohttp.http import StreamWriter
 from aiohttp.web import BaseRequest, StreamResponse
+from multidict import CIMultiDict
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
@@ -214,7 +215,6 @@ class Exchange:
                 self._recorded = True
                 try:
                     await self._ledger.write(command.record)
-                    self._counts.recorded()
                 except AuditError as error:
                     self._counts.crashed(error)
                     if self._fail_closed:
@@ -305,10 +305,11 @@ class Exchange:
             except ConnectionError:
                 self._caller_left()
 
-    def _headers_of_reply(self) -> dict[str, str]:
+    def _headers_of_reply(self) -> CIMultiDict[str]:
         """Return the upstream's headers that a whole answer keeps, with the proxy's own."""
-        kept = dict(self._answer.headers.items()) if self._answer is not None else {}
-        return {**kept, **self._headers}
+        headers: CIMultiDict[str] = self._answer.headers.copy() if self._answer is not None else CIMultiDict()
+        headers.update(self._headers)
+        return headers
 
     async def _refuse_to_finish(self, error: AuditError) -> None:
         """End an exchange whose record can't be written, without the words that would make it look complete."""
@@ -370,6 +371,7 @@ class Exchange:
             self._counts.crashed(error)
             self._post(on.ScoringFailed(command.ticket, "crash"))
         else:
+            self._counts.scored(scores)
             self._post(on.Scored(command.ticket, scores))
 
     def _arm(self, command: do.ArmTimer) -> None:

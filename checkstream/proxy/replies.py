@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 from aiohttp.web import Response
+from multidict import CIMultiDict
 
 from checkstream.core.commands import Reply
 from checkstream.errors import (
@@ -103,7 +104,8 @@ def error_response(error: BaseException, shape: ErrorShape, headers: Mapping[str
 
 def guard_response(reply: Reply, headers: Mapping[str, str]) -> Response:
     """Return the whole response that the guard asked for."""
-    sent = {**headers, ACTION: reply.action}
+    sent = CIMultiDict(headers)  # several of one name stay several, such as cookies
+    sent[ACTION] = reply.action
     if reply.retry is not None:
         sent["x-should-retry"] = "true" if reply.retry else "false"
     if reply.retry_after_s is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 
 from checkstream.audit.entries import AnyEntry
 from checkstream.audit.journal import Journal
@@ -13,9 +14,10 @@ _REMEMBERED = 200
 class Trail:
     """Appends to the journal and keeps the latest entries at hand."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Write to `journal`."""
+    def __init__(self, journal: Journal, recorded: Callable[[], None]) -> None:
+        """Write to `journal`; `recorded` is told of each entry that it took."""
         self._journal = journal
+        self._recorded = recorded
         self._latest: collections.deque[tuple[int, AnyEntry]] = collections.deque(maxlen=_REMEMBERED)
 
     @property
@@ -37,6 +39,7 @@ class Trail:
             AuditError: the journal takes no entry.
         """
         self._latest.append((self._journal.append(entry), entry))
+        self._recorded()
 
     async def append_durable(self, entry: AnyEntry) -> None:
         """Append, as durably as configured.
@@ -46,6 +49,7 @@ class Trail:
         """
         self._latest.append((-1, entry))
         seq = await self._journal.append_durable(entry)
+        self._recorded()
         for place in range(len(self._latest) - 1, -1, -1):
             if self._latest[place][1] is entry:
                 self._latest[place] = (seq, entry)

@@ -41,6 +41,8 @@ HOP_BY_HOP = frozenset(
 """Source: RFC 9110 7.6.1, RFC 2616 13.5.1."""
 _NOT_FORWARDED = HOP_BY_HOP | {"host", "content-length", "content-encoding", "accept-encoding", "expect"}
 _NOT_RETURNED = HOP_BY_HOP | {"content-length", "content-encoding", "content-type", "date", "server", "alt-svc"}
+_REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
+"""Never passed on: callers' clients would follow them past the guard, with the request and its keys."""
 _AUTH = frozenset({"authorization", "x-api-key"})
 _OWN_PREFIX = "x-checkstream-"
 
@@ -199,6 +201,8 @@ class UpstreamClient:
         response = None
         try:
             response = await self._send(method, URL(self.settings.root + target, encoded=True), sent, body)
+            if response.status in _REDIRECTS:
+                raise UpstreamError("the upstream redirects elsewhere; set its final address as `url`", kind="protocol")
             if response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower() not in ("", "identity"):
                 raise UpstreamError("the answer is compressed, though `identity` was asked for", kind="protocol")
             yield Answer(response, self.settings)

@@ -191,3 +191,49 @@ async def test_faults_of_every_route_come_together(tmp_path: Path) -> None:
                 pass
         assert {Path(fault.file).name for fault in caught.value.faults} == {"a.yaml", "b.yaml"}
         assert len(asyncio.all_tasks()) < 5
+
+
+async def test_an_address_in_use_is_named_and_the_failed_start_has_its_end_on_record(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, given.app() as app:
+        given.settings["server"]["listen"] = str(app.listener.address)
+        given.settings["audit"]["dir"] = "second"
+        given.write("1.0.0")
+        with pytest.raises(ConfigError, match=f"can't listen on `{app.listener.address}`: address already in use;"):
+            async with given.app():
+                pass
+    (log,) = (tmp_path / "second").glob("*.jsonl")
+    assert [json.loads(line)["kind"] for line in log.read_text().splitlines()] == ["start", "stop"]
+
+
+async def test_a_file_that_was_refused_is_not_reported_again_by_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("checkstream.app.app._POLL_S", 0.01)
+    async with rig(tmp_path) as given, given.app() as app:
+        watching = asyncio.create_task(app._watch(asyncio.Event()))
+        try:
+            given.policy.write_text("pack: 3")
+            with pytest.raises(PolicyError):
+                await app.reload()
+            await asyncio.sleep(0.1)  # several looks
+            entries = [type(entry).__name__ for _, entry in app._trail.latest(9)]
+        finally:
+            watching.cancel()
+    assert entries == ["StartEntry", "ReloadEntry"]
+
+
+async def test_every_entry_and_every_score_is_counted(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given:
+        given.policy.write_text(
+            "pack: {name: t, version: 1.0.0}\npolicies: [{name: i, id: I-1, stage: [ingress], classifiers: "
+            "[{name: lexicon.injection, threshold: 0.9}], actions: [{type: reject}]}]\n"
+        )
+        async with given.app() as app, aiohttp.ClientSession() as session:
+            async with session.post(f"http://{app.listener.address}/v1/chat/completions", json=ASK) as response:
+                assert response.status == 200
+            async with session.get(f"http://{app.listener.address}/v1/models") as response:
+                assert response.status == 200
+            async with session.get(f"http://{app.admin.address}/metrics") as response:
+                metrics = await response.text()
+    assert "checkstream_audit_entries_total 3.0" in metrics  # start, stream, pass
+    assert 'checkstream_score_count{classifier="lexicon.injection"} 1.0' in metrics

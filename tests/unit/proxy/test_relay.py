@@ -351,8 +351,12 @@ async def test_the_upstreams_failures_have_their_kinds() -> None:
     async def compressed(_: web.Request) -> web.StreamResponse:
         return web.Response(body=b"x", headers={"content-encoding": "gzip"})
 
+    async def elsewhere(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=307, headers={"location": "http://127.0.0.1:9/v1/chat/completions"})
+
     cases: list[tuple[Any, dict[str, int], str]] = [
         (reset, {}, "reset"),
+        (elsewhere, {}, "protocol"),
         (compressed, {}, "protocol"),
         (Hanging(None).answer, {"first_byte_ms": 50}, "first_byte"),
     ]
@@ -363,6 +367,25 @@ async def test_the_upstreams_failures_have_their_kinds() -> None:
     rig = Rig(passing, None, retries=1)
     async with rig.asked("http://127.0.0.1:9") as response:
         assert (response.status, await response.text()) == (502, "connect")
+
+
+async def test_a_whole_answer_keeps_each_of_several_headers_of_one_name() -> None:
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        if isinstance(event, on.UpstreamClosed):
+            return [do.Reply(200, b"{}"), do.Record(RECORD)]
+        return [] if isinstance(event, on.UpstreamOpened | on.UpstreamBytes) else passing(event)
+
+    async def cookies(_: web.Request) -> web.StreamResponse:
+        response = web.json_response({}, headers={"x-checkstream-stream": "forged", "x-request-id": "r"})
+        response.headers.add("set-cookie", "a=1")
+        response.headers.add("set-cookie", "b=2")
+        return response
+
+    rig = Rig(react)
+    async with model(cookies) as upstream, rig.asked(upstream) as response:
+        assert response.headers.getall("set-cookie") == ["a=1", "b=2"]
+        assert response.headers.getall("x-checkstream-stream") == ["s"]
+        assert response.headers["x-request-id"] == "r"
 
 
 async def test_an_upstream_that_falls_silent_is_idle() -> None:
