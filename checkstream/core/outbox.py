@@ -7,13 +7,13 @@ nobody changed leaves as the bytes it came in.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from checkstream.core.actions import Halt
 from checkstream.core.judge import Judge
+from checkstream.core.order import ChoiceQueue
 from checkstream.core.terms import Unit
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
@@ -93,7 +93,7 @@ class Outbox:
         self._surface = surface
         self._choices = choices
         self._prefixes = prefixes
-        self._queue: deque[Waiting] = deque()
+        self._queue: ChoiceQueue[Waiting] = ChoiceQueue()
         self._like = Unit(raw=b"")
         self.bytes_held = 0
         self.released_chars = 0
@@ -107,7 +107,7 @@ class Outbox:
 
     def put(self, waiting: Waiting) -> None:
         """Add a unit at the end."""
-        self._queue.append(waiting)
+        self._queue.put(waiting, waiting.unit.choices)
         self.bytes_held += len(waiting.unit.raw)
         if waiting.unit.choices:
             self._like = waiting.unit
@@ -116,25 +116,9 @@ class Outbox:
 
     def release(self, now: float) -> Released | None:
         """Take out all that may leave now; None when nothing may."""
-        if not self._queue:
-            return None
         data: list[bytes] = []
         held_s = 0.0
-        kept: deque[Waiting] = deque()
-        blocked: set[int] = set()
-        while self._queue:
-            waiting = self._queue.popleft()
-            choices = waiting.unit.choices
-            if not choices:
-                if kept:
-                    kept.append(waiting)
-                    break
-            elif not blocked.isdisjoint(choices) or not self._ready(waiting):
-                blocked.update(choices)
-                kept.append(waiting)
-                if len(blocked) >= len(self._choices):
-                    break
-                continue
+        while (waiting := self._queue.pop(self._ready)) is not None:
             self.bytes_held -= len(waiting.unit.raw)
             try:
                 if self._plain(waiting):
@@ -145,11 +129,9 @@ class Outbox:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)
                 self._queue.clear()
-                kept.clear()
                 self.bytes_held = 0
                 break
             held_s = max(held_s, now - waiting.arrived)
-        self._queue.extendleft(reversed(kept))
         joined = b"".join(data)
         return Released(joined, held_s) if joined else None
 
@@ -310,7 +292,9 @@ class Outbox:
         Raises:
             WireError: the answer's JSON does not allow the edit that the policy wants.
         """
-        waiting = self._queue.popleft()
+        waiting = self._queue.pop(self._ready)
+        if waiting is None:
+            raise AssertionError("a whole answer is written when all of it has been decided")
         self.bytes_held = 0
         unit = waiting.unit
         halted = {number: choice.halt for number, choice in self._choices.items() if choice.halt is not None}
