@@ -7,21 +7,36 @@ was started.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 import checkstream
 from checkstream.config.reader import Node, build, read_tree
-from checkstream.config.settings import Config, Match, RouteSettings, Secret, Upstream, parse_address
+from checkstream.config.settings import (
+    AuditSettings,
+    Config,
+    Match,
+    RouteSettings,
+    Secret,
+    Server,
+    Upstream,
+    parse_address,
+)
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
+
+_T = TypeVar("_T")
 
 BUILTIN = "builtin:"
 DEFAULT_POLICIES = (BUILTIN + "default",)
 GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions")
 PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
 """Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
+_UNSOUND = Upstream(url="http://unsound")
+"""Stands in for an upstream with faults, so that its routes don't miss it."""
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
@@ -62,7 +77,10 @@ def read_config(name: str, content: str | bytes, base: Path) -> Config:
         config = build(tree, Config, source, later=NOT_YET)
         if config is not None:
             config = _absolute(config, base)
-            _cross_check(config, tree, source)
+            _cross_check(config, range(len(config.routes)), tree, source)
+        else:
+            sound, positions = _sound_parts(tree, name, content)
+            _cross_check(_absolute(sound, base), positions, tree, source)
     if source.faults or config is None:
         raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
     return config
@@ -163,11 +181,27 @@ def warnings(config: Config) -> list[str]:
         if route.pass_ and route.match.path not in PASSED_PATHS.values()
     ]
     found += [
+        f"route `{later.name}` is never taken: `{earlier.name}` stands before it and takes all that it would"
+        for position, later in enumerate(config.routes)
+        for earlier in [
+            next((route for route in config.routes[:position] if _takes_all(route.match, later.match)), None)
+        ]
+        if earlier is not None
+    ]
+    found += [
         f"route `{route.name}` has fail_mode open: what a failed detector would have checked passes"
         for route in config.routes
         if route.fail_mode == "open"
     ]
     return found
+
+
+def _takes_all(wide: Match, narrow: Match) -> bool:
+    """Tell whether one match takes every request that the other would."""
+    return wide.method == narrow.method and all(
+        own == other or (own.endswith("*") and other.startswith(own[:-1]))
+        for own, other in ((wide.path, narrow.path), (wide.model, narrow.model))
+    )
 
 
 def _absolute(config: Config, base: Path) -> Config:
@@ -207,12 +241,42 @@ def _absolute(config: Config, base: Path) -> Config:
     return replace(config, server=server, audit=audit, upstreams=upstreams, routes=routes)
 
 
-def _cross_check(config: Config, tree: Node, source: nodes.Source) -> None:
-    """Report what is wrong between the parts: unknown upstreams, names used twice, files and secrets not there."""
-    if not config.routes:
+def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, list[int]]:
+    """Return what is sound of a file with faults, and the positions of its routes: their faults are looked for too."""
+    scratch = nodes.open_source(name, content)  # the faults are known already
+
+    def sound(node: Node, type_: type[_T]) -> _T | None:
+        return None if node.broken else build(node, type_, scratch, later=NOT_YET)
+
+    parts = tree.value if isinstance(tree.value, Mapping) else {}
+    upstreams = parts["upstreams"].value if "upstreams" in parts else {}
+    routes = parts["routes"].value if "routes" in parts else ()
+    found = [sound(node, RouteSettings) for node in routes] if isinstance(routes, tuple) else []
+    config = Config(
+        server=(sound(parts["server"], Server) if "server" in parts else None) or Server(),
+        upstreams={
+            key: sound(node, Upstream) or _UNSOUND
+            for key, node in (upstreams.items() if isinstance(upstreams, Mapping) else ())
+        },
+        routes=tuple(route for route in found if route is not None),
+        audit=(sound(parts["audit"], AuditSettings) if "audit" in parts else None) or AuditSettings(),
+    )
+    return config, [position for position, route in enumerate(found) if route is not None]
+
+
+def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: nodes.Source) -> None:
+    """Report what is wrong between the parts: unknown upstreams, names used twice, files and secrets not there.
+
+    Args:
+        config: The settings, or those of them that are sound.
+        positions: Where each of its routes stands in the file's list.
+        tree: The file's values and their places.
+        source: The file, where faults go.
+    """
+    if not config.routes and not tree.at("routes").value:
         source.fault(tree.at("routes").place, "there are no routes, so every request would get a 404", "add one")
     names: set[str] = set()
-    for position, route in enumerate(config.routes):
+    for position, route in zip(positions, config.routes, strict=True):
         node = tree.at("routes", position)
         if route.name in names:
             source.fault(node.at("name").place, f"the route `{route.name}` stands twice", "give each its own name")
@@ -230,11 +294,23 @@ def _cross_check(config: Config, tree: Node, source: nodes.Source) -> None:
                     f"`{reference}` is no policy file",
                     "paths are relative to the configuration file; what is shipped begins with `builtin:`",
                 )
+    _check_secrets(config, tree, source)
+
+
+def _check_secrets(config: Config, tree: Node, source: nodes.Source) -> None:
+    """Report secrets that are not there, and callers who could not be told apart."""
+    callers = config.server.callers if isinstance(config.server.callers, list) else []
+    keys: set[str] = set()
     for secret, node in _secrets(config, tree):
         try:
-            reveal(secret)
+            value = reveal(secret)
         except ConfigError as error:
             source.fault(node.place, error.faults[0].reason, error.faults[0].advice)
+            continue
+        if any(secret is caller.key for caller in callers):
+            if value in keys:
+                source.fault(node.place, "another caller has the same key", "give each its own, to tell them apart")
+            keys.add(value)
 
 
 def _is_file(path: Path) -> bool:

@@ -70,6 +70,8 @@ class Secret(Settings, frozen=True):
         """Exactly one source."""
         if (self.env is None) == (self.file is None):
             raise ValueError("a secret has either `env` or `file`")
+        if not self.prefix.isprintable():
+            raise ValueError("`prefix` holds line breaks or control characters; write one line")
 
 
 class Caller(Settings, frozen=True):
@@ -146,14 +148,24 @@ class Upstream(Settings, frozen=True):
 
     def __post_init__(self) -> None:
         """The url is an http url without query."""
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        try:
+            parts = urlsplit(self.url)
+            rooted = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # a port that is none, brackets without an address
+            rooted = False
+        if not rooted or parts.query or parts.fragment or set(self.url) - _URL_CHARS:
             raise ValueError(f"`{self.url}` is not the root of a server; write `http://host:port`")
         if parts.username or parts.password:
             raise ValueError("the url holds a password; put it into `headers` from the environment")
-        for name in self.headers:
+        if len({name.lower() for name in self.headers}) < len(self.headers):
+            raise ValueError("`headers` has a name twice, in other letter case; keep one")
+        for name, value in self.headers.items():
             if not name or not name.isascii() or not set(name) <= _HEADER_CHARS:
                 raise ValueError(f"`{name}` is not a header name")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"`{name}` is written by the proxy itself; remove it from `headers`")
+            if isinstance(value, str) and not value.isprintable():
+                raise ValueError(f"the value of `{name}` holds line breaks or control characters; write one line")
 
     @property
     def root(self) -> str:
@@ -161,6 +173,14 @@ class Upstream(Settings, frozen=True):
         return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
+_OWN_HEADERS = frozenset(
+    {
+        "accept-encoding", "connection", "content-encoding", "content-length", "expect", "keep-alive", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+"""They say how a message is sent on one connection, which is not a setting."""
+_URL_CHARS = frozenset(map(chr, range(0x21, 0x7F)))
 _HEADER_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
 
 

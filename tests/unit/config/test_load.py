@@ -114,6 +114,14 @@ routes:
         ("server: {callers: [{name: a, key: {}}]}\n", "either `env` or `file`"),
         ("upstreams: {a: {url: 'http://u:p@h'}}\n", "password"),
         ("upstreams: {a: {url: 'http://h', headers: {'a b': c}}}\n", "header name"),
+        ("upstreams: {a: {url: 'http://h', headers: {a: \"b\\nc\"}}}\n", "line breaks"),
+        ("upstreams: {a: {url: 'http://h', headers: {a: b, A: c}}}\n", "twice"),
+        ("upstreams: {a: {url: 'http://h', headers: {Content-Length: '3'}}}\n", "by the proxy itself"),
+        ("upstreams: {a: {url: 'http://h', headers: {a: {env: HOME, prefix: \"b\\n\"}}}}\n", "`prefix` holds"),
+        ("upstreams: {a: {url: 'http://h:99999'}}\n", "not the root"),
+        ("upstreams: {a: {url: 'http://[::1'}}\n", "not the root"),
+        ("upstreams: {a: {url: 'http://h/a b'}}\n", "not the root"),
+        ("server: {callers: [{name: a, key: {env: HOME}}, {name: b, key: {env: HOME}}]}\n", "the same key"),
     ],
 )
 def test_what_is_refused_says_why(text: str, said: str) -> None:
@@ -133,6 +141,41 @@ routes:
     )
     for said in ("`gone` is not defined", "stands twice", "is no policy file", "can't be guarded", "NOT_SET_ANYWHERE"):
         assert said in found
+
+
+def test_what_is_wrong_between_the_parts_is_reported_beside_other_faults() -> None:
+    found = faults(
+        """server: {lisen: "127.0.0.1:1"}
+upstreams:
+  broken: {url: 3}
+  sound: {url: "http://h", headers: {authorization: {env: NOT_SET_ANYWHERE}}}
+routes:
+  - {name: a, match: {path: v1}, upstream: gone, policies: ["builtin:default"]}
+  - {name: b, match: {path: /v1/completions}, upstream: broken, policies: [nofile.yaml]}
+  - {name: b, match: {path: /v1/completions}, upstream: gone, policies: ["builtin:default"]}
+"""
+    )
+    assert [fault.split(";")[0].replace("/nowhere/", "") for fault in found] == [
+        "1:10: server.lisen: not known here",
+        "3:17: upstreams.broken.url: expected text, got `3`",
+        "4:53: environment variable `NOT_SET_ANYWHERE` is not set",
+        "6:22: routes[0].match: `v1` is not a path",
+        "7:76: `nofile.yaml` is no policy file",
+        "8:12: the route `b` stands twice",
+        "8:57: the upstream `gone` is not defined",
+    ]
+
+
+def test_a_route_that_is_never_taken_is_a_warning() -> None:
+    chat = "upstream: u, policies: ['builtin:default']}\n"
+    more = "  - {name: late, match: {path: /v1/chat/completions, model: gpt-4}, " + chat
+    text = (
+        "upstreams: {u: {url: 'http://h'}}\nroutes:\n"
+        "  - {name: first, match: {path: /v1/chat/completions, model: 'gpt-*'}, " + chat
+    )
+    said = "route `late` is never taken: `first` stands before it and takes all that it would"
+    assert said in warnings(read_config("c.yaml", text + more, Path("/nowhere")))
+    assert said not in warnings(read_config("c.yaml", text + more.replace("gpt-4", "'*'"), Path("/nowhere")))
 
 
 def test_what_is_not_there_yet_may_be_null() -> None:
