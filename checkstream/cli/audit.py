@@ -136,6 +136,8 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True):
     method: str = ""
     path: str = ""
     dropped_bytes: int = 0
+    accepted: bool = True
+    policies: tuple[str, ...] = ()
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +194,10 @@ def _row(entry: _Entry) -> tuple[str, ...]:
             what = f"{body.method} {body.path}"
         case "repair":
             what = f"{body.dropped_bytes} bytes dropped"
+        case "reload":
+            what = f"accepted, {', '.join(body.policies)}" if body.accepted else f"refused, {body.reason}"
+        case "start":
+            what = f"{body.version}, {', '.join(body.policies)}"
         case _:
             what = body.reason or body.next or body.version
     cells = (

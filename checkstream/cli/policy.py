@@ -145,7 +145,7 @@ def _explained(args: argparse.Namespace, program: Program) -> int:
     if channel not in STAGE_CHANNELS[stage]:
         known = ", ".join(STAGE_CHANNELS[stage])
         raise argparse.ArgumentTypeError(f"stage `{stage}` has no channel `{channel}`; it has {known}")
-    text = sys.stdin.read() if args.text == "-" else args.text
+    text = _standard_input() if args.text == "-" else args.text
     reports = explain(program, stage, channel, text, _scores(args.score, program))
     for report in reports:
         if args.json:
@@ -153,6 +153,13 @@ def _explained(args: argparse.Namespace, program: Program) -> int:
         else:
             _show(report)
     return 0
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"the text is not UTF-8 at byte `{error.start}`; send UTF-8") from error
 
 
 def _scores(given: Sequence[str], program: Program) -> dict[str, float]:

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """example:
-  checkstream replay tests/transcripts/redact/run.jsonl --policy policies/ours.yaml
+  checkstream replay run.jsonl --policy policies/ours.yaml --policy builtin:default
+
+A transcript is a file of JSON lines: a header, then what happened and when, in seconds; data is in base64.
+  {"surface": "openai.chat"}
+  {"at": 0.0, "event": {"type": "RequestReceived", "body": "eyJtb2RlbCI6ICJtIiwgLi4ufQ=="}}
+  {"at": 0.1, "event": {"type": "UpstreamOpened", "status": 200, "streaming": true}}
+  {"at": 0.2, "event": {"type": "UpstreamBytes", "data": "ZGF0YTogey4uLn0KCg=="}}
+  {"at": 0.3, "event": {"type": "UpstreamClosed"}}
 """
 
 

@@ -119,8 +119,9 @@ def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path, capsys: py
         stream="s\x1b[2J", route="a\nb", caller=None, record=record(verdicts=(verdict("R\u202e1"),), action="\x07")
     )
     passed = PassEntry(stream="s", route="models", caller=None, method="GET", path="/v1/models", status=200)
-    reload = ReloadEntry(accepted=False, programs=(), policies=(), reason="bad file")
-    sealed = seal_all([start(), stream(), hostile, passed, reload])
+    reload = ReloadEntry(accepted=False, programs=(), policies=("old@1",), reason="bad file")
+    loaded = ReloadEntry(accepted=True, programs=(), policies=("new@2",))
+    sealed = seal_all([start(), stream(), hostile, passed, reload, loaded])
     write_chain(tmp_path, [[one.line for one in sealed]])
     assert run("show", tmp_path) == 0
     out = capsys.readouterr().out
@@ -128,4 +129,5 @@ def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path, capsys: py
     assert "s\\x1b[2J" in out
     assert "a\\nb" in out
     assert "GET /v1/models" in out
-    assert "bad file" in out
+    assert "refused, bad file\n" in out
+    assert "accepted, new@2\n" in out

@@ -79,13 +79,21 @@ def test_explain(good: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_explain_a_prompt_from_standard_input(
     good: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("nothing here"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nothing here")))
     assert call("explain", good, "--text", "-", "--stage", "ingress", "--json") == 0
     reports = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
     assert [(report["rule_id"], report["outcome"]) for report in reports] == [
         ("M-1", "not_fired"),
         ("T-1", "out_of_scope"),
     ]
+
+
+def test_explain_says_where_standard_input_is_not_utf_8(
+    good: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x\xff")))
+    assert call("explain", good, "--text", "-") == 2
+    assert "not UTF-8 at byte `1`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

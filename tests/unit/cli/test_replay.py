@@ -89,3 +89,12 @@ def test_the_command_prints_text_and_verdicts(tmp_path: Path, policy: str, capsy
 def test_what_is_no_transcript_says_where(content: bytes, said: str, policy: str) -> None:
     with pytest.raises(WireError, match=said):
         replay(content, [policy])
+
+
+def test_the_transcript_that_the_help_shows_is_one(policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["replay", "--help"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  {")]
+    outcome = replay("\n".join(lines).encode(), [policy])
+    assert len(lines) == 5
+    assert outcome.record is not None
