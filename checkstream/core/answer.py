@@ -95,6 +95,8 @@ class Answer:
         """Give one delta to its channel; text of a choice that has ended goes nowhere."""
         choice = self.choices[delta.channel.choice]
         if not choice.running:
+            if choice.halt is None:
+                self._checking.degrade("text_after_end")
             return Part(None, 0, 0)
         judge = self.judges.get(delta.channel)
         if judge is None:

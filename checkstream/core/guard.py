@@ -350,17 +350,20 @@ class Guard:
     def _watch_hold(self) -> None:
         """Keep what waits within its caps, in bytes, in checks and in time."""
         held = self._outbox.bytes_held
+        waiting = self._checking.waiting
+        scored = held > 0 and any(judge.asked for judge in self._answer.judges.values())
+        if held > self._plan.held_bytes and not waiting and not (self._paused and scored):  # a stall may let go of it
+            self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
+            return
         if not self._paused:
-            if held > self._plan.held_bytes and not self._checking.waiting:
-                self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
-                return
             if held > self._plan.held_bytes or self._checking.pending >= _MAX_PENDING_CHECKS:
                 self._paused = True
                 self._do(PauseUpstream())
-        elif held <= self._plan.held_bytes // 2 and self._checking.pending <= 1:
+        elif held <= (self._plan.held_bytes // 2 if waiting else self._plan.held_bytes) and self._checking.pending <= 1:
+            # Where nothing is being checked, only more text can let go of what a pattern holds.
             self._paused = False
             self._do(ResumeUpstream())
-        if held and "stall" not in self._timers and any(judge.asked for judge in self._answer.judges.values()):
+        if held and scored and "stall" not in self._timers:
             self._arm("stall", self._plan.hold.max_delay_ms)
 
     def _arm(self, timer: Literal["stall", "keepalive", "budget"], after_ms: float) -> None:

@@ -156,7 +156,8 @@ class Outbox:
         """Return the bytes of one unit, with what comes before and after it; most units leave as they came."""
         unit = waiting.unit
         self.usage_sent = self.usage_sent or unit.usage
-        closed = {number for number in unit.choices if self._choices[number].closed}
+        # What the upstream adds to a choice that it has ended itself (usage, a filter's result) stays as it came.
+        closed = {n for n in unit.choices if self._choices[n].closed and self._choices[n].halt is not None}
         # INVARIANT: text that no judge has seen never leaves, e.g. what comes behind the upstream's terminator.
         closed |= {unit.deltas[i].channel.choice for i, part in enumerate(waiting.parts) if part.judge is None}
         halting = self._halting(waiting) - closed

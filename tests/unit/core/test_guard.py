@@ -665,3 +665,28 @@ def test_g10_strings_of_json_are_kept_as_long_as_they_can_matter_and_found_by_ha
     assert strings.whole(39_998) == 39_997
     assert strings.editable(39_996, 39_998) is None
     assert strings.editable(1, 2) is None, "forgotten: it was sent long ago"
+
+
+def test_g05_what_follows_the_end_of_a_choice_stays_as_it_came_but_for_text_that_no_judge_has_seen() -> None:
+    usage = event((0, {"role": "assistant", "content": ""}, None), usage={"total_tokens": 3})
+    pieces = [says("Good day. "), ends(), usage, ends(), DONE]
+    assert stream(MAIL, pieces).joined == b"".join(pieces)
+    late = stream(MAIL, [says("Good day. "), ends(), says("More. "), usage, DONE])
+    assert late.joined == says("Good day. ") + ends() + usage + DONE
+    assert late.record is not None
+    assert late.record.degradations == ("text_after_end",)
+
+
+def test_g22_a_pause_ends_with_the_last_check_also_while_a_pattern_holds_most_of_the_cap() -> None:
+    shadow = TOX.replace("id: TOX-1,", "id: TOX-1, mode: shadow,")
+    rule = CAPPED.replace("max_chars: 12", "max_chars: 9000")
+    exchange = Exchange(CHAT, plan(rule + shadow, held_bytes=1000))
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    exchange.send(UpstreamBytes(says("word " * 60)))
+    exchange.send(UpstreamBytes(says("#" + "x" * 600)))
+    assert len(exchange.unanswered) >= 4
+    assert isinstance(exchange.out.commands[-1], PauseUpstream)
+    for score in list(exchange.unanswered):
+        exchange.send(Scored(score.ticket, {"lexicon.toxicity": 0.0}))
+    assert isinstance(exchange.out.commands[-1], ResumeUpstream)
