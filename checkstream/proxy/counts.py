@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from checkstream.core.commands import Decided, Observe
-from checkstream.errors import CheckstreamError, ScoringReason
+from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.replies import row
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
@@ -70,10 +70,18 @@ class StreamCounts:
             self._metrics.inter_token.observe(now - self._wrote)
         self._wrote = now
 
-    def upstream_failed(self, kind: str) -> None:
-        """Count and log a failure of the upstream."""
-        self._metrics.upstream_errors.of(kind).inc()
-        self._log.warning("upstream.failed", stream=self._stream, route=self._route, kind=kind)
+    def upstream_failed(self, error: UpstreamError) -> None:
+        """Count a failure of the upstream, and log what its operator needs to mend it."""
+        self._metrics.upstream_errors.of(error.kind).inc()
+        cause = type(error.__cause__).__name__ if error.__cause__ is not None else None
+        self._log.warning(
+            "upstream.failed",
+            stream=self._stream,
+            route=self._route,
+            kind=error.kind,
+            detail=str(error),
+            cause=cause,
+        )
 
     def scored(self, scores: Mapping[str, float]) -> None:
         """Note what classifiers said, each under its own name (`model.label`)."""

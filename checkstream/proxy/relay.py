@@ -336,7 +336,7 @@ class Exchange:
                     await self._may_read.wait()
                 self._post(on.UpstreamClosed())
         except UpstreamError as error:
-            self._counts.upstream_failed(error.kind)
+            self._counts.upstream_failed(error)
             self._post(on.UpstreamFailed(error.kind, str(error)))
 
     def _take(self, data: bytes) -> None:

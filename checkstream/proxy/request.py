@@ -130,7 +130,7 @@ class Proxy:
             try:
                 response = await self._pass_on(request, route, outgoing, body, ledger)
             except UpstreamError as error:
-                counts.upstream_failed(error.kind)
+                counts.upstream_failed(error)
                 raise
         else:
             guard = Guard(surface=route.surface, plan=route.plan, digest=self._digest)

@@ -176,7 +176,8 @@ def _timestamp(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _json(_: WrappedLogger, __: str, event: MutableMapping[str, object]) -> bytes:
-    return orjson.dumps(event, option=orjson.OPT_NON_STR_KEYS)
+    first = {key: event.pop(key) for key in ("at", "level", "event") if key in event}  # what people look for
+    return orjson.dumps({**first, **event}, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _encode(_: WrappedLogger, __: str, line: object) -> bytes:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -367,6 +368,9 @@ async def test_the_upstreams_failures_have_their_kinds() -> None:
     rig = Rig(passing, None, retries=1)
     async with rig.asked("http://127.0.0.1:9") as response:
         assert (response.status, await response.text()) == (502, "connect")
+    line = next(line for line in rig.log.getvalue().decode().splitlines() if "upstream.failed" in line)
+    assert '"detail":"no connection to upstream `u`","cause":"ClientConnectorError"' in line
+    assert list(msgspec.json.decode(line))[:3] == ["at", "level", "event"]
 
 
 async def test_a_whole_answer_keeps_each_of_several_headers_of_one_name() -> None:
