@@ -101,6 +101,16 @@ def test_the_files_that_the_readme_names_exist() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_configuration_that_the_readme_shows_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from checkstream.config import read_config, warnings
+
+    monkeypatch.setenv("APP1_KEY", "a")
+    monkeypatch.setenv("LLM_API_KEY", "b")
+    config = read_config("checkstream.yaml", README.split("```yaml\n")[1].split("```")[0], tmp_path)
+    assert [route.name for route in config.routes] == ["chat", "models"]
+    assert warnings(config) == []
+
+
 def test_the_make_targets_that_the_readme_names_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = {line.split()[1] for line in README.splitlines() if line.startswith("make ")}
