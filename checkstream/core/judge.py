@@ -7,7 +7,7 @@ they read text when it has been decided that it is released, so that they see th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -197,15 +197,22 @@ class Judge:
         firings: list[Firing] = []
         for finding in findings:
             signal = self._program.signals[finding.signal]
-            self._keep_digest(finding, signal.title)
+            if self.leads or finding.signal not in self._scope.held:  # else the one that leads has it
+                self._keep_digest(finding, signal.title)
             self._facts.seen.add(finding.signal)
             firings += (
                 Firing(rule=self._program.rules[index], signal=signal, span=finding.span)
-                for index in run(self._program, self._scope, self._facts, finding.signal)
+                for index in self._fires(finding.signal)
             )
         if not firings:
             return None
         return self._carry_out(resolve(firings, self.stage, self.channel))
+
+    def _fires(self, signal: int) -> Iterator[int]:
+        """Yield the rules that a signal fires and that this judge decides on."""
+        for index in run(self._program, self._scope, self._facts, signal):
+            if self._scope.decides(index, signal, leads=self.leads):
+                yield index
 
     def _keep_digest(self, finding: Finding, detector: str) -> None:
         if len(self.digests) >= _MAX_DIGESTS:
@@ -269,7 +276,7 @@ class Judge:
                 continue
             score = check.scores[name]
             self._facts.scores[signal] = score
-            for index in run(self._program, self._scope, self._facts, signal):
+            for index in self._fires(signal):
                 rule = self._program.rules[index]
                 fired.add(index)
                 # A rule that only records fires where its score rises, not on every window over the same text.

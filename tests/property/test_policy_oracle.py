@@ -124,13 +124,18 @@ def test_scopes_hold_what_enforced_rules_condemn_and_nothing_else(data: st.DataO
         ]
         holding = [rule for rule in here if rule["mode"] == "enforce" and rule["action"] in HOLDING_ACTIONS]
         hold = {name for rule in holding for name in rule["phrases"]}
-        watch = {name for rule in here for name in rule["phrases"]} - hold
+        held = {*hold, *(LABELS if any(rule["scores"] for rule in holding) else ())}
+        triggers = [{*rule["phrases"], *rule["scores"]} for rule in here]
+        together = [names for rule, names in zip(here, triggers, strict=True) if rule["match"] == "all"]
+        apart = {name for names in together if not names <= held for name in names}
+        watch = {name for rule in here for name in rule["phrases"]} - hold | (apart & {*PHRASES})
         assert {pattern.name for pattern in scope.hold.patterns} == hold
         assert {pattern.name for pattern in scope.watch.patterns} == watch
         asks = any(rule["scores"] for rule in here)
         assert bool(scope.hold_classifiers) == any(rule["scores"] for rule in holding)
         assert {*scope.hold_classifiers, *scope.watch_classifiers} == ({"toy"} if asks else set())
-        assert not {*scope.hold_classifiers} & {*scope.watch_classifiers}
+        twice = bool({*scope.hold_classifiers} & {*scope.watch_classifiers})
+        assert twice == bool(scope.hold_classifiers and apart & {*LABELS})
 
 
 @settings(max_examples=60, deadline=None)

@@ -180,7 +180,11 @@ def _scopes(
             every = {signal for index in active for signal in rules[index].triggers}
             scored = {signal for signal in every if signals[signal].kind == "classifier"}
             hold_classifiers = {signals[signal].classifier for signal in scored & hold}
-            watch_classifiers = {signals[signal].classifier for signal in scored} - hold_classifiers
+            held = (hold - scored) | {signal for signal in scored if signals[signal].classifier in hold_classifiers}
+            watched = frozenset(
+                index for index in active if rules[index].match == "all" and not held.issuperset(rules[index].triggers)
+            )
+            watch = (every - held) | {signal for index in watched for signal in rules[index].triggers}
             asking = [
                 rules[index] for index in active if rules[index].holds and scored.intersection(rules[index].triggers)
             ]
@@ -192,13 +196,15 @@ def _scopes(
                 stage=stage,
                 channel=channel,
                 hold=pattern_set(hold - scored),
-                watch=pattern_set(every - hold - scored),
+                watch=pattern_set(watch - scored),
                 hold_classifiers=tuple(sorted(hold_classifiers)),
                 degradable=all(rule.match == "any" and not scored.issuperset(rule.triggers) for rule in asking),
-                watch_classifiers=tuple(sorted(watch_classifiers)),
+                watch_classifiers=tuple(sorted({signals[signal].classifier for signal in scored & watch})),
                 score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
                 rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
                 active=active,
+                held=frozenset(held),
+                watched=watched,
             )
     return MappingProxyType(scopes)
 

@@ -71,7 +71,7 @@ def explain(
         KeyError: the stage has no such channel.
     """
     scope = program.scope(stage, channel)
-    findings = [*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text)]
+    findings = list(dict.fromkeys([*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text)]))
     facts = Facts(stage=stage, channel=channel)
     facts.seen.update(finding.signal for finding in findings)
     for name, score in (scores or {}).items():

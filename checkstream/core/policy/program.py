@@ -167,7 +167,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     hold: PatternSet
     """Patterns, phrases and entities that text waits for."""
     watch: PatternSet
-    """Those that are only recorded (or add text elsewhere): they never hold text. None stands in both sets."""
+    """Those that are only recorded (or add text elsewhere): they never hold text. In both sets stands only what a rule
+    of `watched` needs to see beside the rest of its triggers."""
     hold_classifiers: tuple[str, ...]
     degradable: bool = False
     """Every rule that holds text for a classifier has a cheaper detector which fires it alone (a pattern, phrase or
@@ -179,6 +180,14 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Signal -> the rules that it can fire here."""
     active: tuple[int, ...]
     """Indexes of the rules in force here, in the program's order."""
+    held: frozenset[int] = frozenset()
+    """Signals that are decided before text is released; all others are decided behind it."""
+    watched: frozenset[int] = frozenset()
+    """Indexes of rules that need all of their triggers, of which not all are in `held`: decided behind the release."""
+
+    def decides(self, rule: int, signal: int, *, leads: bool) -> bool:
+        """Tell who decides on a rule that a signal fires: each is decided once, before the release or behind it."""
+        return leads == (rule not in self.watched and signal in self.held)
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):

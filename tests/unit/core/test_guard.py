@@ -690,3 +690,21 @@ def test_g22_a_pause_ends_with_the_last_check_also_while_a_pattern_holds_most_of
     for score in list(exchange.unanswered):
         exchange.send(Scored(score.ticket, {"lexicon.toxicity": 0.0}))
     assert isinstance(exchange.out.commands[-1], ResumeUpstream)
+
+
+def test_a_rule_that_needs_all_of_its_triggers_sees_also_those_that_another_rule_holds_text_for() -> None:
+    rules = (
+        "  - {name: r, id: R-1, stage: [midstream], phrases: [alpha], actions: [{type: redact}]}\n"
+        "  - {name: l, id: L-1, stage: [midstream], match: all, phrases: [alpha, beta], actions: [{type: log_event}]}\n"
+        "  - {name: a, id: L-2, stage: [midstream], phrases: [alpha], actions: [{type: log_event}]}\n"
+        "  - {name: t, id: L-3, stage: [midstream], channels: [content], match: all, phrases: [beta], "
+        "classifiers: [{name: lexicon.toxicity, threshold: 0.8}], actions: [{type: log_event}]}\n"
+    )
+    pieces = [says("alpha and "), says("beta and idiot. "), ends(), DONE]
+    for body in (rules, rules + TOX.replace("type: stop, message: Halt.", "type: redact")):
+        out = stream(body, pieces)
+        assert out.record is not None
+        fired = [verdict.rule_id for verdict in out.record.verdicts]
+        assert sorted(set(fired) - {"TOX-1"}) == ["L-1", "L-2", "L-3", "R-1"]
+        assert [fired.count(rule) for rule in ("R-1", "L-1", "L-2", "L-3")] == [1, 1, 1, 1]
+        assert [finding.detector for finding in out.record.findings] == ["phrase:alpha", "phrase:beta"]
