@@ -57,7 +57,7 @@ class App:
             open_session: Makes a verified model ready to run; None: by its kind.
         """
         self._read = read
-        self._open_session = open_session or _open_session
+        self._open_session = open_session or open_model
         self._config_file = config_file
         self._reloading = asyncio.Lock()
         self._last_reload: ReloadStatus | None = None
@@ -321,7 +321,8 @@ async def _close_journal(journal: Journal) -> None:
         await journal.aclose()
 
 
-def _open_session(model: Model) -> Session:
+def open_model(model: Model) -> Session:
+    """Make a verified model ready to run, by its kind."""
     return _SESSIONS[model.entry.kind](model)
 
 

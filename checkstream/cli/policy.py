@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from checkstream.app import labels_of
+from checkstream.app import labels_of, open_model
 from checkstream.config import bundled, policy_file
 from checkstream.core.policy.check import STAGE_CHANNELS
 from checkstream.core.policy.classifiers import ClassifierLabel
@@ -70,7 +70,11 @@ def add_parser(subparsers: SubParsers) -> None:
     explained.add_argument("--channel", help="kind of channel (default: content, at ingress user)")
     explained.add_argument("--text", required=True, help="the text; `-` reads it from standard input")
     explained.add_argument(
-        "--score", action="append", default=[], metavar="MODEL.LABEL=SCORE", help="a classifier's score (repeatable)"
+        "--score",
+        action="append",
+        default=[],
+        metavar="MODEL.LABEL=SCORE",
+        help="take this score instead of the model's own (repeatable)",
     )
     explained.add_argument("--json", action="store_true", help="print a JSON line for each rule")
 
@@ -146,7 +150,8 @@ def _explained(args: argparse.Namespace, program: Program) -> int:
         known = ", ".join(STAGE_CHANNELS[stage])
         raise argparse.ArgumentTypeError(f"stage `{stage}` has no channel `{channel}`; it has {known}")
     text = _standard_input() if args.text == "-" else args.text
-    reports = explain(program, stage, channel, text, _scores(args.score, program))
+    scores = _model_scores(text) | _scores(args.score, program)
+    reports = explain(program, stage, channel, text, scores)
     for report in reports:
         if args.json:
             sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
@@ -160,6 +165,19 @@ def _standard_input() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise argparse.ArgumentTypeError(f"the text is not UTF-8 at byte `{error.start}`; send UTF-8") from error
+
+
+def _model_scores(text: str) -> dict[str, float]:
+    """Return what the classifiers that come with the package say of the whole text, label by label."""
+    scores: dict[str, float] = {}
+    for model in load_models(bundled("models")):
+        session = open_model(model)
+        highest = session.run([window.text for window in session.cut(text)]).max(axis=0)
+        scores |= {
+            f"{model.entry.name}.{label}": float(score)
+            for label, score in zip(model.entry.labels, highest, strict=True)
+        }
+    return scores
 
 
 def _scores(given: Sequence[str], program: Program) -> dict[str, float]:

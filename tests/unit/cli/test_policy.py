@@ -124,3 +124,10 @@ def test_models_that_cannot_be_read(
     monkeypatch.setattr(policy, "installed_labels", broken)
     assert call("check", good) == 2
     assert "the manifest is broken" in capsys.readouterr().err
+
+
+def test_explain_asks_the_models_that_are_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("explain", "builtin:default", "--text", "You are a worthless idiot, kill yourself") == 0
+    assert "FIRED  TOX-001" in capsys.readouterr().out
+    assert call("explain", "builtin:default", "--text", "Good morning", "--score", "lexicon.toxicity=0.95") == 0
+    assert "lexicon.toxicity score 0.95" in capsys.readouterr().out
