@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkstream.core.actions import Halt, disclaimer_text
 from checkstream.core.checking import Checking
-from checkstream.core.judge import Judge
+from checkstream.core.judge import Judge, Ruling
 from checkstream.core.outbox import Choice, Outbox, Part, Waiting
 from checkstream.core.prompt import Prompt
 from checkstream.core.terms import Channel, Delta, Stage, Unit
@@ -150,12 +150,15 @@ class Answer:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
         choice = self.choices[judge.channel.choice]
         for ruling in self._checking.advance(judge):
-            for disclaimer in ruling.outcome.disclaimers:
-                text = disclaimer_text(disclaimer)
-                if text not in choice.suffixes:
-                    choice.suffixes.append(text)
+            self._add_disclaimers(choice, ruling)
             if ruling.halt is not None:
                 self._halt(choice, judge, ruling.halt)
+
+    def _add_disclaimers(self, choice: Choice, ruling: Ruling) -> None:
+        for disclaimer in ruling.outcome.disclaimers:
+            text = disclaimer_text(disclaimer)
+            if text not in choice.suffixes:
+                choice.suffixes.append(text)
 
     def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
         """End a choice by policy, in all its channels."""
@@ -164,6 +167,7 @@ class Answer:
         for other in choice.judges:
             if other is not judge:
                 other.holdback.stop(other.holdback.releasable)
-                self._checking.advance(other)
+                for ruling in self._checking.advance(other):
+                    self._add_disclaimers(choice, ruling)
         self._checking.forget(choice.judges)
         self.cut_off = self.cut_off or not self.running

@@ -154,9 +154,8 @@ class Record(Command, frozen=True):
 class Observe(Command, frozen=True):
     """A measurement for the metrics table."""
 
-    metric: Literal["hold_seconds", "tokens_in", "tokens_out", "policy_seconds", "score", "added_ttft_seconds"]
+    metric: Literal["hold_seconds", "tokens_in", "tokens_out", "added_ttft_seconds"]
     value: float
-    label: str = ""
 
 
 AnyCommand = (

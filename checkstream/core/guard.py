@@ -247,24 +247,34 @@ class Guard:
     def _on_whole_end(self, _: UpstreamClosed) -> None:
         self._upstream_open = False
         body = bytes(self._body)
-        if self._status >= 400:
+        failed = self._status >= 400
+        if failed:
             self._ledger.upstream_failure = f"status_{self._status}"
-            self._ledger.unscanned("midstream:error_body")
-            self._reply(self._status, body, "upstream_failed")
-            return
         try:
             unit = self._surface.read_whole(body)
         except WireError as error:
-            if self._plan.fail_mode == "closed":
-                self._fail("upstream_error", f"the upstream sent an answer that can't be checked: {error}")
-                return
-            self._ledger.unscanned("midstream:body")
-            self._reply(self._status, body, "complete")
+            self._on_unreadable_body(body, str(error))
+            return
+        if failed and not unit.choices:
+            # The upstream's own error object, which SDKs want to see as it is.
+            self._ledger.unscanned("midstream:error_body")
+            self._reply(self._status, body, "upstream_failed")
             return
         self.state = State.CLOSING
         self._ending = _Ending("complete")
         self._answer.take(unit)
         self._settle()
+
+    def _on_unreadable_body(self, body: bytes, reason: str) -> None:
+        """Let the fail mode decide on a body that is not the surface's; an error status stays what it was."""
+        if self._plan.fail_mode == "open":
+            self._ledger.unscanned("midstream:body")
+            self._reply(self._status, body, "upstream_failed" if self._status >= 400 else "complete")
+        elif self._status >= 400:
+            message = f"the upstream answered with status {self._status} and a body that can't be checked"
+            self._reply(self._status, self._surface.error_body("upstream_error", message), "upstream_failed")
+        else:
+            self._fail("upstream_error", f"the upstream sent an answer that can't be checked: {reason}")
 
     def _take_frame(self, frame: Frame) -> None:
         try:

@@ -143,6 +143,10 @@ class Outbox:
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
             if holdback.releasable < end:
                 return False
+            # The end of a choice carries its disclaimers, whoever has ended it.
+            number = part.judge.channel.choice
+            if end < part.end and self._choices[number].halt is not None and not self._complete(number):
+                return False
         return all(self._complete(choice) for choice in waiting.unit.finished)
 
     def _complete(self, number: int) -> bool:

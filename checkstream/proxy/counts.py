@@ -50,14 +50,14 @@ class StreamCounts:
                 self._metrics.hold.observe(command.value)
             case "added_ttft_seconds":
                 self._metrics.added_ttft.observe(command.value)
-            case "policy_seconds":
-                self._metrics.policy.observe(command.value)
-            case "score":
-                self.scored({command.label: command.value})
             case "tokens_in":
                 self._metrics.tokens_in.inc(command.value)
             case "tokens_out":
                 self._metrics.tokens_out.inc(command.value)
+
+    def guarded(self, seconds: float) -> None:
+        """Note how long the guard itself took over the exchange."""
+        self._metrics.policy.observe(seconds)
 
     def forwarded(self) -> None:
         """Note that the prompt has passed its checks."""

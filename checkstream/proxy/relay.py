@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import time
 from collections.abc import Iterable, Mapping
 from typing import Protocol, assert_never, cast
 
@@ -143,6 +144,7 @@ class Exchange:
         self._response: StreamResponse | None = None
         self._out: list[bytes] = []
         self._recorded = False
+        self._guard_s = 0.0
         self._answer: Answer | None = None
 
     def drain(self) -> None:
@@ -167,6 +169,7 @@ class Exchange:
             if self._response is None or not self._response.prepared:
                 self._response = error_response(CheckstreamError("internal error"), self._surface, self._headers)
         finally:
+            self._counts.guarded(self._guard_s)
             self._connection.unwatch()
             self._hold(-self._held)
         return self._response if self._response is not None else StreamResponse(status=499)
@@ -201,7 +204,10 @@ class Exchange:
                 taken += len(event.data)
                 self._backlog -= len(event.data)
                 self._look_whether_to_read()
-            await self._carry_out(self._guard.receive(event, self._loop.time()))
+            began = time.perf_counter()
+            commands = self._guard.receive(event, self._loop.time())
+            self._guard_s += time.perf_counter() - began
+            await self._carry_out(commands)
             if self._recorded:
                 return
 

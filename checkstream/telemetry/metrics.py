@@ -46,7 +46,7 @@ SPECS = (
     MetricSpec("checkstream_inter_token_seconds", "histogram", "Time between two writes to a caller", (), _TOKEN_GAPS),
     MetricSpec("checkstream_check_seconds", "histogram", "Time of one check by a detector", ("detector",), _CHECKS),
     MetricSpec("checkstream_ingress_seconds", "histogram", "Time that the checks of a prompt took", (), _WAITS),
-    MetricSpec("checkstream_policy_seconds", "histogram", "Time of one run of the policy program", (), _FAST),
+    MetricSpec("checkstream_policy_seconds", "histogram", "Time that the guard took over one exchange", (), _FAST),
     MetricSpec("checkstream_score", "histogram", "Scores of classifiers, 0 to 1", ("classifier",), _SCORES),
     MetricSpec("checkstream_held_bytes", "gauge", "Bytes received and not yet sent, all streams"),
     MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),

@@ -126,7 +126,10 @@ def test_models_that_cannot_be_read(
     assert "the manifest is broken" in capsys.readouterr().err
 
 
-def test_explain_asks_the_models_that_are_installed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_asks_the_models_that_are_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the labels of the package itself
     assert call("explain", "builtin:default", "--text", "You are a worthless idiot, kill yourself") == 0
     assert "FIRED  TOX-001" in capsys.readouterr().out
     assert call("explain", "builtin:default", "--text", "Good morning", "--score", "lexicon.toxicity=0.95") == 0

@@ -480,6 +480,23 @@ def test_upstream_errors_pass_with_their_status() -> None:
     assert out.record.outcome == "upstream_failed"
 
 
+def test_an_error_status_is_no_way_around_the_guard() -> None:
+    out = play(CHAT, plan(MAIL), request(), [whole("mail a@b.io.")], streaming=False, status=500)
+    assert out.reply is not None
+    assert out.reply.status == 500
+    assert b"a@b.io" not in out.reply.body
+    page = b"<html>mail a@b.io</html>"
+    closed = play(CHAT, plan(MAIL), request(), [page], streaming=False, status=503).reply
+    assert closed is not None
+    assert closed.status == 503
+    assert json.loads(closed.body)["error"]["type"] == "upstream_error"
+    opened = play(CHAT, plan(MAIL, fail_mode="open"), request(), [page], streaming=False, status=503)
+    assert opened.reply is not None
+    assert opened.reply.body == page
+    assert opened.record is not None
+    assert "midstream:body" in opened.record.unscanned
+
+
 # --- failures and ends
 
 
