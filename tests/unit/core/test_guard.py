@@ -725,3 +725,16 @@ def test_a_rule_that_needs_all_of_its_triggers_sees_also_those_that_another_rule
         assert sorted(set(fired) - {"TOX-1"}) == ["L-1", "L-2", "L-3", "R-1"]
         assert [fired.count(rule) for rule in ("R-1", "L-1", "L-2", "L-3")] == [1, 1, 1, 1]
         assert [finding.detector for finding in out.record.findings] == ["phrase:alpha", "phrase:beta"]
+
+
+def test_g01_a_stopped_choice_waits_for_the_disclaimers_that_its_text_asks_for() -> None:
+    rules = STOP + (
+        "  - {name: d, id: FCA-1, stage: [egress], channels: [content], "
+        "classifiers: [{name: lexicon.toxicity, threshold: 0.8}], actions: [{type: inject_disclaimer, text: Care.}]}\n"
+    )
+    text = "You idiot. It has zero risk and more."
+    for pieces in ([says(text), ends(), DONE], [*map(says, text), ends(), DONE]):
+        out = stream(rules, [b"".join(pieces)] if len(pieces) == 3 else pieces)
+        assert text_of(out) == "You idiot. It has Halt.\n\nCare."
+        assert finishes(out) == {0: "content_filter"}
+        assert out.closed
