@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 30.0
@@ -262,6 +264,31 @@ class Proxy(Process):
             return rows[0] if rows else None
 
         return until(read, what=f"the audit entry of `{stream}`")
+
+
+class Open(msgspec.Struct, frozen=True, order=True):
+    """What the process holds open, without its pool of connections to the upstream."""
+
+    descriptors: int
+    callers: int
+
+    @classmethod
+    def of(cls, proxy: Proxy, llm: Llm) -> Open:
+        """Look at the process from outside."""
+        links = []
+        for link in Path(f"/proc/{proxy.popen.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                links.append(str(link.readlink()))
+        inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+        rows = [line.split() for line in Path(f"/proc/{proxy.popen.pid}/net/tcp").read_text().splitlines()[1:]]
+        own = [row for row in rows if row[9] in inodes]
+        pool = [row for row in own if row[2].endswith(f":{_port_of(llm.url):04X}")]
+        callers = [row for row in own if row[1].endswith(f":{_port_of(proxy.url):04X}") and row[3] != "0A"]
+        return cls(len(links) - len(pool), len(callers))
+
+
+def _port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
 
 
 def verify_audit(folder: Path) -> subprocess.CompletedProcess[str]:

@@ -8,13 +8,12 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from openai import OpenAI
 
-from tests.e2e.harness import Llm, Proxy, http, until
+from tests.e2e.harness import Llm, Open, Proxy, http, until
 from tests.fuzz.mutate import Mutator
 
 REQUESTS = 10_000
@@ -211,28 +210,3 @@ def ended(caller: socket.socket) -> bool:
     except ConnectionError:
         pass
     return True
-
-
-class Open(msgspec.Struct, frozen=True, order=True):
-    """What the process holds open, without its pool of connections to the upstream."""
-
-    descriptors: int
-    callers: int
-
-    @classmethod
-    def of(cls, proxy: Proxy, llm: Llm) -> Open:
-        """Look at the process from outside."""
-        links = []
-        for link in Path(f"/proc/{proxy.popen.pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                links.append(str(link.readlink()))
-        inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
-        rows = [line.split() for line in Path(f"/proc/{proxy.popen.pid}/net/tcp").read_text().splitlines()[1:]]
-        own = [row for row in rows if row[9] in inodes]
-        pool = [row for row in own if row[2].endswith(f":{port_of(llm.url):04X}")]
-        callers = [row for row in own if row[1].endswith(f":{port_of(proxy.url):04X}") and row[3] != "0A"]
-        return cls(len(links) - len(pool), len(callers))
-
-
-def port_of(url: str) -> int:
-    return int(url.rpartition(":")[2])
