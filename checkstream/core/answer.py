@@ -11,6 +11,9 @@ from checkstream.core.terms import Channel, Delta, Stage, Unit
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
+_MAX_CHANNELS = 4096
+"""Choices and tool calls of one answer that are judged apart: each costs some kilobytes, whatever its text."""
+
 
 class Answer:
     """What the upstream has answered so far, streamed or whole."""
@@ -53,11 +56,15 @@ class Answer:
         return all(judge.holdback.settled for judge in self.judges.values())
 
     def check(self, unit: Unit) -> None:
-        """Refuse a unit that goes on with text which was taken to be complete.
+        """Refuse a unit that goes on with text which was taken to be complete, or opens too many channels.
 
         Raises:
-            WireError: a tool's name goes on after its arguments have begun.
+            WireError: a tool's name goes on after its arguments have begun; more than `_MAX_CHANNELS` channels.
         """
+        if len(self.judges) + len(unit.deltas) > _MAX_CHANNELS:
+            opened = {delta.channel for delta in unit.deltas if delta.channel not in self.judges}
+            if opened and len(self.judges) + len(opened) > _MAX_CHANNELS:
+                raise WireError(f"the answer has more than {_MAX_CHANNELS} texts apart; check the upstream")
         for delta in unit.deltas:
             if delta.channel.kind == "tool_name" and self._name_ended(delta.channel):
                 raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")

@@ -252,6 +252,7 @@ class Guard:
             self._ledger.upstream_failure = f"status_{self._status}"
         try:
             unit = self._surface.read_whole(body)
+            self._answer.check(unit)
         except WireError as error:
             self._on_unreadable_body(body, str(error))
             return

@@ -12,6 +12,9 @@ from checkstream.core.terms import Channel, Span, Stage, Verdict
 
 _MAX_VERDICTS = 1000
 """Verdicts that the record keeps one by one; more only show as a degradation."""
+_MAX_UNSCANNED = 100
+"""Names that the record keeps of what was not scanned; the upstream chooses them."""
+_MAX_NAME_CHARS = 100
 
 
 class Ledger:
@@ -42,7 +45,10 @@ class Ledger:
 
     def unscanned(self, name: str) -> None:
         """Note that something was passed on without a scan."""
-        self._unscanned.setdefault(name)
+        if len(self._unscanned) < _MAX_UNSCANNED:
+            self._unscanned.setdefault(name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}...")
+        elif name not in self._unscanned:
+            self.degraded("unscanned_not_listed")
 
     def degraded(self, reason: str) -> bool:
         """Note a degradation; return whether it is new."""

@@ -738,3 +738,22 @@ def test_g01_a_stopped_choice_waits_for_the_disclaimers_that_its_text_asks_for()
         assert text_of(out) == "You idiot. It has Halt.\n\nCare."
         assert finishes(out) == {0: "content_filter"}
         assert out.closed
+
+
+def test_g22_an_upstream_can_open_only_so_many_channels() -> None:
+    exchange = open_stream(MAIL)
+    for choice in range(50):
+        calls = [{"index": i, "function": {"arguments": "{"}} for i in range(100)]
+        exchange.send(UpstreamBytes(event((choice, {"tool_calls": calls}, None))))
+    assert exchange.out.cancelled
+    assert "texts apart" in bodies(exchange.out)[-1]["error"]["message"]
+    assert exchange.out.record is not None
+    assert exchange.out.record.outcome == "failed"
+
+
+def test_g22_the_record_keeps_few_of_the_names_that_an_upstream_makes_up() -> None:
+    out = stream(MAIL, [event((0, {f"x{i}" + "y" * 500: "z"}, None)) for i in range(300)] + [ends(), DONE])
+    assert out.record is not None
+    assert len(out.record.unscanned) == 100
+    assert max(map(len, out.record.unscanned)) < 120
+    assert "unscanned_not_listed" in out.record.degradations
