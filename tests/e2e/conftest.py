@@ -34,15 +34,18 @@ policies:
 
 LONGEST_S = 90
 """A test that takes longer hangs: it fails, and its processes are stopped."""
+LONGEST_NIGHTLY_S = 900
 
 
 @pytest.fixture(autouse=True)
-def _no_hang() -> Iterator[None]:
+def _no_hang(request: pytest.FixtureRequest) -> Iterator[None]:
+    longest_s = LONGEST_S if request.node.get_closest_marker("nightly") is None else LONGEST_NIGHTLY_S
+
     def hang(_number: int, _frame: object) -> None:
-        raise TimeoutError(f"the test hangs: not done after {LONGEST_S} s")
+        raise TimeoutError(f"the test hangs: not done after {longest_s} s")
 
     before = signal.signal(signal.SIGALRM, hang)
-    signal.alarm(LONGEST_S)
+    signal.alarm(longest_s)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
