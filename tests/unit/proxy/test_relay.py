@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -225,6 +226,36 @@ async def test_g21_the_callers_leaving_cancels_the_upstream(first: bytes | None,
         await asyncio.sleep(0)
     assert rig.ledger.records == [RECORD], rig.log.getvalue()
     assert rig.guard.kinds()[-1] == "DownstreamClosed"
+
+
+@pytest.mark.parametrize("long", ["prompt", "answer"])
+async def test_g11_the_loop_goes_on_while_the_guard_reads_a_long_body(long: str) -> None:
+    loop_runs = threading.Event()
+    waited: list[bool] = []
+
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        # Only the loop sets this flag: a guard that ran on the loop would wait for nothing.
+        if isinstance(event, on.RequestReceived if long == "prompt" else on.UpstreamClosed):
+            waited.append(loop_runs.wait(10))
+        if isinstance(event, on.UpstreamClosed):
+            return [do.Reply(200, b"{}"), do.Record(RECORD)]
+        return [] if isinstance(event, on.UpstreamOpened | on.UpstreamBytes) else passing(event)
+
+    async def whole(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"x" * 100_000, content_type="application/json")
+
+    rig = Rig(react)
+    async with model(whole) as upstream, rig.serving(upstream) as url, aiohttp.ClientSession() as session:
+        body = b"x" * 100_000 if long == "prompt" else b"{}"
+        asked = asyncio.ensure_future(session.post(url, data=body))
+        while not waited and not any(isinstance(event, on.UpstreamClosed) for event in rig.guard.events):
+            if any(isinstance(event, on.RequestReceived) for event in rig.guard.events) and long == "prompt":
+                break
+            await asyncio.sleep(0.01)
+        loop_runs.set()
+        async with await asked as response:
+            assert response.status == 200
+    assert waited == [True]
 
 
 async def test_a_caller_who_reads_slowly_slows_the_upstream() -> None:
