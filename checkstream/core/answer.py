@@ -107,7 +107,7 @@ class Answer:
             return Part(None, 0, 0)
         judge = self.judges.get(delta.channel)
         if judge is None:
-            judge = self.judges[delta.channel] = self._checking.judge(delta, Stage.MIDSTREAM)
+            judge = self.judges[delta.channel] = self._checking.judge(delta.channel, Stage.MIDSTREAM)
             choice.judges.append(judge)
         start = judge.holdback.received
         checks = judge.feed(delta.text)

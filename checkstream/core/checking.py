@@ -16,7 +16,7 @@ from checkstream.core.holdback import Check
 from checkstream.core.judge import Judge, Ruling
 from checkstream.core.ledger import Ledger
 from checkstream.core.plan import Plan
-from checkstream.core.terms import Delta, Stage
+from checkstream.core.terms import Channel, Stage
 
 _SLACK_S = 0.001
 """Timers of an event loop may fire this much early."""
@@ -50,17 +50,18 @@ class Checking:
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
 
-    def judge(self, delta: Delta, stage: Stage, *, grid: bool = True) -> Judge:
-        """Return a new judge for the channel of `delta`, with its followers."""
+    def judge(self, channel: Channel, stage: Stage, *, grid: bool = True, seams: tuple[int, ...] = ()) -> Judge:
+        """Return a new judge for `channel`, with its followers; `seams` as `Judge` has them."""
         settings = self._plan.hold
         judge = Judge(
-            delta.channel,
+            channel,
             stage,
             program=self._plan.program,
             settings=settings,
             fail_mode=self._plan.fail_mode,
             digest=self._digest,
             grid=grid,
+            seams=seams,
         )
         judge.follow(stage, settings, grid=grid)
         if stage is Stage.MIDSTREAM:

@@ -497,6 +497,7 @@ class Guard:
             streaming=self._streaming,
             outcome=outcome,
             program=self._plan.program,
+            prompt_chars=self._prompt.chars,
             released_chars=self._outbox.released_chars,
         )
         self._do(Observe("tokens_in", -(-record.prompt_chars // _CHARS_PER_TOKEN)))

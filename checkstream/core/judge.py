@@ -7,6 +7,7 @@ they read text when it has been decided that it is released, so that they see th
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
@@ -62,6 +63,7 @@ class Judge:
         "followers",
         "holdback",
         "leads",
+        "seams",
         "stage",
         "uncounted",
     )
@@ -77,6 +79,7 @@ class Judge:
         digest: Callable[[str], str],
         leads: bool = True,
         grid: bool = True,
+        seams: tuple[int, ...] = (),
     ) -> None:
         """Start with an empty channel.
 
@@ -89,6 +92,8 @@ class Judge:
             digest: Keyed digest of a text, hex, for the record.
             leads: Rules that hold text, with the judges of the other rules as followers; False: a follower.
             grid: False: classifiers see the whole text once, at its end.
+            seams: Where texts have been put together that other judges see apart, in order: only findings over a
+                seam count, and no classifier is asked.
         """
         scope = program.scope(stage, channel.kind)
         self.channel = channel
@@ -97,7 +102,8 @@ class Judge:
         self.digests: list[FindingDigest] = []
         self.uncounted = 0
         """Findings beyond those that `digests` keeps."""
-        self.asked = scope.hold_classifiers if leads else scope.watch_classifiers
+        self.seams = seams
+        self.asked = () if seams else scope.hold_classifiers if leads else scope.watch_classifiers
         """Names of the classifiers that each check asks."""
         self._json = JsonStrings() if channel.kind == "tool_arguments" else None
         self.holdback = Holdback(
@@ -131,6 +137,7 @@ class Judge:
             digest=self._digest,
             leads=False,
             grid=grid,
+            seams=self.seams,
         )
         self.followers.append(follower)
         self.holdback.wanted = 0
@@ -197,6 +204,9 @@ class Judge:
         firings: list[Firing] = []
         for finding in findings:
             signal = self._program.signals[finding.signal]
+            if self.seams and not self._over_seam(finding.span):
+                self._facts.seen.add(finding.signal)
+                continue
             if self.leads or finding.signal not in self._scope.held:  # else the one that leads has it
                 self._keep_digest(finding, signal.title)
             self._facts.seen.add(finding.signal)
@@ -207,6 +217,10 @@ class Judge:
         if not firings:
             return None
         return self._carry_out(resolve(firings, self.stage, self.channel))
+
+    def _over_seam(self, span: Span) -> bool:
+        place = bisect_right(self.seams, span.start)
+        return place < len(self.seams) and self.seams[place] < span.end
 
     def _fires(self, signal: int) -> Iterator[int]:
         """Yield the rules that a signal fires and that this judge decides on."""

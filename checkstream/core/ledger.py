@@ -63,9 +63,16 @@ class Ledger:
         return strictest([*done, *self._carried_out])
 
     def record(
-        self, *, surface: str, streaming: bool, outcome: str, program: Program, released_chars: int
+        self,
+        *,
+        surface: str,
+        streaming: bool,
+        outcome: str,
+        program: Program,
+        prompt_chars: int,
+        released_chars: int,
     ) -> StreamRecord:
-        """Return the record of the exchange."""
+        """Return the record of the exchange; of a prompt that was not judged no characters count."""
         prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
         answer = [judge for judge in self.judges if judge.leads and judge.stage != "ingress"]
         for judge in self.judges:
@@ -87,7 +94,7 @@ class Ledger:
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),
-            prompt_chars=sum(judge.holdback.received for judge in prompt),
+            prompt_chars=prompt_chars if prompt else 0,
             answer_chars=sum(judge.holdback.received for judge in answer),
             released_chars=released_chars,
         )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 import msgspec
 
 from checkstream.core.actions import disclaimer_text
 from checkstream.core.checking import Checking
+from checkstream.core.holdback import Replacement
 from checkstream.core.judge import Judge
 from checkstream.core.plan import Plan
 from checkstream.core.policy.program import Reject, RuleMeta
-from checkstream.core.terms import Stage
+from checkstream.core.terms import Channel, Delta, Stage
 from checkstream.core.wire.surface import Request, Surface
 from checkstream.errors import RequestInvalid
 
@@ -21,6 +25,61 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str
     message: str
     rule_id: str | None = None
+
+
+_MAX_CHANNELS = 4096
+"""Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
+
+
+class _Joined:
+    """Texts of a prompt that are judged as one, and where each of them stands in it."""
+
+    __slots__ = ("_parts", "judge", "text")
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.text = ""
+        self._parts: list[tuple[int, int, int]] = []
+
+    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> None:
+        at = 0
+        for place in places:
+            size = len(deltas[place].text)
+            self._parts.append((place, at, at + size))
+            at += size + len(between)
+        self.text = between.join(deltas[place].text for place in places)
+
+    def edits(self, found: dict[int, list[Replacement]]) -> None:
+        """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
+        items = iter(self.judge.holdback.replacements)
+        item = next(items, None)
+        said = False
+        for place, start, end in self._parts:
+            while item is not None and item.start < end:
+                if item.end > start:
+                    low, high = max(item.start, start) - start, min(item.end, end) - start
+                    found.setdefault(place, []).append(Replacement(low, high, "" if said else item.text))
+                    said = True
+                if item.end > end:
+                    break
+                item, said = next(items, None), False
+
+
+def edited(text: str, edits: Sequence[Replacement]) -> str:
+    """Return `text` with replacements carried out; of those that overlap the first stands and takes in the others."""
+    out: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        if edit.start >= at:
+            out += (text[at : edit.start], edit.text)
+        at = max(at, edit.end)
+    out.append(text[at:])
+    return "".join(out)
+
+
+def _is_part(delta: Delta) -> bool:
+    """Tell whether a text is one of the parts of a message's content."""
+    return len(delta.path) > 3 and delta.path[2] == "content"
 
 
 class Prompt:
@@ -42,7 +101,7 @@ class Prompt:
         self._surface = surface
         self._plan = plan
         self._checking = checking
-        self._judges: list[Judge] = []
+        self._joined: list[_Joined] = []
         self._rejects: list[tuple[RuleMeta, Reject]] = []
         self._failed: RuleMeta | None = None
 
@@ -56,22 +115,45 @@ class Prompt:
         fault = self._fault(request)
         if fault is not None:
             return fault
-        for delta in request.unit.deltas:
-            judge = self._checking.judge(delta, Stage.INGRESS, grid=False)
-            self._judges.append(judge)
-            checks = judge.feed(delta.text)
-            self._checking.ask(judge, [*checks, *judge.holdback.end()])
-        for judge in self._judges:
-            self.rule(judge)
+        self._join(request.unit.deltas)
+        for joined in self._joined:
+            checks = joined.judge.feed(joined.text)
+            self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
+        for joined in self._joined:
+            self.rule(joined.judge)
         return None
+
+    def _join(self, deltas: Sequence[Delta]) -> None:
+        """Make a judge for the texts of each message and field, which the model may read as one text.
+
+        Some servers part the texts of a message by a line end, some by nothing; what stands in one text alone is
+        the same both ways and counts once.
+        """
+        places: dict[tuple[str, int], list[int]] = {}
+        for place, delta in enumerate(deltas):
+            places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
+        for (kind, position), found in places.items():
+            lines = _Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
+            lines.add(deltas, found, "\n")
+            self._joined.append(lines)
+            parts = [place for place in found if _is_part(deltas[place])]
+            if len(parts) > 1:
+                seams = tuple(accumulate(len(deltas[place].text) for place in parts[:-1]))
+                run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
+                run.add(deltas, parts, "")
+                self._joined.append(run)
 
     def _fault(self, request: Request) -> Refusal | None:
         """Return why the request may not be forwarded, whatever the policy says."""
-        chars = sum(len(delta.text) for delta in request.unit.deltas)
-        if chars > self._plan.prompt_chars:
-            limit = self._plan.prompt_chars
+        chars, limit = self.chars, self._plan.prompt_chars
+        if chars > limit:
             return Refusal(
                 413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less"
+            )
+        channels = len({(delta.channel.kind, delta.channel.choice) for delta in request.unit.deltas})
+        if channels > _MAX_CHANNELS:
+            return Refusal(
+                413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
             )
         if request.unknown_fields:
             names = ", ".join(f"`{name}`" for name in request.unknown_fields)
@@ -114,14 +196,13 @@ class Prompt:
 
     def render(self, request: Request) -> bytes:
         """Return the body as it is forwarded: as it came where no rule has changed it."""
-        texts = {
-            place: judge.holdback.render(0, judge.holdback.received)
-            for place, judge in enumerate(self._judges)
-            if judge.holdback.changed(0, judge.holdback.received)
-        }
+        edits: dict[int, list[Replacement]] = {}
+        for joined in self._joined:
+            joined.edits(edits)
+        texts = {place: edited(request.unit.deltas[place].text, found) for place, found in edits.items()}
         return self._surface.write_request(request, texts)
 
     @property
     def chars(self) -> int:
         """Characters of text in the prompt."""
-        return sum(judge.holdback.received for judge in self._judges)
+        return sum(len(delta.text) for delta in self.request.unit.deltas) if self.request is not None else 0
