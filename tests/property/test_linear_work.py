@@ -78,6 +78,12 @@ class Counted:
         self.counter.chars += max(end - pos, 0) if hit is None else max(hit.end() - pos, 0)
         return hit
 
+    def match(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
+        end = len(text) if endpos < 0 else min(endpos, len(text))
+        hit = self.regex.match(text, pos) if endpos < 0 else self.regex.match(text, pos, endpos)
+        self.counter.chars += max(end - pos, 0) if hit is None else max(hit.end() - pos, 0)
+        return hit
+
 
 def counting(patterns: PatternSet) -> Counter:
     """Put counting expressions in the place of a set's own."""

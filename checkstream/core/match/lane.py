@@ -16,6 +16,13 @@ from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
+_STEP_CHARS: Final = 128
+"""Within so few characters each start is asked by itself: forward from one start the engine meets few states and
+stops at once where nothing begins, while a search meets new ones all the time in random text."""
+_FEW_STARTS: Final = 2
+_BULK_CHARS: Final = 512
+_BULK_STEPS: Final = 16
+"""Starts asked by themselves where more than `_BULK_CHARS` are undecided: then one search is cheaper."""
 _TRIM_CHARS: Final = 128
 """Text behind the context is dropped in pieces of this size."""
 
@@ -99,15 +106,30 @@ class Lane:
 
         `table`: the lane's own, or that of a view for which the lane stands.
         """
-        best = end
-        for companion in table.companions:
-            hit = companion.search(self.text, self.floor, end)
-            if hit is not None:
-                best = min(best, hit.start()) if best < end else hit.start()
+        best = self._first_live(end, table)
         if self.resume and best < end:
             first = self.start(best)
             if any(to > first for to in self.resume.values()):
                 return min((self._leftmost_of(member, end) for member in table.members), default=end)
+        return best
+
+    def _first_live(self, end: int, table: Table) -> int:
+        """Return `leftmost` without regard to where members resume."""
+        text, at = self.text, self.floor
+        near = min(end, at + _STEP_CHARS)
+        if end - at > _BULK_CHARS:
+            near = min(near, at + _BULK_STEPS)
+        while at < near:
+            for companion in table.companions:
+                if companion.match(text, at, end) is not None:
+                    return at
+            at += 1
+        best = end
+        if at < end:
+            for companion in table.companions:
+                hit = companion.search(text, at, end)
+                if hit is not None:
+                    best = min(best, hit.start())
         return best
 
     def live(self, stop: int, table: Table) -> int:
@@ -118,6 +140,8 @@ class Lane:
 
     def _leftmost_of(self, member: Member, end: int) -> int:
         low = self._low(member)
+        if low < end and member.companion.match(self.text, low, end) is not None:
+            return low
         hit = member.companion.search(self.text, low, end) if low < end else None
         return end if hit is None else hit.start()
 
@@ -150,6 +174,10 @@ class Lane:
 
     def _gate(self, high: int) -> bool:
         """Whether any member matches from an undecided place before `high`."""
+        if high - self.floor <= _STEP_CHARS:
+            return any(
+                gate.match(self.text, at) is not None for at in range(self.floor, high) for gate in self.table.gates
+            )
         for gate in self.table.gates:
             hit = gate.search(self.text, self.floor)
             if hit is not None and hit.start() < high:
@@ -161,7 +189,13 @@ class Lane:
         resumed = -1
         refine, signal = member.pattern.refine, member.pattern.signal
         while low < high:
-            hit = member.regex.search(self.text, low)
+            if high - low <= _FEW_STARTS:
+                hit = member.regex.match(self.text, low)
+                if hit is None:
+                    low += 1
+                    continue
+            else:
+                hit = member.regex.search(self.text, low)
             if hit is None or hit.start() >= high:
                 break
             start, end = hit.start(), hit.end()

@@ -70,6 +70,9 @@ class Regex(Protocol):
     def search(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
         """Return the leftmost match that starts at `pos` or later, or None."""
 
+    def match(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
+        """Return the match that starts at `pos`, or None."""
+
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to look for."""

@@ -54,6 +54,11 @@ def _is_card_layout(sizes: Sequence[int]) -> bool:
 
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
+    if start and "0" <= text[start - 1] <= "9":
+        space, hyphen = text.find(" ", start, end), text.find("-", start, end)
+        # After a space the next group begins a candidate of its own; after a hyphen it continues this number.
+        if hyphen < 0 or 0 <= space < hyphen:
+            return ()
     groups: list[SpanPair] = []
     at = start
     for place in range(start, end + 1):
@@ -76,6 +81,9 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
     """Return the index after the last group of a card that begins at `first`; `first` itself when there is none."""
+    size = groups[first][1] - groups[first][0]
+    if not (4 <= size <= 8 or 12 <= size <= 19):
+        return first  # no layout begins so
     for after in range(min(len(groups), first + 6), first, -1):
         chosen = groups[first:after]
         separators = {text[stop] for _, stop in chosen[:-1]}

@@ -150,10 +150,19 @@ def _international_end(groups: Sequence[_Group], skip: int) -> int:
     return taken
 
 
-def _take(text: str, groups: Sequence[_Group], first: int, *, plus: bool) -> int:
+def _may_begin(groups: Sequence[_Group], first: int) -> bool:
+    """Say whether a number that no word announces may begin so: `(`, a trunk `0`, three digits, or the 1 of `1-800`."""
+    group = groups[first]
+    if len(group.digits) == 3 or group.digits[0] == "0" or group.gap.endswith("("):
+        return True
+    return group.digits == "1" and first + 1 < len(groups) and len(groups[first + 1].digits) == 3
+
+
+def _take(groups: Sequence[_Group], first: int, *, plus: bool, labelled: bool) -> int:
     """Return the index after the last group of a number that begins at `first`; `first` itself when there is none."""
-    labelled = is_labelled(text, groups[0].start, "phone")
     if plus and not labelled:
+        return first
+    if not labelled and not _may_begin(groups, first):
         return first
     for after in range(min(len(groups), first + 7), first, -1):
         if not _closes(groups, after):
@@ -191,6 +200,7 @@ def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
         return ()
     spans: list[SpanPair] = []
     first = 1 if cut_left else 0
+    labelled = bool(groups) and is_labelled(text, groups[0].start, "phone")
     body = _extension_start(groups)
     while first < body:
         after = first
@@ -200,7 +210,7 @@ def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
             if "+" in lead or skip:
                 after = first + _international_end(groups[first:body], skip)
             if after == first and text[end : end + 1] != "-":
-                after = _take(text, groups[:body], first, plus="+" in lead)
+                after = _take(groups[:body], first, plus="+" in lead, labelled=labelled)
         if after > first:
             begin, stop = _span(text, start, groups[first:after])
             if after == body < len(groups):
