@@ -23,6 +23,8 @@ _FEW_STARTS: Final = 2
 _BULK_CHARS: Final = 512
 _BULK_STEPS: Final = 16
 """Starts asked by themselves where more than `_BULK_CHARS` are undecided: then one search is cheaper."""
+_DEAR_STEPS: Final = 2
+"""Starts asked by themselves in text that is not ASCII, which is encoded anew for each question."""
 _TRIM_CHARS: Final = 128
 """Text behind the context is dropped in pieces of this size."""
 
@@ -117,7 +119,9 @@ class Lane:
         """Return `leftmost` without regard to where members resume."""
         text, at = self.text, self.floor
         near = min(end, at + _STEP_CHARS)
-        if end - at > _BULK_CHARS:
+        if not text.isascii():
+            near = min(near, at + _DEAR_STEPS)
+        elif end - at > _BULK_CHARS:
             near = min(near, at + _BULK_STEPS)
         while at < near:
             for companion in table.companions:
@@ -174,7 +178,7 @@ class Lane:
 
     def _gate(self, high: int) -> bool:
         """Whether any member matches from an undecided place before `high`."""
-        if high - self.floor <= _STEP_CHARS:
+        if high - self.floor <= (_STEP_CHARS if self.text.isascii() else _DEAR_STEPS):
             return any(
                 gate.match(self.text, at) is not None for at in range(self.floor, high) for gate in self.table.gates
             )
