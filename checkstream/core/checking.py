@@ -6,6 +6,7 @@ notes what follows in the ledger.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -18,6 +19,9 @@ from checkstream.core.ledger import Ledger
 from checkstream.core.plan import Plan
 from checkstream.core.terms import Channel, Stage
 
+MAX_UNDER_WAY = 8
+"""Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
+must not fill their queue, nor its last checks miss a deadline that runs while they wait behind its first."""
 _SLACK_S = 0.001
 """Timers of an event loop may fire this much early."""
 
@@ -46,6 +50,8 @@ class Checking:
         self._plan = plan
         self._digest = digest
         self._tickets: dict[int, _Ticket] = {}
+        self._queue: deque[tuple[Judge, Check]] = deque()
+        """Checks that are due and have not been asked yet."""
         self._next_ticket = 1
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
@@ -70,10 +76,17 @@ class Checking:
         return judge
 
     def ask(self, judge: Judge, checks: Iterable[Check]) -> None:
-        """Ask the judge's classifiers about windows of its text."""
+        """Ask the judge's classifiers about windows of its text, a few at a time."""
         for check in checks:
             check.ticket = self._next_ticket
             self._next_ticket += 1
+            self._queue.append((judge, check))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Ask what waits, as far as few enough are under way."""
+        while self._queue and len(self._tickets) < MAX_UNDER_WAY:
+            judge, check = self._queue.popleft()
             self._tickets[check.ticket] = _Ticket(judge, check, self.now)
             ingress = judge.stage is Stage.INGRESS
             if self._plan.on_exceeded == "degrade" and judge.degradable:
@@ -94,6 +107,7 @@ class Checking:
         self._due.pop(event.ticket, None)
         if ticket is None:
             return None
+        self._go_on()
         if isinstance(event, Scored):
             ticket.check.scores = event.scores
         else:
@@ -125,6 +139,7 @@ class Checking:
             ticket = self._tickets.pop(number)
             ticket.check.degraded = True
             judges[id(ticket.judge)] = ticket.judge
+        self._go_on()
         return list(judges.values())
 
     def advance(self, judge: Judge) -> list[Ruling]:
@@ -147,17 +162,18 @@ class Checking:
     @property
     def waiting(self) -> bool:
         """Classifiers still owe an answer."""
-        return bool(self._tickets)
+        return bool(self._tickets) or bool(self._queue)
 
     @property
     def pending(self) -> int:
         """How many answers classifiers owe."""
-        return len(self._tickets)
+        return len(self._tickets) + len(self._queue)
 
     @property
     def undecided(self) -> bool:
         """Classifiers still owe an answer that can change what is forwarded or sent."""
-        return any(ticket.judge.leads or ticket.judge.adds_text for ticket in self._tickets.values())
+        judges = (*(ticket.judge for ticket in self._tickets.values()), *(judge for judge, _ in self._queue))
+        return any(judge.leads or judge.adds_text for judge in judges)
 
     def forget(self, judges: Sequence[Judge]) -> None:
         """Drop what was asked for these judges and can no longer matter to them."""
@@ -165,8 +181,12 @@ class Checking:
             if ticket.judge in judges and not ticket.judge.holdback.expects(ticket.check):
                 del self._tickets[number]
                 self._due.pop(number, None)
+        kept = [(judge, check) for judge, check in self._queue if judge not in judges or judge.holdback.expects(check)]
+        self._queue = deque(kept)
+        self._go_on()
 
     def close(self) -> None:
         """Wait for nothing any more."""
         self._tickets.clear()
+        self._queue.clear()
         self._due.clear()

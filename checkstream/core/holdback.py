@@ -394,6 +394,8 @@ class Holdback:
         keep = min(self.sent, self._scan.live, self.wanted)
         if self._grid is not None:
             keep = min(keep, self._starts[0] if self._starts else 0)
+        if self._checks:
+            keep = min(keep, self._checks[0].window.start)
         if self._findings:
             keep = min(keep, self._findings[0].span.start)
         if keep - self._base > _TRIM_CHARS:

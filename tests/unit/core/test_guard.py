@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from checkstream.core.actions import JsonStrings
+from checkstream.core.checking import MAX_UNDER_WAY
 from checkstream.core.commands import (
     ArmTimer,
     CancelUpstream,
@@ -364,6 +365,33 @@ def test_g06_a_comment_keeps_the_connection_while_text_is_held() -> None:
     assert exchange.out.sent == [b": keep-alive\n"]
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_long_answer_in_one_piece_asks_a_few_checks_at_a_time(streaming: bool) -> None:
+    text = " ".join(f"word{i}" for i in range(3000)) + " idiot and on " + " ".join(f"tail{i}" for i in range(300))
+    exchange = Exchange(CHAT, plan(TOX))
+    exchange.send(RequestReceived(request(stream=streaming)))
+    exchange.send(UpstreamOpened(200, streaming=streaming))
+    exchange.send(UpstreamBytes(says(text) + ends() + DONE if streaming else whole(text)))
+    exchange.send(UpstreamClosed())
+    answer = by_words("lexicon.toxicity", ["idiot"])
+    asked = 0
+    while exchange.unanswered:
+        assert len(exchange.unanswered) <= MAX_UNDER_WAY
+        asked += 1
+        exchange.send(answer(exchange.unanswered.pop(0)))
+    assert asked > 300
+    assert exchange.out.record is not None
+    assert exchange.out.record.outcome == "stopped"
+    said = (
+        text_of(exchange.out)
+        if exchange.out.reply is None
+        else json.loads(exchange.out.reply.body)["choices"][0]["message"]["content"]
+    )
+    assert said.startswith("word0 word1")
+    assert said.endswith("Halt.")
+    assert "idiot" not in said
+
+
 def test_a_slow_check_is_recorded() -> None:
     exchange = open_stream(TOX)
     exchange.send(UpstreamBytes(says("hello there")))
@@ -704,8 +732,8 @@ def test_g22_a_pause_ends_with_the_last_check_also_while_a_pattern_holds_most_of
     exchange.send(UpstreamBytes(says("#" + "x" * 600)))
     assert len(exchange.unanswered) >= 4
     assert isinstance(exchange.out.commands[-1], PauseUpstream)
-    for score in list(exchange.unanswered):
-        exchange.send(Scored(score.ticket, {"lexicon.toxicity": 0.0}))
+    while exchange.unanswered:
+        exchange.send(Scored(exchange.unanswered.pop(0).ticket, {"lexicon.toxicity": 0.0}))
     assert isinstance(exchange.out.commands[-1], ResumeUpstream)
 
 
