@@ -12,19 +12,18 @@ from typing import Final
 
 import msgspec
 
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table, compile_regex
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
-_STEP_CHARS: Final = 128
-"""Within so few characters each start is asked by itself: forward from one start the engine meets few states and
-stops at once where nothing begins, while a search meets new ones all the time in random text."""
-_FEW_STARTS: Final = 2
+_STEPS: Final = 128
+"""Starts asked by themselves where the undecided text has digits: forward from one start the engine meets few states
+and stops at once where nothing begins, while a search from the end builds new ones all the time in random text (hashes,
+keys, base64), at some milliseconds each. In words it knows them all, and one search is cheaper."""
 _BULK_CHARS: Final = 512
-_BULK_STEPS: Final = 16
-"""Starts asked by themselves where more than `_BULK_CHARS` are undecided: then one search is cheaper."""
-_DEAR_STEPS: Final = 2
-"""Starts asked by themselves in text that is not ASCII, which is encoded anew for each question."""
+"""In text as long as this, as prompts are, one search is cheapest again."""
+_DIGIT: Final = compile_regex("[0-9]")
+_FEW_STARTS: Final = 2
 _TRIM_CHARS: Final = 128
 """Text behind the context is dropped in pieces of this size."""
 
@@ -118,11 +117,9 @@ class Lane:
     def _first_live(self, end: int, table: Table) -> int:
         """Return `leftmost` without regard to where members resume."""
         text, at = self.text, self.floor
-        near = min(end, at + _STEP_CHARS)
-        if not text.isascii():
-            near = min(near, at + _DEAR_STEPS)
-        elif end - at > _BULK_CHARS:
-            near = min(near, at + _BULK_STEPS)
+        size = end - at
+        random = size <= _BULK_CHARS and text.isascii() and _DIGIT.search(text, at, end) is not None
+        near = min(end, at + _STEPS) if random else at
         while at < near:
             for companion in table.companions:
                 if companion.match(text, at, end) is not None:
@@ -144,7 +141,7 @@ class Lane:
 
     def _leftmost_of(self, member: Member, end: int) -> int:
         low = self._low(member)
-        if low < end and member.companion.match(self.text, low, end) is not None:
+        if low < end <= low + _BULK_CHARS and member.companion.match(self.text, low, end) is not None:
             return low
         hit = member.companion.search(self.text, low, end) if low < end else None
         return end if hit is None else hit.start()
@@ -178,7 +175,7 @@ class Lane:
 
     def _gate(self, high: int) -> bool:
         """Whether any member matches from an undecided place before `high`."""
-        if high - self.floor <= (_STEP_CHARS if self.text.isascii() else _DEAR_STEPS):
+        if high - self.floor <= _FEW_STARTS:
             return any(
                 gate.match(self.text, at) is not None for at in range(self.floor, high) for gate in self.table.gates
             )
