@@ -131,8 +131,8 @@ TEXTS: Mapping[str, Callable[[int], str]] = {
 }
 MOST_READ = 50_000
 """Times that one character may be handed to the engine, in all views and expressions, fed one at a time: a hostile
-text keeps up to the longest bound of a pattern live, and what is live is read again with each character. An anchored question that is refused counts as if all had been
-read, though the engine stops where it fails."""
+text keeps up to the longest bound of a pattern live, and what is live is read again with each character. An anchored
+question that is refused counts as if all had been read, though the engine stops where it fails."""
 
 
 @pytest.mark.parametrize("kind", sorted(TEXTS))
@@ -156,7 +156,7 @@ def test_g10_a_benign_text_is_read_a_few_times_over() -> None:
     scan_all(patterns, [text])
     # A question that is refused is charged all the text behind its start, though the engine stops far before its end.
     assert in_pieces <= 250 * len(text)
-    assert counter.chars <= 120 * len(text)
+    assert counter.chars <= 400 * len(text)
 
 
 @pytest.mark.parametrize("kind", sorted(TEXTS))
