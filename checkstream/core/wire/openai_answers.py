@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_edits import SHADOWS, without_shadows
 from checkstream.core.wire.openai_json import clean, failure_of, leaves
 from checkstream.errors import WireError
 
@@ -101,6 +102,7 @@ def read_answer(raw: bytes, body: dict[str, object], read: ReadChoice, own: froz
     if not isinstance(choices, list):
         raise WireError("`choices` is not an array; check the upstream")
     known = PLAIN_CHOICE_FIELDS | own
+    ahead: list[int] = []
     for position, choice in enumerate(choices):
         if not isinstance(choice, dict):
             raise WireError("a choice is not an object; check the upstream")
@@ -111,10 +113,24 @@ def read_answer(raw: bytes, body: dict[str, object], read: ReadChoice, own: froz
             raise WireError("`finish_reason` is not a string; check the upstream")
         if whole or reason:
             answer.finished.append(number)
+        before = len(answer.deltas)
         read(answer, number, choice, ("choices", position))
+        if len(answer.deltas) == before and not whole and any(_spells(choice.get(name)) for name in SHADOWS):
+            ahead.append(position)
         answer.unknown("choice.", choice, known)
     answer.unknown("", body, PLAIN_FIELDS)
+    if ahead:
+        # They spell text that comes later, and that a rule may still condemn (G4, G15).
+        answer.unscanned["choice.logprobs"] = None
+        raw = without_shadows(raw, ahead)
     return answer.unit(raw, usage=body.get("usage") is not None, failure=failure, opaque=opaque)
+
+
+def _spells(shadow: object) -> bool:
+    """Tell whether log probabilities or token ids spell any text."""
+    if isinstance(shadow, dict):
+        return any(_spells(value) for value in shadow.values())
+    return bool(shadow) and isinstance(shadow, list | str)
 
 
 def index_of(fields: dict[str, object], position: int) -> int:

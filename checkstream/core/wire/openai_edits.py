@@ -11,7 +11,7 @@ from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 
-_SHADOWS = ("logprobs", "token_ids")
+SHADOWS = ("logprobs", "token_ids")
 """Fields of a choice that spell its text once more: nulled when the text is altered (G15)."""
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
@@ -43,7 +43,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     splices = document.cut(("choices",), doomed)
     for position, number in numbers.items():
         if number in altered and position not in doomed:
-            splices += _null(document, (("choices", position, name) for name in _SHADOWS))
+            splices += _null(document, (("choices", position, name) for name in SHADOWS))
     splices += [
         _replace(document, unit.deltas[i].path, text)
         for i, text in texts.items()
@@ -63,13 +63,23 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     at = data.find(marker)
     if at < 1 or data[at - 1] == "\\" or data.find(marker, at + 1) >= 0 or "\\u00" in data:
         return None
-    for name in _SHADOWS:
+    for name in SHADOWS:
         shadow = data.find(f'"{name}"')
         if shadow >= 0 and not data.startswith(":null", shadow + len(name) + 2):
             return None
     start = at + len(marker)
     end = string_end(data, start, delta.text)
     return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
+
+
+def without_shadows(raw: bytes, positions: Iterable[int]) -> bytes:
+    """Return an event in which the choices at these places of `choices` have no log probabilities and token ids."""
+    data = sse.parse(raw).data
+    if data is None:
+        return raw
+    document = JsonText(data.decode())
+    splices = _null(document, (("choices", position, name) for position in positions for name in SHADOWS))
+    return sse.reframe(raw, document.apply(splices).replace("\n", " ").encode())
 
 
 def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None) -> bytes:
@@ -89,7 +99,7 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     for position, number in _numbers(document).items():
         path: Path = ("choices", position)
         if number in altered:
-            splices += _null(document, ((*path, name) for name in _SHADOWS))
+            splices += _null(document, ((*path, name) for name in SHADOWS))
         grown: set[Path] = set()
         if number in finish:
             splices.append(_put(document, path, "finish_reason", finish[number], doomed=frozenset(), grown=grown))

@@ -284,6 +284,19 @@ def test_an_allow_rule_of_higher_priority_is_an_exception_and_recorded() -> None
     assert [v.excepted_by for v in out.record.verdicts if v.rule_id == "PII-1"] == ["OK-1", None]
 
 
+def test_g15_log_probabilities_that_come_before_their_text_do_not_leave() -> None:
+    tokens = {"content": [{"token": "john@ex", "logprob": -0.1, "bytes": [106], "top_logprobs": []}]}
+    early = {**HEAD, "choices": [{"index": 0, "delta": {"content": ""}, "logprobs": tokens, "finish_reason": None}]}
+    plain = {**HEAD, "choices": [{"index": 0, "delta": {"content": ""}, "logprobs": {"content": []}}]}
+    pieces = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in (plain, early)]
+    out = stream(MAIL, [*pieces, says("john@example.com\n"), ends(), DONE])
+    assert b"john" not in out.joined
+    assert out.joined.startswith(pieces[0])
+    assert text_of(out) == "[EMAIL]\n"
+    assert out.record is not None
+    assert "midstream:choice.logprobs" in out.record.unscanned
+
+
 # --- classifiers
 
 
