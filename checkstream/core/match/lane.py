@@ -17,11 +17,13 @@ from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table, c
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
 _STEPS: Final = 128
-"""Starts asked by themselves where the undecided text has digits: forward from one start the engine meets few states
+"""Starts asked by themselves where the undecided text ends in digits: forward from one the engine meets few states
 and stops at once where nothing begins, while a search from the end builds new ones all the time in random text (hashes,
 keys, base64), at some milliseconds each. In words it knows them all, and one search is cheaper."""
 _BULK_CHARS: Final = 512
 """In text as long as this, as prompts are, one search is cheapest again."""
+_RECENT_CHARS: Final = 12
+"""Random text nearly always has a digit among its last so many characters; prose behind a number soon has none."""
 _DIGIT: Final = compile_regex("[0-9]")
 _FEW_STARTS: Final = 2
 _TRIM_CHARS: Final = 128
@@ -118,7 +120,11 @@ class Lane:
         """Return `leftmost` without regard to where members resume."""
         text, at = self.text, self.floor
         size = end - at
-        random = size <= _BULK_CHARS and text.isascii() and _DIGIT.search(text, at, end) is not None
+        random = (
+            size <= _BULK_CHARS
+            and text.isascii()
+            and _DIGIT.search(text, max(at, end - _RECENT_CHARS), end) is not None
+        )
         near = min(end, at + _STEPS) if random else at
         while at < near:
             for companion in table.companions:
