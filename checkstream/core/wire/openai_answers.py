@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_edits import SHADOWS, without_shadows
-from checkstream.core.wire.openai_json import clean, failure_of, leaves
+from checkstream.core.wire.openai_json import clean, failure_of, leaves, read_object
+from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
 MAX_INDEX = 4096
@@ -81,6 +85,29 @@ class Answer:
 
 ReadChoice = Callable[[Answer, int, dict[str, object], Path], None]
 """Read the texts of one choice: collector, number of the choice, its fields, its path."""
+
+
+def read_bare(frame: Frame) -> Unit | None:
+    """Return the unit of an event that carries no object (a comment, `[DONE]`), None for any other."""
+    data = frame.data
+    if data is None or not data.strip():
+        return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
+    return Unit(raw=frame.raw, terminator=True) if data.strip() == b"[DONE]" else None
+
+
+def read_object_event(frame: Frame, read: ReadChoice, own: frozenset[str]) -> Unit:
+    """Read an event that carries an object: a piece of the answer, or an error in one of its forms.
+
+    Raises:
+        WireError: not an object, or a value has the wrong type.
+    """
+    body = read_object(frame.data or b"")
+    unit = read_answer(frame.raw, body, read, own, whole=False)
+    if frame.event != "error" or unit.failure is not None:
+        return unit
+    message = body.get("message")
+    failure = message if isinstance(message, str) else "the upstream reported an error"
+    return msgspec.structs.replace(unit, failure=failure, opaque=False)
 
 
 def read_answer(raw: bytes, body: dict[str, object], read: ReadChoice, own: frozenset[str], *, whole: bool) -> Unit:

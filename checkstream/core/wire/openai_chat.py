@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire import openai_edits, openai_json, sse
+from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import Answer, read_answer, read_message
+from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_message, read_object_event
 from checkstream.core.wire.openai_fields import CHAT_FIELDS, EXTENSION
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -61,6 +61,9 @@ _PLACES = tuple((Channel("content", i), ("choices", 0, "delta", "content")) for 
 _ALONE = tuple((i,) for i in range(8))
 
 
+_OWN = frozenset({"delta"})
+
+
 class OpenAIChat:
     """The surface `openai.chat`."""
 
@@ -90,11 +93,10 @@ class OpenAIChat:
         Raises:
             WireError: the event is not what the surface allows.
         """
-        data = frame.data
-        if data is None or not data.strip():
-            return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
-        if data.strip() == b"[DONE]":
-            return Unit(raw=frame.raw, terminator=True)
+        bare = read_bare(frame)
+        if bare is not None:
+            return bare
+        data = frame.data or b""
         if not frame.event and _unambiguous(data):
             try:
                 if not data.isascii():
@@ -106,14 +108,7 @@ class OpenAIChat:
                 unit = _common(frame.raw, event)
                 if unit is not None:
                     return unit
-        body = openai_json.read_object(data)
-        unit = read_answer(frame.raw, body, _read_delta, frozenset({"delta"}), whole=False)
-        if frame.event == "error" and unit.failure is None:
-            message = body.get("message")
-            return msgspec.structs.replace(
-                unit, failure=message if isinstance(message, str) else "the upstream reported an error", opaque=False
-            )
-        return unit
+        return read_object_event(frame, _read_delta, _OWN)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return the event with the edit applied, or `b""` when nothing of it remains.

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire import openai_edits, openai_json, sse
+from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import Answer, read_answer
+from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_object_event
 from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, EXTENSION
 from checkstream.core.wire.openai_requests import Prompt, finish_request, start_request
 from checkstream.core.wire.surface import Edit, Frame, Request
@@ -55,19 +53,7 @@ class OpenAICompletions:
         Raises:
             WireError: the event is not what the surface allows.
         """
-        data = frame.data
-        if data is None or not data.strip():
-            return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
-        if data.strip() == b"[DONE]":
-            return Unit(raw=frame.raw, terminator=True)
-        body = openai_json.read_object(data)
-        unit = read_answer(frame.raw, body, _read_text, _OWN, whole=False)
-        if frame.event == "error" and unit.failure is None:
-            message = body.get("message")
-            return msgspec.structs.replace(
-                unit, failure=message if isinstance(message, str) else "the upstream reported an error", opaque=False
-            )
-        return unit
+        return read_bare(frame) or read_object_event(frame, _read_text, _OWN)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return the event with the edit applied, or `b""` when nothing of it remains.
