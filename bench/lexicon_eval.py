@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from checkstream.scoring import builtin_models, load_models, open_session
+from checkstream.config import bundled
+from checkstream.scoring import load_models, open_session
 
 
 class Row(NamedTuple):
@@ -98,7 +99,7 @@ def main() -> int:
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print N benign texts of each set that fired")
     parser.add_argument("--only", default="", help="only sets whose file name contains this")
     options = parser.parse_args()
-    (model,) = load_models(builtin_models(), ("lexicon",))
+    (model,) = load_models(bundled("models"), ("lexicon",))
     session = open_session(model)
     limits = {threshold.label: threshold.score for threshold in model.entry.thresholds}
     print("| set | texts | label | threshold | recall | FPR |\n|---|---|---|---|---|---|")

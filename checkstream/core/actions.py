@@ -217,7 +217,7 @@ class JsonStrings:
         for offset, char in enumerate(text, self._position):
             if self._escape_start is not None:
                 size = offset - self._escape_start
-                # `\uXXXX` has five characters after the backslash, any other escape has one.
+                # `\u0041` has five characters after the backslash, any other escape has one.
                 if size == 1 and char == "u":
                     continue
                 if size == 1 or size == _UNICODE_ESCAPE_CHARS - 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from checkstream.scoring.catalog import Model, ModelKind, builtin_models, load_models
+from checkstream.scoring.catalog import Model, ModelKind, load_models
 from checkstream.scoring.lexicon import LexiconSession
 from checkstream.scoring.scorer import Observer, Scorer, ScorerLimits
 from checkstream.scoring.session import Session, Window
@@ -35,7 +35,6 @@ __all__ = [
     "ScorerLimits",
     "Session",
     "Window",
-    "builtin_models",
     "load_models",
     "open_session",
 ]

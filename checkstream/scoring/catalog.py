@@ -130,13 +130,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         return self.entry.limits
 
 
-def builtin_models() -> Path:
-    """Return the folder of the models that come with the package: in the wheel, or in a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    packed = package / "_data" / "models"
-    return packed if packed.is_dir() else package.parent / "models"
-
-
 def read_manifest(folder: Path) -> Manifest:
     """Read `manifest.json` of a models folder.
 

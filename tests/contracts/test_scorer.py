@@ -12,8 +12,9 @@ import pytest
 import uvloop
 from numpy.typing import NDArray
 
+from checkstream.config import bundled
 from checkstream.errors import ScoringError, ScoringReason
-from checkstream.scoring import Model, Scorer, ScorerLimits, Session, Window, builtin_models, load_models, open_session
+from checkstream.scoring import Model, Scorer, ScorerLimits, Session, Window, load_models, open_session
 from checkstream.scoring.catalog import ModelEntry, ModelFile, ModelKind, ModelLimits
 from checkstream.scoring.lane import LaneLimits
 
@@ -139,7 +140,7 @@ both = pytest.mark.parametrize("inline", [True, False], ids=["inline", "thread"]
 
 @asynccontextmanager
 async def lexicon() -> AsyncIterator[Scorer]:
-    scorer = Scorer(load_models(builtin_models(), ("lexicon",)), open_session)
+    scorer = Scorer(load_models(bundled("models"), ("lexicon",)), open_session)
     try:
         yield scorer
     finally:

@@ -106,11 +106,3 @@ class TokenGrid:
         self._offset += len(self._tail)
         self._tail = ""
         return [span]
-
-
-def count_tokens(text: str) -> int:
-    """Return how many tokens a whole text has."""
-    grid = TokenGrid()
-    grid.feed(text)
-    grid.end()
-    return grid.count

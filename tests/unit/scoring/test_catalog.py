@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from checkstream.config import bundled
 from checkstream.errors import ModelError
 from checkstream.scoring import open_session
-from checkstream.scoring.catalog import builtin_models, load_models, read_manifest
+from checkstream.scoring.catalog import load_models, read_manifest
 
 DATA = b'{"fillers": [], "classes": {}, "damping": [], "groups": []}'
 
@@ -53,7 +54,7 @@ def write(root: Path, *models: object, **more: object) -> None:
 
 
 def test_every_model_that_comes_with_the_package_loads_and_has_a_card() -> None:
-    root = builtin_models()
+    root = bundled("models")
     for model in load_models(root):
         assert (root / model.entry.card).is_file()
         session = open_session(model)

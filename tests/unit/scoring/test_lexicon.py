@@ -4,8 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from checkstream.config import bundled
 from checkstream.errors import ModelError
-from checkstream.scoring.catalog import builtin_models, load_models
+from checkstream.scoring.catalog import load_models
 from checkstream.scoring.lexicon import Lexicon, LexiconSession
 
 LABELS = ("injection", "toxicity")
@@ -26,7 +27,7 @@ def lexicon(**changes: object) -> Lexicon:
 
 @pytest.fixture(scope="module")
 def shipped() -> LexiconSession:
-    (model,) = load_models(builtin_models(), ("lexicon",))
+    (model,) = load_models(bundled("models"), ("lexicon",))
     return LexiconSession.open(model)
 
 
