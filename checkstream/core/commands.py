@@ -24,6 +24,17 @@ class ForwardRequest(Command, frozen=True):
     """The caller asked for an event stream."""
 
 
+class ConfirmationWanted(msgspec.Struct, frozen=True):
+    """The refused request is let through when it comes again with a one-time token; the shell makes the token."""
+
+    rules: tuple[str, ...]
+    """Ids of the rules that ask for it."""
+    expires_s: int
+    """How long the token is good for."""
+    program: str
+    """Hash of the policies that ask: other policies would have to ask anew."""
+
+
 class Reply(Command, frozen=True):
     """Answer the caller with one whole response, and close."""
 
@@ -34,6 +45,8 @@ class Reply(Command, frozen=True):
     retry: bool | None = None
     """False: send `x-should-retry: false` (a policy verdict with an error status)."""
     retry_after_s: int | None = None
+    confirm: ConfirmationWanted | None = None
+    """The answer carries a token that confirms this request."""
 
 
 class StartStream(Command, frozen=True):

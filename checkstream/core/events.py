@@ -19,6 +19,12 @@ class RequestReceived(Event, frozen=True):
     """The caller's whole request body has arrived, within the limits."""
 
     body: bytes
+    caller: str | None = None
+    """Who calls, as configured; None when callers have no names."""
+    context: str | None = None
+    """The header `x-checkstream-context`, as it came."""
+    confirmed: tuple[str, ...] = ()
+    """Ids of the rules whose confirmation the caller has sent with this request."""
 
 
 class UpstreamOpened(Event, frozen=True):
