@@ -4,6 +4,9 @@ CheckstreamError
 ├── FaultyFile              a file that a person wrote is wrong; carries every fault of it
 │   ├── ConfigError         the configuration
 │   └── PolicyError         a policy file
+├── ExpressionError         a condition can't be read, or its types don't agree; says at which character
+├── TemplateError           a text has a variable that can't be read or isn't known; says at which character
+├── CodeInvalid             compiled conditions are not safe to run
 ├── PatternError            a pattern can't be compiled or has no bound
 │   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
 ├── WireError               bytes from outside don't follow their protocol
@@ -79,6 +82,32 @@ class ConfigError(FaultyFile):
 
 class PolicyError(FaultyFile):
     """A policy file can't be used."""
+
+
+class ExpressionError(CheckstreamError):
+    """A condition that can't be read or whose types don't agree; whoever knows its file makes a `Fault` of it."""
+
+    def __init__(self, reason: str, position: int, advice: str = "") -> None:
+        """Carry what is wrong, at which code point of the expression (`position`, from 0), and what to do."""
+        super().__init__(f"character {position + 1}: {reason}" + (f"; {advice}" if advice else ""))
+        self.reason = reason
+        self.position = position
+        self.advice = advice
+
+
+class TemplateError(CheckstreamError):
+    """A text whose variables can't be read; whoever knows its file makes a `Fault` of it."""
+
+    def __init__(self, reason: str, position: int, advice: str = "") -> None:
+        """Carry what is wrong, at which code point of the text (`position`, from 0), and what to do."""
+        super().__init__(f"character {position + 1}: {reason}" + (f"; {advice}" if advice else ""))
+        self.reason = reason
+        self.position = position
+        self.advice = advice
+
+
+class CodeInvalid(CheckstreamError):
+    """Compiled conditions that could leave the machine's bounds or never end; nothing of them is run."""
 
 
 class PatternError(CheckstreamError):
