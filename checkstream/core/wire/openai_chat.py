@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_message, read_object_event
 from checkstream.core.wire.openai_fields import CHAT_FIELDS, EXTENSION
+from checkstream.core.wire.openai_join import join_whole
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_requests import finish_request, start_request
-from checkstream.core.wire.surface import Edit, Frame, Request
+from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import WireError
 
 _FORM = "chat.completion.chunk"
@@ -79,13 +80,19 @@ class OpenAIChat:
         position = read_messages(prompt, found.get("messages"))
         return finish_request(prompt, body, found, position)
 
-    def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
-        """Return the body with texts replaced, without the `checkstream` field.
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.
 
         Raises:
-            WireError: the request was not read by this surface.
+            WireError: the request was not read by this surface, or can't be shaped so.
         """
-        return openai_edits.edit_request(request.unit, texts, EXTENSION)
+        if shaping is None:
+            return openai_edits.edit_request(request.unit, texts, EXTENSION)
+        shaped = openai_shaping.Shaped(request, texts)
+        if shaping.instructions:
+            openai_shaping.instruct(shaped, shaping.instructions)
+        openai_shaping.shape(shaped, shaping, openai_shaping.continue_chat)
+        return shaped.body_bytes()
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -133,6 +140,14 @@ class OpenAIChat:
             WireError: the body's JSON has two members of one name where it is edited.
         """
         return openai_edits.edit_whole(unit, edit, finish, "message")
+
+    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+        """Return the body of an answer that was begun in one whole answer and continued in another.
+
+        Raises:
+            WireError: the second has no content, or its JSON has two members of one name where it is edited.
+        """
+        return join_whole(first, texts, second, "message")
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice's content."""

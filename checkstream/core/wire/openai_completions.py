@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_object_event
 from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, EXTENSION
-from checkstream.core.wire.openai_requests import Prompt, finish_request, start_request
-from checkstream.core.wire.surface import Edit, Frame, Request
-from checkstream.errors import RequestInvalid
+from checkstream.core.wire.openai_join import join_whole
+from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.openai_requests import finish_request, start_request
+from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
+from checkstream.errors import RequestInvalid, WireError
 
 _FORM = "text_completion"
 _ID = "cmpl-checkstream"
@@ -39,13 +41,19 @@ class OpenAICompletions:
         prompts = len(given) if isinstance(given, list) and not _is_tokens(given, [given]) else 1
         return finish_request(prompt, body, found, position, prompts=prompts)
 
-    def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
-        """Return the body with texts replaced, without the `checkstream` field.
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.
 
         Raises:
-            WireError: the request was not read by this surface.
+            WireError: the request was not read by this surface, or can't be shaped so.
         """
-        return openai_edits.edit_request(request.unit, texts, EXTENSION)
+        if shaping is None:
+            return openai_edits.edit_request(request.unit, texts, EXTENSION)
+        if shaping.instructions or shaping.tools is not None:
+            raise WireError("a completion has no system messages and no tools; use them on chat routes")
+        shaped = openai_shaping.Shaped(request, texts)
+        openai_shaping.shape(shaped, shaping, openai_shaping.continue_text)
+        return shaped.body_bytes()
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -78,6 +86,14 @@ class OpenAICompletions:
             WireError: the body's JSON has two members of one name where it is edited.
         """
         return openai_edits.edit_whole(unit, edit, finish, None)
+
+    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+        """Return the body of an answer that was begun in one whole answer and continued in another.
+
+        Raises:
+            WireError: the second has no content, or its JSON has two members of one name where it is edited.
+        """
+        return join_whole(first, texts, second, None)
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice."""

@@ -129,12 +129,18 @@ def edit_request(unit: Unit, texts: Mapping[int, str], removed: str) -> bytes:
         WireError: the body is not the JSON that `unit` was read from.
     """
     document = JsonText(unit.raw.decode())
-    splices = document.cut((), frozenset({removed}))
+    splices = document.cut((), frozenset({removed})) + request_splices(document, unit, texts, removed)
+    return document.apply(splices).encode() if splices else unit.raw
+
+
+def request_splices(document: JsonText, unit: Unit, texts: Mapping[int, str], removed: str) -> list[Splice]:
+    """Return the splices that replace texts of a body, but for those in the top-level member `removed`.
+
+    Raises:
+        WireError: the body is not the JSON that `unit` was read from.
+    """
     changed = {i: text for i, text in _changed(unit, texts).items() if unit.deltas[i].path[0] != removed}
-    if not splices and not changed:
-        return unit.raw
-    splices += [_replace(document, unit.deltas[i].path, text) for i, text in changed.items()]
-    return document.apply(splices).encode()
+    return [_replace(document, unit.deltas[i].path, text) for i, text in changed.items()]
 
 
 def _changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:

@@ -41,6 +41,12 @@ TEXT_FIELDS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """Field -> ingress channel: every string within it is scanned."""
 
+FORM_FIELDS = frozenset({
+    "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "structural_tag",
+    "json_schema", "grammar", "regex", "ebnf",
+})  # fmt: skip
+"""Fields beside `response_format` that fix the form of the answer; of two of them servers take one, or refuse both."""
+
 MODE_FIELDS = frozenset({
     "reasoning_effort", "verbosity", "reasoning", "thinking", "think", "reasoning_format", "tool_choice",
     "function_call",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_requests import Prompt
+from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.errors import RequestInvalid
 
 

@@ -8,6 +8,7 @@ are forwarded as the bytes they came in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
@@ -28,13 +29,22 @@ class Frame(msgspec.Struct, frozen=True):
     """False: the stream ended before the event's blank line."""
 
 
+class Document(msgspec.Struct, frozen=True):
+    """One of the texts that the answer is to be true to."""
+
+    text: str
+    title: str | None = None
+    url: str | None = None
+    id: str | None = None
+
+
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """The request's own `checkstream` field: what the caller tells the policies, never the upstream."""
 
     context: dict[str, object] = msgspec.field(default_factory=dict)
     """Facts about the request for policy conditions, as JSON values."""
-    documents: tuple[str, ...] = ()
-    """Texts that the answer is to be true to; scanned as `document` channels too."""
+    documents: tuple[Document, ...] = ()
+    """Every string of them is scanned too, as `document` channels."""
     conversation: str | None = None
     """The caller's name for the conversation that this request is part of."""
 
@@ -54,6 +64,36 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Fields outside the surface's table (`foo`, `messages[].foo`): the route's fail mode decides on them."""
     extension: Extension | None = None
     """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools and functions that the model is offered."""
+    temperature: float | None = None
+    user: str | None = None
+    """The caller's name for the person behind the request (`user`)."""
+    metadata: Mapping[str, str] = MappingProxyType({})
+    """The caller's own notes, never trusted as context."""
+    structured: bool = False
+    """The answer is to have a fixed form (JSON, a grammar): text added to it would break it."""
+
+
+class Shaping(msgspec.Struct, frozen=True, kw_only=True):
+    """What policies change of a request besides its texts."""
+
+    max_temperature: float | None = None
+    """A higher temperature, or none, becomes this."""
+    tools: tuple[str, ...] | None = None
+    """Names, or beginnings of names followed by `*`: all other tools are taken out. None: all stay."""
+    bad_words: tuple[str, ...] = ()
+    """Texts that the upstream must not write, besides those that the caller names."""
+    logit_bias: tuple[tuple[int, int], ...] = ()
+    """Token and bias, in place of the caller's for the same token."""
+    json_schema: str | None = None
+    """JSON Schema of the answer, as JSON, in place of the form that the caller asks for."""
+    grammar: str | None = None
+    """Grammar of the answer, in the same way; with a schema, the schema counts."""
+    instructions: tuple[str, ...] = ()
+    """System messages, behind the request's own."""
+    continue_from: str | None = None
+    """What the answer begins with: the model is to go on from there."""
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -78,8 +118,15 @@ class Surface(Protocol):
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
 
-    def write_request(self, request: Request, texts: Mapping[int, str]) -> bytes:
-        """Return the body with the text of `request.unit.deltas[i]` replaced by `texts[i]`."""
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body with the text of `request.unit.deltas[i]` replaced by `texts[i]`, shaped as policies want.
+
+        All else stays byte for byte, but for the `checkstream` field, which is taken out.
+
+        Raises:
+            WireError: the request was not read by this surface, or can't be shaped so (an answer of several choices or
+                of a fixed form can't be continued).
+        """
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -115,6 +162,17 @@ class Surface(Protocol):
             WireError: the body's JSON has two members of one name where it is edited.
         """
 
+    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+        """Return the body of an answer that was begun in one whole answer and continued in another.
+
+        It is the second's, with what was released of the content of the first (`texts[i]` in place of the text of
+        `first.deltas[i]`) before its own, without the log probabilities of that choice, and with the usage of both.
+        Other channels of the first are left out. Both have one choice.
+
+        Raises:
+            WireError: the second has no content to put it before, or its JSON has two members of one name there.
+        """
+
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice's content, with the ids and model of `like`."""
 
@@ -134,4 +192,4 @@ class Surface(Protocol):
         """Return the surface's error object; `rule_id` stands inside `error` and beside it."""
 
 
-__all__ = ["Delta", "Edit", "Extension", "Frame", "Request", "Surface", "Unit"]
+__all__ = ["Delta", "Document", "Edit", "Extension", "Frame", "Request", "Shaping", "Surface", "Unit"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.surface import Extension, Request
+from checkstream.core.wire.surface import Document, Extension, Request
 from checkstream.errors import RequestInvalid
 
 CHAT = OpenAIChat()
@@ -229,6 +229,12 @@ def test_g31_what_two_parsers_could_read_differently_is_refused(body: bytes, mes
         ({"stream": "true"}, "`stream`"),
         ({"stream_options": True}, "`stream_options`"),
         ({"model": 1}, "`model`"),
+        ({"model": "m\ud800"}, "`model` has a lone surrogate"),
+        ({"user": 1}, "`user`"),
+        ({"user": "u\udfff"}, "`user` has a lone surrogate"),
+        ({"temperature": "0.9"}, "`temperature`"),
+        ({"temperature": True}, "`temperature`"),
+        ({"temperature": [0.9]}, "`temperature`"),
         ({"n": 0}, "`n`"),
         ({"n": 129}, "`n`"),
         ({"n": True}, "`n`"),
@@ -239,6 +245,10 @@ def test_g31_what_two_parsers_could_read_differently_is_refused(body: bytes, mes
         ({"checkstream": {"context": []}}, "context`"),
         ({"checkstream": {"documents": {}}}, "documents`"),
         ({"checkstream": {"documents": [1]}}, "documents[0]`"),
+        ({"checkstream": {"documents": [{"text": 1}]}}, "documents[0].text`"),
+        ({"checkstream": {"documents": ["d", {"title": ["t"]}]}}, "documents[1].title`"),
+        ({"checkstream": {"documents": [{"url": {}}]}}, "documents[0].url`"),
+        ({"checkstream": {"documents": [{"id": True}]}}, "documents[0].id`"),
         ({"checkstream": {"conversation": 1}}, "conversation`"),
     ],
 )
@@ -292,10 +302,70 @@ def test_extension_is_read_and_removed() -> None:
     body += b' "conversation": "c"} , "messages" : [{"role":"user","content":"x"}]}'
     request = CHAT.read_request(body)
     assert request.extension == Extension(
-        context={"user": {"segment": "retail"}}, documents=("d", "e"), conversation="c"
+        context={"user": {"segment": "retail"}}, documents=(Document("d"), Document("e")), conversation="c"
     )
     assert CHAT.write_request(request, {}) == b'{"messages" : [{"role":"user","content":"x"}]}'
     assert request.unknown_fields == ()
+
+
+def test_documents_are_named_by_what_the_caller_says_of_them() -> None:
+    documents = [
+        "plain",
+        {"text": "t", "title": "T", "url": "https://e.org", "id": 7, "page": "p. 3"},
+        {"content": "c", "more": ["d"], "id": "x-1"},
+    ]
+    request = read(messages=HELLO, checkstream={"documents": documents})
+    assert request.extension is not None
+    assert request.extension.documents == (
+        Document("plain"),
+        Document("t", title="T", url="https://e.org", id="7"),
+        Document("c\nd", id="x-1"),
+    )
+    scanned = [delta.text for delta in request.unit.deltas if delta.channel.kind == "document"]
+    assert scanned == ["plain", "t", "T", "https://e.org", "p. 3", "c", "d", "x-1"]
+
+
+def test_what_conditions_may_know_of_a_request() -> None:
+    tools: list[object] = [
+        {"type": "function", "function": {"name": "weather"}},
+        {"type": "custom", "custom": {"name": "shell"}},
+        {"type": "web_search"},
+        {"type": "function", "function": {"name": "weather"}},
+        {"function": {"name": 5}},
+        None,
+    ]
+    request = read(
+        messages=[{"role": "system", "content": "x", "tools": [{"name": "hidden"}]}],
+        tools=tools,
+        functions=[{"name": "old"}],
+        chat_template_kwargs={"tools": [{"type": "function", "function": {"name": "smuggled"}}]},
+        temperature=1,
+        user="u-1",
+        metadata={"team": "a", "depth": 3},
+    )
+    assert request.tools == ("weather", "shell", "web_search", "old", "smuggled", "hidden")
+    assert (request.temperature, request.user, request.metadata) == (1.0, "u-1", {"team": "a"})
+    bare = read(messages=HELLO, metadata=["x"], tools={}, temperature=None, user=None)
+    assert (bare.tools, bare.temperature, bare.user, bare.metadata) == ((), None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("fields", "structured"),
+    [
+        ({}, False),
+        ({"response_format": None}, False),
+        ({"response_format": {"type": "text"}}, False),
+        ({"response_format": {"type": "json_object"}}, True),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, True),
+        ({"response_format": "json"}, True),
+        ({"guided_json": {}}, True),
+        ({"structured_outputs": {"regex": "a"}}, True),
+        ({"grammar": "root ::= x"}, True),
+        ({"guided_regex": None, "ebnf": None}, False),
+    ],
+)
+def test_an_answer_of_a_fixed_form_is_known_as_such(fields: dict[str, object], structured: bool) -> None:
+    assert read(messages=HELLO, **fields).structured is structured
 
 
 @pytest.mark.parametrize(

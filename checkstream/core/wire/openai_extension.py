@@ -1,0 +1,59 @@
+"""Reads the `checkstream` field of a request: what the caller tells the policies, never the upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_fields import EXTENSION
+from checkstream.core.wire.openai_json import leaves
+from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.strict_json import shown
+from checkstream.core.wire.surface import Document, Extension
+from checkstream.errors import RequestInvalid
+
+
+def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
+    """Read the `checkstream` field; its documents are scanned, every string of them.
+
+    Raises:
+        RequestInvalid: it has another form, or a field that is not known.
+    """
+    if not isinstance(value, dict):
+        raise RequestInvalid(f"`{EXTENSION}` must be an object with context, documents or conversation")
+    for name in value:
+        if name not in ("context", "documents", "conversation"):
+            raise RequestInvalid(f"`{EXTENSION}.{shown(name)}` is not known; use context, documents, conversation")
+    context = value.get("context")
+    documents = value.get("documents")
+    conversation = value.get("conversation")
+    if context is not None and not isinstance(context, dict):
+        raise RequestInvalid(f"`{EXTENSION}.context` must be an object")
+    if documents is not None and not isinstance(documents, list):
+        raise RequestInvalid(f"`{EXTENSION}.documents` must be an array")
+    if conversation is not None and not isinstance(conversation, str):
+        raise RequestInvalid(f"`{EXTENSION}.conversation` must be a string")
+    found: list[Document] = []
+    for i, document in enumerate(documents or []):
+        if not isinstance(document, str | dict):
+            raise RequestInvalid(f"`{EXTENSION}.documents[{i}]` must be a string or an object")
+        at: Path = (EXTENSION, "documents", i)
+        prompt.all("document", position, document, at)
+        found.append(Document(document) if isinstance(document, str) else _document(document, at))
+    return Extension(context=context or {}, documents=tuple(found), conversation=conversation)
+
+
+def _document(value: Mapping[str, object], path: Path) -> Document:
+    known: dict[str, str] = {}
+    for name in ("text", "title", "url", "id"):
+        given = value.get(name)
+        if given is None:
+            continue
+        if name == "id" and isinstance(given, int) and not isinstance(given, bool):
+            given = str(given)
+        if not isinstance(given, str):
+            raise RequestInvalid(f"`{EXTENSION}.documents[{path[-1]}].{name}` must be a string")
+        known[name] = given
+    rest = {name: inner for name, inner in value.items() if name not in known}
+    text = known.pop("text", None)
+    return Document("\n".join(found for found, _ in leaves(rest, path)) if text is None else text, **known)

@@ -1,0 +1,250 @@
+"""Carries a `Shaping` into the JSON of a request of OpenAI's shape by splicing: all else stays byte for byte.
+
+Source: OpenAI API reference (create chat completion); vLLM's request classes (`bad_words`, `structured_outputs` since
+0.11, where `guided_grammar` was before and is gone since 0.12; `continue_final_message`); SGLang's.
+
+INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from checkstream.core.wire.json_spans import JsonText, Path, Splice
+from checkstream.core.wire.openai_edits import request_splices
+from checkstream.core.wire.openai_fields import EXTENSION, FORM_FIELDS
+from checkstream.core.wire.openai_json import quote
+from checkstream.core.wire.openai_requests import is_structured, read_body
+from checkstream.core.wire.openai_tools import choice_allowed, tool_allowed, tool_lists
+from checkstream.core.wire.surface import Request, Shaping
+from checkstream.errors import WireError
+
+_FORMS = (*sorted(FORM_FIELDS), "guided_whitespace_pattern", "response_format")
+_HEAT = ("dynatemp_range",)
+"""llama.cpp adds it to the temperature."""
+_CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
+_LEADING = ("system", "developer")
+_PREFILL = ("prefix", "partial")
+"""Members of an assistant message that say that the answer is to go on from it (DeepSeek, Mistral, Moonshot)."""
+
+
+class Shaped:
+    """Collects what is put in, replaced and taken out of one body, then makes splices of it."""
+
+    def __init__(self, request: Request, texts: Mapping[int, str]) -> None:
+        """Start from a request that was read before.
+
+        Args:
+            request: What was read.
+            texts: Index in `request.unit.deltas` -> the text that comes in its place.
+        """
+        self.request = request
+        self.document = JsonText(request.unit.raw.decode())
+        self.body = read_body(request.unit.raw)
+        self.splices: list[Splice] = []
+        self._doomed: dict[Path, set[str | int]] = {}
+        self._texts = texts
+        self.remove((), (EXTENSION,))
+
+    def put(self, name: str, value: str) -> None:
+        """Set the top-level member `name` to the JSON `value`."""
+        span = self.document.span((name,))
+        if span is not None:
+            self.splices.append(Splice(*span, value))
+            return
+        start = self._span(())[0] + 1  # a body has a prompt at least, so that a comma belongs behind
+        self.splices.append(Splice(start, start, f"{quote(name)}:{value},"))
+
+    def remove(self, path: Path, names: Sequence[str | int]) -> None:
+        """Take these entries out of the container at `path`, where they are there."""
+        there = self.document.entries(path)
+        self._doomed.setdefault(path, set()).update(name for name in names if name in there)
+
+    def append(self, path: Path, values: Sequence[str], *, behind: int | None = None) -> None:
+        """Add JSON values to the array at `path`: at its end, or behind its first `behind` entries."""
+        entries = list(self.document.entries(path).values())
+        joined = ",".join(values)
+        kept = entries if behind is None else entries[:behind]
+        if kept:
+            self.splices.append(Splice(kept[-1].end, kept[-1].end, f",{joined}"))
+        else:
+            start = self._span(path)[0] + 1
+            self.splices.append(Splice(start, start, joined + ("," if entries else "")))
+
+    def extend_text(self, path: Path, more: str) -> bool:
+        """Write `more` behind the string at `path`, as edited; return whether there is one."""
+        span = self.document.span(path)
+        if span is None or not self.document.text.startswith('"', span[0]):
+            return False
+        deltas = self.request.unit.deltas
+        place = next((i for i, delta in enumerate(deltas) if delta.path == path), None)
+        text = "" if place is None else self._texts.get(place, deltas[place].text)
+        self.splices.append(Splice(*span, quote(text + more)))
+        return True
+
+    def body_bytes(self) -> bytes:
+        """Return the body with everything done, edits of its texts included.
+
+        Raises:
+            WireError: the body is not the JSON that the request was read from.
+        """
+        edits = request_splices(self.document, self.request.unit, self._texts, EXTENSION)
+        written = {(splice.start, splice.end) for splice in self.splices}
+        splices = [*self.splices, *(edit for edit in edits if (edit.start, edit.end) not in written)]
+        for path, names in self._doomed.items():
+            splices += self.document.cut(path, frozenset(names))
+        return self.document.apply(splices).encode()
+
+    def _span(self, path: Path) -> tuple[int, int]:
+        span = self.document.span(path)
+        if span is None:
+            raise WireError(f"`{path[-1]}` can't be shaped: it is not where it was read")
+        return span
+
+
+Continue = Callable[[Shaped, str], None]
+"""Make the model go on from a text: how is the surface's own."""
+
+
+def shape(shaped: Shaped, shaping: Shaping, go_on: Continue) -> None:
+    """Put what both surfaces have in common into the request.
+
+    Args:
+        shaped: The request.
+        shaping: What policies want of it.
+        go_on: How the surface is made to continue an answer.
+
+    Raises:
+        WireError: a field has a form that can't be shaped, or the answer can't be continued.
+    """
+    if shaping.max_temperature is not None:
+        _cool(shaped, shaping.max_temperature)
+    if shaping.tools is not None:
+        _constrain_tools(shaped, shaping.tools)
+    if shaping.bad_words:
+        _ban_words(shaped, shaping.bad_words)
+    if shaping.logit_bias:
+        _bias(shaped, shaping.logit_bias)
+    form = _form(shaping)
+    if form is not None:
+        shaped.put(*form)
+        shaped.remove((), [name for name in _FORMS if name != form[0]])
+    if shaping.continue_from:
+        if shaped.request.choices != 1 or shaped.body.get("best_of") not in (None, 1):
+            raise WireError("an answer of several choices can't be continued; ask for one")
+        if form is not None or is_structured(shaped.body):
+            raise WireError("an answer of a fixed form can't be continued; the upstream would begin the form anew")
+        go_on(shaped, shaping.continue_from)
+
+
+def _cool(shaped: Shaped, most: float) -> None:
+    given = shaped.request.temperature
+    if given is None or given > most:
+        shaped.put("temperature", msgspec.json.encode(most).decode())
+    shaped.remove((), _HEAT)
+
+
+def _constrain_tools(shaped: Shaped, allow: Sequence[str]) -> None:
+    for path, tools in tool_lists(shaped.body):
+        doomed = [i for i, tool in enumerate(tools) if not tool_allowed(tool, allow)] if isinstance(tools, list) else []
+        if not isinstance(tools, list) or len(doomed) == len(tools):
+            shaped.remove(path[:-1], path[-1:])
+            shaped.remove((), _CHOICES.get(str(path[0]), ()) if len(path) == 1 else ())
+        elif doomed:
+            shaped.remove(path, doomed)
+    for name in ("tool_choice", "function_call"):
+        if not choice_allowed(shaped.body.get(name), allow):
+            shaped.remove((), (name,))
+
+
+def _ban_words(shaped: Shaped, words: Sequence[str]) -> None:
+    given = shaped.body.get("bad_words")
+    if given is None:
+        shaped.put("bad_words", f"[{','.join(map(quote, words))}]")
+    elif not isinstance(given, list):
+        raise WireError("`bad_words` must be an array of strings")
+    elif more := [quote(word) for word in words if word not in given]:
+        shaped.append(("bad_words",), more)
+
+
+def _bias(shaped: Shaped, biases: Sequence[tuple[int, int]]) -> None:
+    given = shaped.body.get("logit_bias")
+    own = ",".join(f'"{token}":{bias}' for token, bias in dict(biases).items())
+    if given is None:
+        shaped.put("logit_bias", f"{{{own}}}")
+        return
+    if not isinstance(given, dict):
+        raise WireError("`logit_bias` must be an object of tokens and their bias")
+    tokens = {token for token, _ in biases}
+    # `07` and ` 7` are the token 7 to servers that read keys as Python does.
+    doomed = [key for key in given if _token(key) in tokens]
+    shaped.remove(("logit_bias",), doomed)
+    span = shaped.document.span(("logit_bias",))
+    start = (0 if span is None else span[0]) + 1
+    shaped.splices.append(Splice(start, start, own + ("," if len(given) > len(doomed) else "")))
+
+
+def _token(key: str) -> int | None:
+    try:
+        return int(key) if len(key) <= 32 else None
+    except ValueError:
+        return None
+
+
+def _form(shaping: Shaping) -> tuple[str, str] | None:
+    """Return the field that fixes the form of the answer, and its JSON."""
+    if shaping.json_schema is not None:
+        schema = f'{{"name":"policy","schema":{shaping.json_schema},"strict":true}}'
+        return "response_format", f'{{"type":"json_schema","json_schema":{schema}}}'
+    if shaping.grammar is not None:
+        return "structured_outputs", f'{{"grammar":{quote(shaping.grammar)}}}'
+    return None
+
+
+def instruct(shaped: Shaped, instructions: Sequence[str]) -> None:
+    """Put system messages behind those that a chat begins with."""
+    messages = shaped.body.get("messages")
+    roles = [message.get("role") for message in messages] if isinstance(messages, list) else []
+    leading = next((i for i, role in enumerate(roles) if role not in _LEADING), len(roles))
+    said = [f'{{"role":"system","content":{quote(text)}}}' for text in dict.fromkeys(instructions)]
+    shaped.append(("messages",), said, behind=leading)
+
+
+def continue_chat(shaped: Shaped, text: str) -> None:
+    """Make the model go on from `text`: as the last message, or behind the beginning that the caller gave.
+
+    Raises:
+        WireError: the caller's beginning is not text.
+    """
+    messages = shaped.body.get("messages")
+    last = messages[-1] if isinstance(messages, list) else {}
+    begun = last.get("role") == "assistant" and (
+        shaped.body.get("continue_final_message") is True or any(last.get(name) is True for name in _PREFILL)
+    )
+    if not begun:
+        shaped.append(("messages",), [f'{{"role":"assistant","content":{quote(text)}}}'])
+    else:
+        path: Path = ("messages", len(shaped.document.entries(("messages",))) - 1, "content")
+        parts = last.get("content")
+        if isinstance(parts, list) and parts:
+            path = (*path, len(parts) - 1, *(("text",) if isinstance(parts[-1], dict) else ()))
+        if not shaped.extend_text(path, text):
+            raise WireError("the answer can't be continued: the message that begins it does not end with text")
+    shaped.put("continue_final_message", "true")
+    shaped.put("add_generation_prompt", "false")
+    shaped.remove((), ("echo",))
+    shaped.remove(("chat_template_kwargs",), ("continue_final_message", "add_generation_prompt"))
+
+
+def continue_text(shaped: Shaped, text: str) -> None:
+    """Make the model go on from the prompt with `text` behind it.
+
+    Raises:
+        WireError: the prompt is not one string, or the answer repeats it.
+    """
+    given = shaped.body.get("prompt")
+    path: Path = ("prompt", 0) if isinstance(given, list) and len(given) == 1 else ("prompt",)
+    if shaped.body.get("echo") or not shaped.extend_text(path, text):
+        raise WireError("the answer can't be continued: the prompt is not one string, or `echo` repeats it")
