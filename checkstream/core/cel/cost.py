@@ -54,19 +54,20 @@ _TEXT: Final = Extent(64, 7)
 """What conversions of numbers and times write."""
 
 
-def worst_cost(checked: Checked, sizes: Mapping[str, int], *, default: int = 1024) -> int:
+def worst_cost(checked: Checked, sizes: Mapping[str, int | Extent], *, default: int = 1024) -> int:
     """Return the greatest number of steps that running the expression can take, at most `MOST`.
 
     Args:
         checked: The expression.
-        sizes: For each variable, the most characters and elements that its value has, all levels together.
+        sizes: For each variable how large its value can be, as an extent or as a number: the most characters and
+            elements that it has, all levels together.
         default: That number for variables that `sizes` doesn't name.
     """
-    return _Bound(sizes, default).of(checked.expr, {})[0]
+    return min(_Bound(sizes, default).of(checked.expr, {})[0] + 1, MOST)
 
 
 class _Bound:
-    def __init__(self, sizes: Mapping[str, int], default: int) -> None:
+    def __init__(self, sizes: Mapping[str, int | Extent], default: int) -> None:
         self._sizes = sizes
         self._default = default
 
@@ -82,7 +83,7 @@ class _Bound:
             if expr.name in scope:
                 return 1, scope[expr.name]
             size = self._sizes.get(expr.name.removeprefix("."), self._default)
-            return 1, Extent(size, size)
+            return 1, size if isinstance(size, Extent) else Extent(size, size)
         if isinstance(expr, Select):
             cost, extent = self.of(expr.operand, scope)
             return cost + 1, _SMALL if expr.test else extent.inner
@@ -107,7 +108,7 @@ class _Bound:
         found = [self.of(operand, scope) for operand in expr.operands]
         cost, extents = 2 + sum(cost for cost, _ in found), [extent for _, extent in found]
         if expr.function == CONDITION:
-            return cost + 2, _greatest(extents[1:])
+            return 4 + found[0][0] + max(found[1][0], found[2][0]), _greatest(extents[1:])
         number = NUMBER_OF.get(f"{expr.function}/{len(extents)}")
         if number is None:
             return cost, _SMALL
@@ -116,22 +117,36 @@ class _Bound:
         if work == "first":
             cost += first.work
         elif work == "both":
-            cost += first.work + last.work
+            operands = zip(expr.operands, extents, strict=True)
+            written = [extent.work for operand, extent in operands if isinstance(operand, Literal)]
+            # A comparison ends with the smaller value; what is written bounds it however large the other is.
+            cost += min(written) if written and expr.function != "_+_" else first.work + last.work
         elif work == "search":
-            cost += last.length * (1 + min(first.work, last.inner.work))
+            cost += last.length + last.work  # to compare two values takes no more than to read the smaller
         return cost, _made(expr.function, first, last)
 
     def _loop(self, expr: Comprehension, scope: Mapping[str, Extent]) -> tuple[int, Extent]:
         cost, source = self.of(expr.range, scope)
-        inner = {**scope, **dict.fromkeys(expr.variables, source.inner)}
-        body, _ = self.of(expr.step, inner)
+        # The elements share what is in the whole. All that is bounded here grows at least in step with an element's
+        # size, so that the worst of all ranges has everything in one element and next to nothing in the others.
+        whole = Extent(max(source.length, source.work), source.work)
+        most, _ = self._body(expr, whole, scope)
+        least, _ = self._body(expr, _SMALL, scope)
         extent = _SMALL
         if expr.result is not None:
-            result, made = self.of(expr.result, inner)
-            body += result
+            _, made = self._body(expr, source.inner, scope)
             key = source.inner.work if expr.fold is Fold.MAP else 0
             extent = Extent(source.length, 1 + source.length * (made.work + key), _greatest([made, source.inner]))
-        return 3 + cost + source.length * (body + 3), extent
+        return 3 + cost + most + source.length * (least + 3), extent
+
+    def _body(self, expr: Comprehension, element: Extent, scope: Mapping[str, Extent]) -> tuple[int, Extent]:
+        """Return the steps of a loop's body for one element, and how large its result can be."""
+        inner = {**scope, **dict.fromkeys(expr.variables, element)}
+        cost, _ = self.of(expr.step, inner)
+        if expr.result is None:
+            return cost, _SMALL
+        result, extent = self.of(expr.result, inner)
+        return cost + result, extent
 
 
 def _made(function: str, first: Extent, last: Extent) -> Extent:
