@@ -3,10 +3,12 @@
 CheckstreamError
 ├── FaultyFile              a file that a person wrote is wrong; carries every fault of it
 │   ├── ConfigError         the configuration
-│   └── PolicyError         a policy file
+│   ├── PolicyError         a policy file
+│   └── CasesError          the test cases beside a policy
 ├── ExpressionError         a condition can't be read, or its types don't agree; says at which character
 ├── TemplateError           a text has a variable that can't be read or isn't known; says at which character
 ├── CodeInvalid             compiled conditions are not safe to run
+├── FileUnreadable          a file that a command was given is not there or can't be read
 ├── PatternError            a pattern can't be compiled or has no bound
 │   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
 ├── WireError               bytes from outside don't follow their protocol
@@ -84,6 +86,10 @@ class PolicyError(FaultyFile):
     """A policy file can't be used."""
 
 
+class CasesError(FaultyFile):
+    """A file of test cases can't be used."""
+
+
 class ExpressionError(CheckstreamError):
     """A condition that can't be read or whose types don't agree; whoever knows its file makes a `Fault` of it."""
 
@@ -108,6 +114,10 @@ class TemplateError(CheckstreamError):
 
 class CodeInvalid(CheckstreamError):
     """Compiled conditions that could leave the machine's bounds or never end; nothing of them is run."""
+
+
+class FileUnreadable(CheckstreamError):
+    """A file that a command was given is not there or can't be read."""
 
 
 class PatternError(CheckstreamError):

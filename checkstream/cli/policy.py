@@ -1,4 +1,4 @@
-"""`checkstream policy check | explain | disassemble`: is a policy sound, and what would it do to a text?"""
+"""`checkstream policy check | test | explain | disassemble`: is a policy sound, and what would it do to a text?"""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from checkstream.app import labels_of, open_model
-from checkstream.config import bundled, policy_file
+from checkstream.app import open_model
+from checkstream.cli import policy_test
+from checkstream.cli.sources import installed_labels, read_sources
+from checkstream.config import bundled
 from checkstream.core.policy.check import STAGE_CHANNELS
-from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.explain import RuleReport, explain
 from checkstream.core.policy.program import Program, disassemble
 from checkstream.core.terms import Stage
-from checkstream.errors import ModelError, PolicyError
+from checkstream.errors import FaultyFile, FileUnreadable, ModelError
 from checkstream.scoring.catalog import load_models
 
 if TYPE_CHECKING:
@@ -25,14 +26,11 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   checkstream policy check policies/ours.yaml
+  checkstream policy test builtin:default
   checkstream policy explain builtin:default --stage midstream --channel content --text 'mail joe@example.com'
   checkstream policy explain ours.yaml --text - --score lexicon.toxicity=0.9 < answer.txt
 """
 _MARKS = {"fired": "FIRED ", "shadow": "shadow", "not_fired": "-     ", "out_of_scope": "      "}
-
-
-class PolicyUnreadable(Exception):
-    """A policy file is not there or can't be read."""
 
 
 def add_parser(subparsers: SubParsers) -> None:
@@ -63,7 +61,8 @@ def add_parser(subparsers: SubParsers) -> None:
         description="Print the signals, constants and code that policy files compile to.",
         epilog="example: checkstream policy disassemble builtin:default",
     )
-    for command in (check, explained, listed):
+    tested = policy_test.add_parser(commands)
+    for command in (check, tested, explained, listed):
         command.add_argument("files", metavar="FILE", nargs="+", help="policy file, or builtin:NAME")
     check.add_argument("--json", action="store_true", help="print the outcome as JSON")
     explained.add_argument("--stage", choices=[str(stage) for stage in Stage], default=str(Stage.MIDSTREAM))
@@ -83,9 +82,11 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code.
 
     Returns:
-        0: done; 2: a policy or the command itself is wrong.
+        0: done; 1: a test case failed; 2: a policy or the command itself is wrong.
     """
     try:
+        if args.policy_command == "test":
+            return policy_test.run(args)
         program = compile_sources(read_sources(args.files), installed_labels())
         if args.policy_command == "check":
             return _checked(args, program)
@@ -93,43 +94,16 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(disassemble(program))
             return 0
         return _explained(args, program)
-    except PolicyError as error:
+    except FaultyFile as error:
         if getattr(args, "json", False):
             sys.stdout.write(msgspec.json.encode({"ok": False, "faults": error.faults}).decode() + "\n")
         else:
             count = len(error.faults)
             sys.stderr.write(f"{error}\n{count} fault{'s' if count > 1 else ''}\n")
         return 2
-    except (PolicyUnreadable, ModelError, argparse.ArgumentTypeError) as error:
+    except (FileUnreadable, ModelError, argparse.ArgumentTypeError) as error:
         sys.stderr.write(f"checkstream policy: {error}\n")
         return 2
-
-
-def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
-    """Return the names and contents of policy files; `builtin:NAME` is a pack that comes with the package.
-
-    Raises:
-        PolicyUnreadable: a file is not there or can't be read.
-    """
-    sources = []
-    for name in files:
-        try:
-            sources.append((name, policy_file(name).read_bytes()))
-        except OSError as error:
-            reason = error.strerror or "it can't be opened"
-            raise PolicyUnreadable(
-                f"can't read `{name}`: {reason.lower()}; give a policy file or builtin:default"
-            ) from error
-    return sources
-
-
-def installed_labels() -> tuple[ClassifierLabel, ...]:
-    """Return every label of every classifier that comes with the package.
-
-    Raises:
-        ModelError: a model's manifest or files can't be trusted or read.
-    """
-    return labels_of(load_models(bundled("models")))
 
 
 def _checked(args: argparse.Namespace, program: Program) -> int:

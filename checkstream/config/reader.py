@@ -25,7 +25,9 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _YAML_1_1_BOOLEANS = frozenset({"yes", "no", "on", "off", "y", "n"})
 _WORDS = (
+    ("`int | null`", "a whole number"),
     ("`int`", "a whole number"),
+    ("`float | null`", "a number"),
     ("`float`", "a number"),
     ("`str | null`", "text"),
     ("`str`", "text"),

@@ -1,0 +1,38 @@
+"""What commands about policies start from: the files that are named, and the classifiers that come with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkstream.app import labels_of
+from checkstream.config import bundled, policy_file
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.errors import FileUnreadable
+from checkstream.scoring.catalog import load_models
+
+
+def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Return the names and contents of policy files; `builtin:NAME` is a pack that comes with the package.
+
+    Raises:
+        FileUnreadable: a file is not there or can't be read.
+    """
+    sources = []
+    for name in files:
+        try:
+            sources.append((name, policy_file(name).read_bytes()))
+        except OSError as error:
+            reason = error.strerror or "it can't be opened"
+            raise FileUnreadable(
+                f"can't read `{name}`: {reason.lower()}; give a policy file or builtin:default"
+            ) from error
+    return sources
+
+
+def installed_labels() -> tuple[ClassifierLabel, ...]:
+    """Return every label of every classifier that comes with the package.
+
+    Raises:
+        ModelError: a model's manifest or files can't be trusted or read.
+    """
+    return labels_of(load_models(bundled("models")))

@@ -1,0 +1,119 @@
+"""One exchange through a real guard, without a network: events in, commands carried out at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from checkstream.core.commands import (
+    AnyCommand,
+    CancelUpstream,
+    CloseDownstream,
+    ForwardRequest,
+    Record,
+    Reply,
+    Score,
+    SendDownstream,
+    StreamRecord,
+)
+from checkstream.core.events import AnyEvent
+from checkstream.core.guard import Guard, Plan
+from checkstream.core.wire import sse
+from checkstream.core.wire.surface import Surface
+from checkstream.errors import WireError
+
+Answers = Callable[[Score], AnyEvent]
+"""Answers what is asked of classifiers."""
+
+_EVENT_BYTES = 1 << 30
+
+
+class Came(msgspec.Struct, kw_only=True):
+    """What an exchange has come to so far."""
+
+    forwarded: list[bytes] = msgspec.field(default_factory=list)
+    """Bodies that the upstream got: more than one when it was asked to go on with its answer."""
+    reply: Reply | None = None
+    sent: list[bytes] = msgspec.field(default_factory=list)
+    closed: bool = False
+    cancelled: bool = False
+    """The upstream's connection was closed, and not opened again."""
+    record: StreamRecord | None = None
+
+    @property
+    def status(self) -> int:
+        """Of the response: a stream has 200."""
+        return self.reply.status if self.reply is not None else 200
+
+
+class Exchange:
+    """Feeds a guard and carries its commands out; scores are answered before the next event."""
+
+    def __init__(self, surface: Surface, plan: Plan, answers: Answers) -> None:
+        """Start before the request."""
+        self._guard = Guard(surface=surface, plan=plan, digest=digest)
+        self._answers = answers
+        self.came = Came()
+
+    def send(self, event: AnyEvent, at: float) -> None:
+        """Tell the guard what has happened at `at` (seconds)."""
+        pending: list[AnyEvent] = [event]
+        while pending:
+            for command in self._guard.receive(pending.pop(0), at):
+                if isinstance(command, Score):
+                    pending.append(self._answers(command))
+                else:
+                    self._carry_out(command)
+
+    def _carry_out(self, command: AnyCommand) -> None:
+        came = self.came
+        match command:
+            case ForwardRequest(body):
+                came.forwarded.append(body)
+                came.cancelled = False
+            case Reply():
+                came.reply = command
+            case SendDownstream(data):
+                came.sent.append(data)
+            case CloseDownstream():
+                came.closed = True
+            case CancelUpstream():
+                came.cancelled = True
+            case Record(record):
+                came.record = record
+            case _:
+                pass
+
+    @property
+    def over(self) -> bool:
+        """Nothing that the upstream still sends is wanted."""
+        return self.came.cancelled or self.came.record is not None
+
+
+def digest(text: str) -> str:
+    """Return a digest without a key: what is recorded here is shown, not kept."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
+    """Return what the caller reads: `content/0/0` (kind, choice, index) -> text; `error` -> an error's message."""
+    units = []
+    texts: dict[str, str] = {}
+    try:
+        if came.reply is not None:
+            units = [surface.read_whole(came.reply.body)]
+        else:
+            decoder = sse.Decoder(_EVENT_BYTES)
+            frames = [*decoder.decode(b"".join(came.sent)), *decoder.flush()]
+            units = [surface.read_event(frame) for frame in frames]
+    except WireError as error:
+        texts["error"] = str(error)
+    for unit in units:
+        if unit.failure is not None:
+            texts["error"] = unit.failure
+        for delta in unit.deltas:
+            name = f"{delta.channel.kind}/{delta.channel.choice}/{delta.channel.index}"
+            texts[name] = texts.get(name, "") + delta.text
+    return dict(sorted(texts.items()))

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from checkstream.cli import progress as module
+from checkstream.cli.progress import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(Terminal(), True), (io.StringIO(), False)])
+def test_a_bar_is_shown_on_a_terminal_only(terminal: io.StringIO, shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AFTER_S", -1)
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert list(progress([1, 2, 3], "things")) == [1, 2, 3]
+    assert ("2/3 things" in terminal.getvalue()) is shown
