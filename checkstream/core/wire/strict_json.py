@@ -55,7 +55,7 @@ class StrictJson:
         return found
 
     def _integer(self, digits: str) -> int:
-        if len(digits) > _MAX_DIGITS:
+        if len(digits.removeprefix("-")) > _MAX_DIGITS:
             number = f"the number `{shown(digits)}`"
             raise RequestInvalid(f"{self._what} has {number}, which is too large; send at most 64 bits")
         return int(digits)
