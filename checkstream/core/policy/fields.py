@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 _TAG = "tag:yaml.org,2002:"
 _MAX_NUMBER_CHARS = 18
+MAX_WORD_CHARS = 100
+MAX_LITERAL_CHARS = 4_000
 
 
 def scalar_type(scalar: ScalarNode) -> str:
@@ -87,6 +89,11 @@ class Fields:
             if name not in self._nodes:
                 source.fault(node.at, f"{what} needs the key `{name}`", f"add `{name}:`")
 
+    @property
+    def given(self) -> frozenset[str]:
+        """The known keys that the mapping has."""
+        return frozenset(self._nodes)
+
     def node(self, name: str) -> Node | None:
         """Return the node of a key, or None when it isn't there."""
         return self._nodes.get(name)
@@ -111,7 +118,9 @@ class Fields:
         node = self._nodes.get(name)
         return None if node is None else choice(self.source, node, f"`{name}`", options)
 
-    def items(self, name: str, read: Callable[[Node], T | None], *, max_items: int) -> tuple[T, ...]:
+    def items(
+        self, name: str, read: Callable[[Node], T | None], *, max_items: int, empty: bool = False
+    ) -> tuple[T, ...]:
         """Return what `read` makes of each item of a list; nothing when the key isn't there."""
         node = self._nodes.get(name)
         if node is None or isinstance(node, Broken):
@@ -123,10 +132,33 @@ class Fields:
         if len(node.items) > max_items:
             self.source.fault(node.at, f"`{name}` has more than {max_items} items", "split the rule")
             return ()
-        if not node.items:
+        if not node.items and not empty:
             self.source.fault(node.at, f"`{name}` is empty", "remove the key or add an item")
         found = (read(item) for item in node.items)
         return tuple(item for item in found if item is not None)
+
+
+def mapping(
+    source: Source,
+    node: Node,
+    what: str,
+    read: Callable[[ScalarNode, Node], T | None],
+    *,
+    max_items: int,
+) -> tuple[T, ...]:
+    """Return what `read` makes of each key and value of a mapping whose keys are the author's own."""
+    if isinstance(node, Broken):
+        return ()
+    if not isinstance(node, MappingNode):
+        source.fault(node.at, f"{what} must be a mapping, not {describe(node)}", "write `{key: value}`")
+        return ()
+    if len(node.entries) > max_items:
+        source.fault(node.at, f"{what} has more than {max_items} keys", "split the rule")
+        return ()
+    if not node.entries:
+        source.fault(node.at, f"{what} is empty", "remove the key or add an entry")
+    found = (read(key, value) for key, value in node.entries)
+    return tuple(item for item in found if item is not None)
 
 
 def text(source: Source, node: Node, what: str, *, max_chars: int = 200, empty: bool = False) -> Placed[str] | None:
@@ -151,6 +183,31 @@ def text(source: Source, node: Node, what: str, *, max_chars: int = 200, empty: 
         source.fault(node.at, f"{what} is longer than {max_chars} characters", "shorten it")
         return None
     return Placed(node.value, node.at)
+
+
+def word(source: Source, node: Node | None, what: str) -> Placed[str] | None:
+    """Return a name: printable ASCII without blanks and without what would need quoting in headers and logs."""
+    if node is None:
+        return None
+    placed = text(source, node, what, max_chars=MAX_WORD_CHARS)
+    if placed is not None and not all(char.isascii() and (char.isalnum() or char in "_-.:/+") for char in placed.value):
+        source.fault(placed.at, f"{what} can't be {shown(placed.value)}", "use ASCII letters, digits and `_-.:/+`")
+        return None
+    return placed
+
+
+def literal(
+    source: Source, node: Node, what: str, *, max_chars: int = MAX_LITERAL_CHARS, empty: bool = False
+) -> Placed[str] | None:
+    """Return a text that is written as it stands: no control characters but newline and tab."""
+    placed = text(source, node, what, max_chars=max_chars, empty=empty)
+    if placed is None:
+        return None
+    bad = next((char for char in placed.value if ord(char) < 0x20 and char not in "\n\t"), None)
+    if bad is not None:
+        source.fault(placed.at, f"{what} has the control character `U+{ord(bad):04X}`", "remove it")
+        return None
+    return placed
 
 
 def choice(source: Source, node: Node, what: str, options: Sequence[str]) -> Placed[str] | None:

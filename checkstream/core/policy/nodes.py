@@ -17,7 +17,7 @@ import yaml
 from checkstream.errors import Fault
 
 MAX_FILE_CHARS = 524_288
-MAX_DEPTH = 16
+MAX_DEPTH = 32
 MAX_NODES = 100_000
 MAX_FAULTS = 100
 """More faults than this in one file are not listed one by one."""
@@ -89,6 +89,33 @@ class Source:
         """Return a line (from 1) as it stands in the file, without its end; nothing when there is no such line."""
         return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
 
+    def point(self, text: Placed[str], offset: int) -> Place:
+        """Return where the character `offset` of a text stands, however many lines the text has.
+
+        Where the file doesn't show the text as it is (escapes), that is where the text begins.
+        """
+        value, seen = text.value, 0
+        number, written = text.at.line, self.line(text.at.line)[text.at.column - 1 :]
+        if written[:1] in {"|", ">"}:  # the text begins in the next line
+            number, written = number + 1, self.line(number + 1)
+            column = 1
+        else:
+            quote = 1 if written[:1] in {"'", '"'} else 0
+            column, written = text.at.column + quote, written[quote:]
+        while number <= len(self._lines):
+            blank = len(written) - len(written.lstrip())
+            column, written = column + blank, written[blank:]
+            while seen < len(value) and value[seen].isspace() and seen < offset:
+                seen += 1
+            same = _common(value, seen, written)
+            if offset < seen + same or offset == seen + same == len(value):
+                return Place(number, column + offset - seen)
+            if written[same:].strip():
+                break
+            seen, number = seen + same, number + 1
+            column, written = 1, self.line(number)
+        return text.at
+
     def fault(self, at: Place | None, reason: str, advice: str = "") -> None:
         """Note what is wrong at a place (None: with the file as a whole)."""
         if len(self.faults) >= MAX_FAULTS:
@@ -106,6 +133,12 @@ class Source:
         self.faults.append(
             Fault(file=self.name, line=at.line, column=at.column, reason=reason, advice=advice, source=source)
         )
+
+
+def _common(value: str, start: int, written: str) -> int:
+    """Return how many characters of `written` stand in `value` from `start` on."""
+    pairs = enumerate(zip(value[start : start + len(written)], written, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(value) - start, len(written)))
 
 
 def shown(text: str) -> str:

@@ -127,3 +127,49 @@ def test_advice_is_quick_for_a_hostile_word() -> None:
 def test_scalar_types_of_quoted_scalars_are_texts() -> None:
     assert fields.scalar_type(ScalarNode("yes", plain=False, at=Place(1, 1))) == "str"
     assert fields.scalar_type(ScalarNode("yes", plain=True, at=Place(1, 1))) == "bool"
+
+
+def pairs_of(written: str) -> tuple[tuple[tuple[str, str], ...], Source]:
+    node, source = value_of(written)
+
+    def pair(key: ScalarNode, value: Node) -> tuple[str, str] | None:
+        placed = fields.text(source, value, "a value")
+        return None if placed is None else (key.value, placed.value)
+
+    return fields.mapping(source, node, "it", pair, max_items=2), source
+
+
+def test_a_mapping_keeps_the_order_of_the_file() -> None:
+    assert pairs_of("{b: x, a: y}")[0] == (("b", "x"), ("a", "y"))
+
+
+@pytest.mark.parametrize("written", ["[]", "word", "{}", "{a: b, c: d, e: f}", "{a: [b]}"])
+def test_what_is_no_such_mapping_is_said_once(written: str) -> None:
+    found, source = pairs_of(written)
+    assert found == ()
+    assert len(source.faults) == 1
+
+
+def test_a_list_may_be_empty_where_that_means_something() -> None:
+    source = open_source("f.yaml", "k: []\n")
+    root = read_nodes(source)
+    assert root is not None
+    read = Fields(source, root, "it", optional=("k",))
+    assert read.items("k", lambda node: node, max_items=1, empty=True) == ()
+    assert not source.faults
+    assert read.given == {"k"}
+
+
+@pytest.mark.parametrize("written", ["'a b'", "é", "a,b", "'{x}'", '"a\\u200b"', "x" * 101])
+def test_words_are_of_plain_characters(written: str) -> None:
+    node, source = value_of(written)
+    assert fields.word(source, node, "it") is None
+    assert len(source.faults) == 1
+
+
+def test_texts_that_are_written_into_answers_have_no_control_characters() -> None:
+    node, source = value_of('"a\\nb\\tc"')
+    assert fields.literal(source, node, "it") is not None
+    node, source = value_of('"a\\e[2Jb"')
+    assert fields.literal(source, node, "it") is None
+    assert [fault.reason for fault in source.faults] == ["it has the control character `U+001B`"]
