@@ -416,7 +416,8 @@ def part_of(name: str) -> Callable[..., Any]:
             spans = {"getHours": 3600, "getMinutes": 60, "getSeconds": 1}
             require(name in {*spans, "getMilliseconds"})
             if name == "getMilliseconds":
-                return math.trunc(math.fmod(value.nanos, 10**9) / 10**6)
+                part = abs(value.nanos) % 10**9 // 10**6
+                return part if value.nanos > 0 else -part
             return math.trunc(Fraction(value.nanos, spans[name] * 10**9))
         require(isinstance(value, Timestamp))
         try:

@@ -25,7 +25,7 @@ from checkstream.core.cel.values import (
     uint_value,
 )
 
-MAX_SIZE: Final = 1_000_000
+MAX_SIZE: Final = 65_536
 """Characters, bytes or elements of what `+` makes."""
 _ORDERED: Final = frozenset({int, float, str, bool, Uint, bytes, Timestamp, Duration})
 _DIVIDED_BY_ZERO: Final = EvalError("divide by zero")

@@ -56,6 +56,8 @@ from checkstream.errors import ExpressionError, PatternError
 
 MAX_LOOPS: Final = 8
 """Loops within each other."""
+MAX_FAULTS: Final = 20
+"""Faults of one expression that are said."""
 _LITERALS: Final = {bool: BOOL, int: INT, Uint: UINT, float: DOUBLE, str: STRING, bytes: BYTES, type(None): NULL}
 _UNKNOWN: Final = frozenset({DYN, FREE})
 _Scope = Mapping[str, Type]
@@ -72,7 +74,7 @@ class Checked(msgspec.Struct, frozen=True):
     variables: frozenset[str]
     """The declared names that it reads."""
     faults: tuple[ExpressionError, ...] = ()
-    """All that is wrong with it, in the order of the text."""
+    """What is wrong with it, in the order of the text."""
 
 
 def check(expr: Expr, variables: Mapping[str, Type], *, container: str = "") -> Checked:
@@ -112,7 +114,8 @@ class _Checker:
         return self._visits[type(expr)](expr, scope)
 
     def _fault(self, position: int, reason: str, advice: str = "") -> None:
-        self.faults.append(ExpressionError(reason, position, advice))
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(ExpressionError(reason, position, advice))
 
     def _failed(self, position: int, reason: str, advice: str = "") -> _Typed:
         """Note a fault; what stands there comes to an error."""
@@ -147,7 +150,9 @@ class _Checker:
         return expr, DYN
 
     def _unknown(self, position: int, name: str, scope: _Scope) -> None:
-        near = difflib.get_close_matches(name, [*scope, *self._variables], n=1, cutoff=0.7)
+        if len(self.faults) == MAX_FAULTS:
+            return
+        near = difflib.get_close_matches(name[:80], [*scope, *self._variables], n=1, cutoff=0.7)
         advice = f"did you mean `{near[0]}`?" if near else f"known are {_list(sorted({*scope, *self._variables}))}"
         self._fault(position, f"unknown name `{name[:80]}`", advice)
 
@@ -227,7 +232,7 @@ class _Checker:
         if number is None:
             if name in NAMES:
                 return None, (f"`{_operator(name)}` doesn't take {count} operands", "")
-            near = difflib.get_close_matches(name, sorted(NAMES), n=1, cutoff=0.7)
+            near = difflib.get_close_matches(name[:80], sorted(NAMES), n=1, cutoff=0.7)
             return None, (f"unknown function `{name[:80]}`", f"did you mean `{near[0]}`?" if near else "")
         function = FUNCTIONS[number]
         if function.style == "global" and expr.target is not None:
@@ -272,9 +277,9 @@ class _Checker:
         one = values if kind.name == "list" else keys
         kinds = (one,) if len(expr.variables) == 1 else (keys, values)
         inner = {**scope, **dict(zip(expr.variables, kinds, strict=True))}
+        if self._loops == MAX_LOOPS:
+            return self._failed(expr.position, f"loops nest deeper than {MAX_LOOPS} levels", "split the condition up")
         self._loops += 1
-        if self._loops > MAX_LOOPS:
-            self._fault(expr.position, f"loops nest deeper than {MAX_LOOPS} levels", "split the condition up")
         step = self._boolean(expr.step, inner, "what is asked of each element")
         result, kind_of_result = (None, BOOL) if expr.result is None else self.visit(expr.result, inner)
         self._loops -= 1

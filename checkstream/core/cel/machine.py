@@ -16,6 +16,8 @@ from checkstream.core.cel.values import EvalError, Value, key_value, map_key
 
 LOOP_BUDGET: Final = 10_000
 """Elements that one run may visit in all its loops together."""
+SIZE_OF_ELEMENT: Final = 64
+"""Characters or elements of a kept value that count as one more visit."""
 
 # Plain numbers, as the code holds them: comparing with members of the enumeration would take twice the time.
 _LOAD, _CONST, _SELECT, _CALL1, _CALL2 = int(Op.LOAD), int(Op.CONST), int(Op.SELECT), int(Op.CALL1), int(Op.CALL2)
@@ -210,13 +212,18 @@ class _Loops:
         return False
 
     def _collect(self, loop: _Loop) -> bool:
-        """Take the truth and the result of one element; return whether an error has decided."""
+        """Take the truth and the result of one element; return whether an error has decided.
+
+        What is kept counts by its size, so that no loop fills the memory.
+        """
         value, kept = self._stack.pop(), self._stack.pop()
         if kept is False:
             return False
         if kept is not True or type(value) is EvalError:
             loop.total = refused("a loop", kept, value)
             return True
+        if type(value) is str or type(value) is bytes or type(value) is tuple:
+            self._budget -= len(value) // SIZE_OF_ELEMENT
         if loop.fold == Fold.LIST:
             loop.total.append(value)
         else:

@@ -35,6 +35,8 @@ from checkstream.errors import CodeInvalid
 MAX_INSTRUCTIONS: Final = 1_000_000
 MAX_STACK: Final = 8192
 _OPS: Final = len(Op)
+# A map is made of keys and values, so its loop has two variables.
+_FOLDS: Final = frozenset(2 * fold + pairs for fold in Fold for pairs in (0, 1)) - {2 * Fold.MAP}
 
 
 class _Loop(msgspec.Struct, frozen=True):
@@ -230,7 +232,7 @@ class _Walk:
         if len(state.loops) == MAX_LOOPS:
             raise self._wrong(f"loops nest deeper than {MAX_LOOPS}")
         closing, argument = self._read(leave - 1)
-        if self._read(self._place + 1) != (Op.NEXT, leave - 1) or closing is not Op.END or argument // 2 >= len(Fold):
+        if self._read(self._place + 1) != (Op.NEXT, leave - 1) or closing is not Op.END or argument not in _FOLDS:
             raise self._wrong("begins a loop without NEXT and END")
         loop = _Loop(self._place, leave, state.height - 1, argument)
         self._go(self._place + 1, loop.height, (*state.loops, loop))
