@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, assert_never, cast
 
 import msgspec
 from aiohttp.http import StreamWriter
-from aiohttp.web import BaseRequest, StreamResponse
+from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
 from checkstream.core import commands as do
@@ -100,6 +100,7 @@ class Exchange:
         route: str,
         headers: Mapping[str, str],
         fail_closed: bool,
+        respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -117,6 +118,7 @@ class Exchange:
             route: Name of the route whose requests are then refused.
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
+            respond: Makes the response of a whole answer.
         """
         self._request = request
         self._connection = connection
@@ -131,6 +133,7 @@ class Exchange:
         self._route = route
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
+        self._respond = respond
         self._loop = asyncio.get_running_loop()
         self._inbox: collections.deque[on.AnyEvent] = collections.deque()
         self._wake = asyncio.Event()
@@ -155,10 +158,10 @@ class Exchange:
         """Tell the guard that the process ends: the drain period is over."""
         self._post(on.Draining())
 
-    async def run(self, body: bytes) -> StreamResponse:
+    async def run(self, received: on.RequestReceived) -> StreamResponse:
         """Carry the exchange through and return the response, which may have been sent already."""
-        self._hold(len(body))
-        self._post(on.RequestReceived(body))
+        self._hold(len(received.body))
+        self._post(received)
         self._connection.watch(self._caller_left, self._look_whether_to_read)
         try:
             async with self._tasks:
@@ -298,7 +301,7 @@ class Exchange:
             case do.CloseDownstream():
                 await self._close_stream()
             case do.Reply():
-                self._response = guard_response(command, self._headers_of_reply())
+                self._response = self._respond(command, self._headers_of_reply())
             case do.CancelUpstream():
                 self._cancel_fetching()
             case do.Record():

@@ -11,6 +11,7 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamRespon
 
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import StreamRecord
+from checkstream.core.events import RequestReceived
 from checkstream.core.guard import Guard
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
@@ -24,12 +25,15 @@ from checkstream.listen import (
     read_body,
 )
 from checkstream.proxy.accept import Route, candidates, choose
+from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.relay import Classifiers, Exchange, Outgoing
 from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 
+_CONTEXT = "x-checkstream-context"
+_MAX_CONTEXT_BYTES = 8192
 _DEFAULT_SHAPE = SURFACES["/v1/chat/completions"]
 """Whose error object a caller gets on a path that no surface has."""
 
@@ -72,6 +76,7 @@ class Proxy:
         self._trail = trail
         self._digest = digest
         self._counts = counts
+        self._confirmations = Confirmations()
         self._running: set[Exchange] = set()
         self._draining = False
 
@@ -133,6 +138,11 @@ class Proxy:
                 counts.upstream_failed(error)
                 raise
         else:
+            context = _context(request.headers.getall(_CONTEXT, ()))
+            asked = Asked(
+                caller=identity.name, route=route.name, program=route.plan.program.hash, context=context, body=body
+            )
+            confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
             guard = Guard(surface=route.surface, plan=route.plan, digest=self._digest)
             exchange = Exchange(
                 request,
@@ -148,10 +158,11 @@ class Proxy:
                 route=route.name,
                 headers={STREAM: stream, POLICY: route.policies},
                 fail_closed=fail_closed,
+                respond=confirming.respond,
             )
             self._running.add(exchange)
             try:
-                response = await exchange.run(body)
+                response = await exchange.run(RequestReceived(body, identity.name, context, confirming.rules))
             finally:
                 self._running.discard(exchange)
         counts.ended(response.status)
@@ -181,6 +192,24 @@ class Proxy:
         """Tell every guard that still runs that the drain period is over."""
         for exchange in self._running:
             exchange.drain()
+
+
+def _context(given: Sequence[str]) -> str | None:
+    """Return the one header with the caller's facts about the request.
+
+    Raises:
+        RequestInvalid: it is too long or not UTF-8, or stands there more than once.
+    """
+    if len(given) > 1:
+        raise RequestInvalid(f"`{_CONTEXT}` stands there {len(given)} times; send one")
+    try:
+        size = len(given[0].encode()) if given else 0
+    except UnicodeEncodeError as error:
+        raise RequestInvalid(f"`{_CONTEXT}` is not UTF-8; send UTF-8, or only ASCII") from error
+    if size > _MAX_CONTEXT_BYTES:
+        advice = "send less, or send it in the body as `checkstream.context`"
+        raise RequestInvalid(f"`{_CONTEXT}` has {size} bytes, the limit is {_MAX_CONTEXT_BYTES}; {advice}")
+    return given[0] if given else None
 
 
 class _Ledger:

@@ -123,7 +123,7 @@ class Rig:
             headers={"x-checkstream-stream": "s"},
             fail_closed=True,
         )
-        return await self.exchange.run(body)
+        return await self.exchange.run(on.RequestReceived(body))
 
     @asynccontextmanager
     async def serving(self, upstream_url: str) -> AsyncIterator[str]:

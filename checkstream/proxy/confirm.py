@@ -1,0 +1,181 @@
+"""One-time tokens with which a caller confirms a request that a policy holds back until then.
+
+A token names the rules that are confirmed and holds for one request alone: its message authentication code is over the
+caller, the route, the policies, the context and the body too, with a key that this process alone has. So a restart
+voids all tokens, as a change of policies does. Each is spent once; spent ones are remembered until they expire.
+
+Source: RFC 2104 (HMAC), RFC 4648 5 (base64url).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import heapq
+import hmac
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from aiohttp.web import Response
+
+from checkstream.core.commands import ConfirmationWanted, Reply
+from checkstream.errors import NotReady
+from checkstream.proxy.replies import guard_response
+
+CONFIRM = "x-checkstream-confirm"
+_MAC_BYTES = 32
+_NONCE_BYTES = 16
+_MAX_TOKEN_CHARS = 16_384
+_MOST_SPENT = 100_000
+"""Tokens that are remembered as spent: some 20 MB."""
+_FOREIGN = "the confirmation that came with it is for another request, caller or policy version, or has been altered"
+_EXPIRED = "the confirmation that came with it has expired"
+_SPENT = "the confirmation that came with it has been used before"
+_SEVERAL = "more than one confirmation came with it; send one"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """The request that a token is bound to."""
+
+    caller: str | None
+    route: str
+    program: str
+    """Hash of the policies that it runs under."""
+    context: str | None
+    """The header `x-checkstream-context`, as it came."""
+    body: bytes
+
+
+class _Claim(msgspec.Struct, frozen=True, array_like=True):
+    """What a token says."""
+
+    nonce: bytes
+    expires_ms: int
+    """On the clock of the process."""
+    rules: tuple[str, ...]
+
+
+_CLAIM = msgspec.msgpack.Decoder(_Claim)
+
+
+class Confirming:
+    """Confirmations of one request: those that came with it, and the answer that asks for one."""
+
+    def __init__(self, rules: tuple[str, ...], fault: str | None, issue: Callable[[ConfirmationWanted], str]) -> None:
+        """Take what came with the request.
+
+        Args:
+            rules: Ids of the rules that are confirmed.
+            fault: Why a token that came does not count; None when it does, or none came.
+            issue: Makes a token for this request.
+        """
+        self.rules = rules
+        self._fault = fault
+        self._issue = issue
+
+    def respond(self, reply: Reply, headers: Mapping[str, str]) -> Response:
+        """Return the whole response that the guard asked for, with a token where it wants a confirmation."""
+        if reply.confirm is None:
+            return guard_response(reply, headers)
+        token = self._issue(reply.confirm)
+        body = _with_token(reply.body, token, self._fault)
+        response = guard_response(msgspec.structs.replace(reply, body=body, retry=False), headers)
+        response.headers[CONFIRM] = token
+        return response
+
+
+def _with_token(body: bytes, token: str, fault: str | None) -> bytes:
+    """Return an error body with the token, and why the last one did not count, where the surface has room for it."""
+    found: Any = msgspec.json.decode(body)
+    error = found.get("error") if isinstance(found, dict) else None
+    if not isinstance(error, dict):
+        return body
+    error["confirm"] = token
+    if fault is not None:
+        error["message"] = f"{error.get('message', '')} ({fault})"
+    return msgspec.json.encode(found)
+
+
+class Confirmations:
+    """Makes tokens, and knows those that have been spent. Belongs to one event loop."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, most_spent: int = _MOST_SPENT) -> None:
+        """Start with a fresh key and nothing spent.
+
+        Args:
+            clock: Seconds that only grow.
+            most_spent: How many spent tokens may be remembered at once.
+        """
+        self._key = secrets.token_bytes(32)
+        self._clock = clock
+        self._start = clock()
+        self._most = most_spent
+        self._spent: set[bytes] = set()
+        self._ends: list[tuple[int, bytes]] = []
+
+    def open(self, asked: Asked, tokens: Sequence[str]) -> Confirming:
+        """Spend the token that came with a request, if it is good.
+
+        Raises:
+            NotReady: it is good, and no more spent tokens can be remembered.
+        """
+        rules: tuple[str, ...] = ()
+        fault: str | None = None
+        if len(tokens) == 1:
+            rules, fault = self._spend(asked, tokens[0])
+        elif tokens:
+            fault = _SEVERAL
+        return Confirming(rules, fault, lambda wanted: self._issue(wanted, asked))
+
+    def _issue(self, wanted: ConfirmationWanted, asked: Asked) -> str:
+        expires_ms = self._now_ms() + wanted.expires_s * 1000
+        claim = msgspec.msgpack.encode(_Claim(secrets.token_bytes(_NONCE_BYTES), expires_ms, wanted.rules))
+        return _encode(self._mac(claim, msgspec.structs.replace(asked, program=wanted.program)) + claim)
+
+    def _spend(self, asked: Asked, token: str) -> tuple[tuple[str, ...], str | None]:
+        """Return the rules that the token confirms, or none and why."""
+        sealed = _decode(token)
+        mac, claimed = sealed[:_MAC_BYTES], sealed[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(claimed, asked)):
+            return (), _FOREIGN
+        claim = _CLAIM.decode(claimed)  # ours: nobody else could have sealed it
+        now = self._now_ms()
+        while self._ends and self._ends[0][0] <= now:
+            self._spent.discard(heapq.heappop(self._ends)[1])
+        if claim.expires_ms <= now:
+            return (), _EXPIRED
+        if claim.nonce in self._spent:
+            return (), _SPENT
+        if len(self._spent) >= self._most:
+            raise NotReady("too many confirmations have been used of late; send the request again in a while")
+        self._spent.add(claim.nonce)
+        heapq.heappush(self._ends, (claim.expires_ms, claim.nonce))
+        return claim.rules, None
+
+    def _mac(self, claim: bytes, asked: Asked) -> bytes:
+        body = hashlib.sha256(asked.body).digest()
+        bound = (asked.caller, asked.route, asked.program, asked.context, body, claim)
+        return hmac.digest(self._key, msgspec.msgpack.encode(bound), "sha256")
+
+    def _now_ms(self) -> int:
+        return math.floor((self._clock() - self._start) * 1000)
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode(token: str) -> bytes:
+    """Return what a token holds; empty when it is not written as `_encode` writes it."""
+    if len(token) > _MAX_TOKEN_CHARS or not token.isascii():
+        return b""
+    try:
+        data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+    return data if _encode(data) == token else b""
