@@ -116,6 +116,10 @@ class CodeInvalid(CheckstreamError):
     """Compiled conditions that could leave the machine's bounds or never end; nothing of them is run."""
 
 
+class ProgramInvalid(CheckstreamError):
+    """A stored program is damaged, from another version, or could leave the machine's bounds; nothing of it is run."""
+
+
 class FileUnreadable(CheckstreamError):
     """A file that a command was given is not there or can't be read."""
 

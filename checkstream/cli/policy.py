@@ -16,7 +16,8 @@ from checkstream.config import bundled
 from checkstream.core.policy.check import STAGE_CHANNELS
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.explain import RuleReport, explain
-from checkstream.core.policy.program import Program, disassemble
+from checkstream.core.policy.listing import disassemble
+from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage
 from checkstream.errors import FaultyFile, FileUnreadable, ModelError
 from checkstream.scoring.catalog import load_models

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from checkstream.core.actions import Halt, disclaimer_text
+from checkstream.core.actions import Halt, refused_call
 from checkstream.core.checking import Checking
+from checkstream.core.closing import Closing, Said, closing_of
+from checkstream.core.holdback import EVERYTHING
 from checkstream.core.judge import Judge, Ruling
 from checkstream.core.outbox import Choice, Outbox, Part, Waiting
 from checkstream.core.prompt import Prompt
-from checkstream.core.terms import Channel, Delta, Stage, Unit
+from checkstream.core.terms import Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
@@ -28,7 +30,8 @@ class Answer:
         """
         self.choices: dict[int, Choice] = {}
         self.judges: dict[Channel, Judge] = {}
-        self.outbox = Outbox(surface, self.choices, prompt.prefixes)
+        self._prefixes: list[str] = []
+        self.outbox = Outbox(surface, self.choices, self._prefixes)
         self.terminated = False
         """The upstream has sent its terminator."""
         self.cut_off = False
@@ -41,6 +44,12 @@ class Answer:
     def stopped(self) -> bool:
         """A rule has ended a choice."""
         return any(choice.halt is not None for choice in self.choices.values())
+
+    @property
+    def refused_whole(self) -> Halt | None:
+        """The stop that makes an error of the whole answer, when it is not streamed: the first that has a status."""
+        halts = (choice.halt for _, choice in sorted(self.choices.items()) if choice.halt is not None)
+        return next((halt for halt in halts if halt.status is not None), None)
 
     @property
     def running(self) -> bool:
@@ -79,7 +88,7 @@ class Answer:
         ledger = self._checking.ledger
         for number in unit.choices:
             if number not in self.choices:
-                self.choices[number] = Choice(suffixes=list(self._prompt.suffixes))
+                self._begin(number)
         parts = tuple(self._take_delta(delta) for delta in unit.deltas)
         for name in unit.unscanned:
             ledger.unscanned(f"midstream:{name}")
@@ -108,11 +117,15 @@ class Answer:
         judge = self.judges.get(delta.channel)
         if judge is None:
             judge = self.judges[delta.channel] = self._checking.judge(delta.channel, Stage.MIDSTREAM)
+            if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
+                judge.holdback.fence = 0  # whether a tool may be called is known when its name is
             choice.judges.append(judge)
         start = judge.holdback.received
         checks = judge.feed(delta.text)
         if checks:
             self._checking.ask(judge, checks)
+        if choice.said is not None and delta.channel.kind == "content":
+            choice.said.feed(delta.text)
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
@@ -121,8 +134,30 @@ class Answer:
         """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
         judge = self.judges.get(Channel("tool_name", arguments.choice, arguments.index))
         if judge is not None and not judge.holdback.ended:
-            self._checking.ask(judge, judge.holdback.end())
-            self.rule(judge)
+            self._end_channel(judge)
+
+    def _end_channel(self, judge: Judge) -> None:
+        """End a channel; a tool's name is known then, and whether it may be called."""
+        self._checking.ask(judge, judge.holdback.end())
+        if judge.channel.kind == "tool_name" and self._prompt.wishes.limits:
+            self._limit(judge)
+        self.rule(judge)
+
+    def _limit(self, judge: Judge) -> None:
+        """End the choice before a call of a tool that a rule does not permit; else let the name go."""
+        channel, holdback = judge.channel, judge.holdback
+        span = Span(0, holdback.received)
+        name = holdback.text(span)
+        limit = next((limit for limit in self._prompt.wishes.limits if not limit.permits(name)), None)
+        holdback.fence = EVERYTHING
+        if limit is None:
+            return
+        self._checking.decided([refused_call(limit.rule, channel, span)])
+        arguments = self.judges.get(Channel("tool_arguments", channel.choice, channel.index))
+        for torn in (judge, arguments):
+            if torn is not None:
+                torn.holdback.stop(torn.holdback.sent)
+        self._halt(self.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
 
     def _finish(self, number: int) -> None:
         choice = self.choices[number]
@@ -130,8 +165,7 @@ class Answer:
             return
         choice.finished = True
         for judge in choice.judges:
-            self._checking.ask(judge, judge.holdback.end())
-            self.rule(judge)
+            self._end_channel(judge)
 
     def end(self) -> None:
         """End every channel that still runs: nothing more will come."""
@@ -145,6 +179,9 @@ class Answer:
                 continue
             choice.finished = True
             for judge in choice.judges:
+                if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not judge.holdback.ended:
+                    judge.holdback.fence = EVERYTHING
+                    judge.holdback.stop(judge.holdback.sent)  # nobody knows what the name would have been
                 self._checking.ask(judge, judge.holdback.abandon())
                 self.rule(judge)
 
@@ -157,15 +194,39 @@ class Answer:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
         choice = self.choices[judge.channel.choice]
         for ruling in self._checking.advance(judge):
-            self._add_disclaimers(choice, ruling)
+            self._take_asks(choice, ruling)
             if ruling.halt is not None:
                 self._halt(choice, judge, ruling.halt)
 
-    def _add_disclaimers(self, choice: Choice, ruling: Ruling) -> None:
-        for disclaimer in ruling.outcome.disclaimers:
-            text = disclaimer_text(disclaimer)
-            if text not in choice.suffixes:
-                choice.suffixes.append(text)
+    def _begin(self, number: int) -> None:
+        """Begin a choice, with what the prompt's rules have asked for it."""
+        wishes = self._prompt.wishes
+        choice = self.choices[number] = Choice()
+        if not self._prompt.structured:
+            self._prefixes[:] = wishes.prefixes
+        elif wishes.prefixes:
+            self._checking.degrade("text_not_added:structured_answer")
+        for closing in (*wishes.closings, *self._checking.required()):
+            if closing.unless_said:
+                choice.said = choice.said or Said()
+                choice.said.look_for(closing)
+        for closing in wishes.closings:
+            self._close_with(choice, closing)
+
+    def _close_with(self, choice: Choice, closing: Closing) -> None:
+        """Add a text to the end of a choice, once."""
+        if self._prompt.structured:
+            self._checking.degrade("text_not_added:structured_answer")
+        elif closing not in choice.closings:
+            choice.closings.append(closing)
+
+    def _take_asks(self, choice: Choice, ruling: Ruling) -> None:
+        for ask in ruling.outcome.asks:
+            closing = closing_of(ask, ruling.judge.page, self._prompt.documents)
+            if closing is not None:
+                self._close_with(choice, closing)
+        for text in ruling.judge.take_trailing():
+            self._close_with(choice, Closing(text))
 
     def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
         """End a choice by policy, in all its channels."""
@@ -175,6 +236,6 @@ class Answer:
             if other is not judge:
                 other.holdback.stop(other.holdback.releasable)
                 for ruling in self._checking.advance(other):
-                    self._add_disclaimers(choice, ruling)
+                    self._take_asks(choice, ruling)
         self._checking.forget(choice.judges)
         self.cut_off = self.cut_off or not self.running

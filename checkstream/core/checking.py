@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from checkstream.core.closing import Closing, required
 from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, ShedRequests
 from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.holdback import Check
 from checkstream.core.judge import Judge, Ruling
 from checkstream.core.ledger import Ledger
+from checkstream.core.page import Page
 from checkstream.core.plan import Plan
-from checkstream.core.terms import Channel, Stage
+from checkstream.core.terms import Channel, ExchangeFacts, Stage, Verdict
 
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
@@ -47,6 +49,8 @@ class Checking:
         """Time of the event that is being taken, seconds."""
         self.commands: list[AnyCommand] = []
         """What is to be done about that event, in order."""
+        self.exchange = ExchangeFacts()
+        """What policies know of the exchange; set once the request has been read, before any judge is made."""
         self._plan = plan
         self._digest = digest
         self._tickets: dict[int, _Ticket] = {}
@@ -65,7 +69,9 @@ class Checking:
             program=self._plan.program,
             settings=settings,
             fail_mode=self._plan.fail_mode,
+            exchange=self.exchange,
             digest=self._digest,
+            degrade=self.degrade,
             grid=grid,
             seams=seams,
         )
@@ -74,6 +80,27 @@ class Checking:
             judge.follow(Stage.EGRESS, settings, grid=grid)
         self.ledger.judges += (judge, *judge.followers)
         return judge
+
+    def page(self) -> Page:
+        """Return a page for texts to the caller that belong to no channel: values are judged as an answer is."""
+        program = self._plan.program
+        return Page(
+            None,
+            program=program,
+            scope=program.scope(Stage.MIDSTREAM, "content"),
+            exchange=self.exchange,
+            digest=self._digest,
+            degrade=self.degrade,
+        )
+
+    def required(self) -> list[Closing]:
+        """Return the texts that rules on the answer may ask for unless it has them."""
+        program, page = self._plan.program, self.page()
+        return [
+            required(page.written(text, program.rules[rule]))
+            for stage in (Stage.MIDSTREAM, Stage.EGRESS)
+            for rule, text in program.scope(stage, "content").requires
+        ]
 
     def ask(self, judge: Judge, checks: Iterable[Check]) -> None:
         """Ask the judge's classifiers about windows of its text, a few at a time."""
@@ -147,12 +174,15 @@ class Checking:
         rulings = judge.advance()
         for ruling in rulings:
             self.ask(ruling.judge, ruling.checks)
-            verdicts = ruling.outcome.verdicts
-            self.ledger.judged(verdicts)
-            self.commands.extend(Decided(verdict) for verdict in verdicts)
-            if ruling.degraded is not None:
-                self.degrade(ruling.degraded)
+            self.decided(ruling.outcome.verdicts)
+            for reason in ruling.degraded:
+                self.degrade(reason)
         return rulings
+
+    def decided(self, verdicts: Sequence[Verdict]) -> None:
+        """Note verdicts."""
+        self.ledger.judged(verdicts)
+        self.commands.extend(Decided(verdict) for verdict in verdicts)
 
     def degrade(self, reason: str) -> None:
         """Note that something was checked less or later; each reason once."""
@@ -173,7 +203,7 @@ class Checking:
     def undecided(self) -> bool:
         """Classifiers still owe an answer that can change what is forwarded or sent."""
         judges = (*(ticket.judge for ticket in self._tickets.values()), *(judge for judge, _ in self._queue))
-        return any(judge.leads or judge.adds_text for judge in judges)
+        return any(judge.leads or judge.changes for judge in judges)
 
     def forget(self, judges: Sequence[Judge]) -> None:
         """Drop what was asked for these judges and can no longer matter to them."""

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from checkstream.core.actions import Halt
 from checkstream.core.answer import Answer
 from checkstream.core.checking import Checking
 from checkstream.core.commands import (
@@ -28,6 +29,7 @@ from checkstream.core.commands import (
     ArmTimer,
     CancelUpstream,
     CloseDownstream,
+    ConfirmationWanted,
     DisarmTimer,
     ForwardRequest,
     Observe,
@@ -150,7 +152,7 @@ class Guard:
 
     def _on_request(self, event: RequestReceived) -> None:
         self.state = State.INGRESS
-        refusal = self._prompt.take(event.body)
+        refusal = self._prompt.take(event)
         if refusal is not None:
             self._refuse(refusal)
         else:
@@ -176,13 +178,16 @@ class Guard:
         self._do(ForwardRequest(body, request.streaming))
 
     def _refuse(self, refusal: Refusal) -> None:
-        self._ledger.carried_out("reject")
+        action = "reject" if refusal.confirm is None else "require_confirmation"
+        self._ledger.carried_out(action)
+        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
         self._reply(
             refusal.status,
             self._surface.error_body(refusal.kind, refusal.message, refusal.rule_id),
             "refused",
-            action="reject",
-            retry=False if refusal.kind == "request_blocked" else None,
+            action=action,
+            retry=False if by_policy else None,
+            confirm=refusal.confirm,
         )
 
     # --- the answer comes in
@@ -338,14 +343,29 @@ class Guard:
         if self._streaming:
             self._close_stream()
         elif self._answer.settled:
-            try:
-                whole = self._outbox.whole(self._now)
-            except WireError as error:
-                self._fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
-                return
-            self._ledger.held_s = max(self._ledger.held_s, whole.held_s)
-            outcome = "stopped" if self._answer.stopped else "complete"
-            self._reply(self._status, whole.data, outcome, action=self._ledger.action)
+            self._give_whole()
+
+    def _give_whole(self) -> None:
+        """Answer with the whole answer, edited, now that all of it has been decided."""
+        refused = self._answer.refused_whole
+        if refused is not None:
+            self._refuse_answer(refused)
+            return
+        try:
+            whole = self._outbox.whole(self._now)
+        except WireError as error:
+            self._fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
+            return
+        self._ledger.held_s = max(self._ledger.held_s, whole.held_s)
+        outcome = "stopped" if self._answer.stopped else "complete"
+        self._reply(self._status, whole.data, outcome, action=self._ledger.action)
+
+    def _refuse_answer(self, halt: Halt) -> None:
+        """Answer with an error in place of a whole answer that a rule has stopped with a status."""
+        self._ledger.carried_out("stop")
+        message = halt.message or "the answer was blocked by policy"
+        body = self._surface.error_body("response_blocked", message, halt.rule.id)
+        self._reply(halt.status or 502, body, "stopped", action="stop", retry=False)
 
     def _send(self, released: Released) -> None:
         self._do(SendDownstream(released.data))
@@ -483,10 +503,17 @@ class Guard:
             self._do(CancelUpstream())
 
     def _reply(
-        self, status: int, body: bytes, outcome: str, *, action: str = "allow", retry: bool | None = None
+        self,
+        status: int,
+        body: bytes,
+        outcome: str,
+        *,
+        action: str = "allow",
+        retry: bool | None = None,
+        confirm: ConfirmationWanted | None = None,
     ) -> None:
         retry_after_s = 1 if status == 503 else None
-        self._do(Reply(status, body, action=action, retry=retry, retry_after_s=retry_after_s))
+        self._do(Reply(status, body, action=action, retry=retry, retry_after_s=retry_after_s, confirm=confirm))
         self._close(outcome)
 
     def _close(self, outcome: str) -> None:

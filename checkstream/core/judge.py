@@ -3,22 +3,31 @@
 `Judge` turns decisions of the holdback into verdicts, replacements and halts. It knows nothing of the wire
 or of other channels. Rules that never hold text (shadow, log, egress) have judges of their own, which follow:
 they read text when it has been decided that it is released, so that they see the same text however it was cut.
+
+What was found is decided where it stands, unless its rule waits: for the first check that covers it when conditions
+read scores, for the end of the text when the rule asks what does not stand in it. Text over what waits is kept.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import msgspec
 
-from checkstream.core.actions import Firing, Halt, JsonStrings, Outcome, inside_json_string, resolve
+from checkstream.core.actions import Firing, Halt, Outcome, Pivot, resolve
 from checkstream.core.commands import FindingDigest
-from checkstream.core.holdback import Check, Cluster, Holdback, HoldSettings, Replacement
-from checkstream.core.policy.program import InjectDisclaimer, Program, RuleMeta
-from checkstream.core.policy.vm import run
-from checkstream.core.terms import Channel, Facts, Finding, Span, Stage
+from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings
+from checkstream.core.json_strings import JsonStrings, inside_json_string
+from checkstream.core.match.segments import Segments
+from checkstream.core.page import Page
+from checkstream.core.policy.action import InjectDisclaimer
+from checkstream.core.policy.program import Entry, Program, RuleMeta, Waits
+from checkstream.core.policy.vm import Machine, counts_undecided
+from checkstream.core.reading import Reading
+from checkstream.core.replacements import Replacement
+from checkstream.core.terms import Channel, ExchangeFacts, Facts, Finding, Span, Stage
 
 FailMode = Literal["open", "closed"]
 
@@ -26,6 +35,8 @@ _RISK_DECAY = 0.8
 """Share of a stream's risk that is left after one quiet check: about 60 tokens to a tenth of it."""
 _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
+_MAX_POSTPONED = 1000
+"""Findings that a follower keeps for the end of the text; more of the same would decide nothing new."""
 _FOLLOW_CHARS = 256
 """Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
 
@@ -39,30 +50,50 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """Checks that are due because of it."""
     halt: Halt | None = None
     """The choice ends here."""
+    pivot: Pivot | None = None
+    """The answer goes on from here under stricter parameters."""
     failed: RuleMeta | None = None
     """A detector of this rule failed and its fail mode is closed."""
-    degraded: str | None = None
+    degraded: tuple[str, ...] = ()
+    """What was checked less than it should have been."""
+
+
+class _Postponed(msgspec.Struct, frozen=True):
+    """What was found, and is decided later."""
+
+    entry: Entry
+    span: Span
+    confidence: float
 
 
 class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
-        "_decided",
+        "_degrade",
         "_digest",
         "_facts",
         "_fail_mode",
         "_fired",
+        "_inserted",
         "_json",
+        "_machine",
+        "_over",
+        "_passed_on",
+        "_pending_insertions",
+        "_postponed",
         "_program",
-        "_risk",
+        "_reading",
         "_scope",
+        "_sentences",
+        "_trailing",
         "asked",
         "channel",
         "digests",
         "followers",
         "holdback",
         "leads",
+        "page",
         "seams",
         "stage",
         "uncounted",
@@ -76,7 +107,9 @@ class Judge:
         program: Program,
         settings: HoldSettings,
         fail_mode: FailMode,
+        exchange: ExchangeFacts,
         digest: Callable[[str], str],
+        degrade: Callable[[str], None],
         leads: bool = True,
         grid: bool = True,
         seams: tuple[int, ...] = (),
@@ -88,8 +121,10 @@ class Judge:
             stage: The section of the policy that applies.
             program: The compiled policies.
             settings: Sizes of windows and holds.
-            fail_mode: What a failed detector means where its rule does not say.
+            fail_mode: What a failed detector, or an undecided rule, means where the rule does not say.
+            exchange: What is known of the exchange.
             digest: Keyed digest of a text, hex, for the record.
+            degrade: Notes what was checked less than it should have been.
             leads: Rules that hold text, with the judges of the other rules as followers; False: a follower.
             grid: False: classifiers see the whole text once, at its end.
             seams: Where texts have been put together that other judges see apart, in order: only findings over a
@@ -112,21 +147,31 @@ class Judge:
             settings=settings,
             grid=grid,
             joints=self._json,
+            grain=scope.grain if leads else "span",
         )
+        self.page = Page(self.holdback, program=program, scope=scope, exchange=exchange, digest=digest, degrade=degrade)
         self.followers: list[Judge] = []
         self._scope = scope
         self._program = program
         self._fail_mode: FailMode = fail_mode
         self._digest = digest
-        self._facts = Facts(stage, channel.kind)
+        self._degrade = degrade
+        self._facts = Facts(stage, channel.kind, exchange)
+        self._machine = Machine(program, self._facts)
+        self._reading = Reading() if scope.reads_stream else None
+        self._sentences = Segments("sentence") if leads and scope.inserts else None
+        self._pending_insertions: list[tuple[int, str]] = []
+        self._inserted: set[str] = set()
+        self._trailing: list[str] = []
+        self._postponed: list[_Postponed] = []
         self._fired: set[int] = set()
-        self._risk = 0.0
-        self._decided = 0
+        self._over = False
+        self._passed_on = 0
 
     def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool) -> None:
         """Add a follower for the rules of `stage` that never hold text, if there are any."""
         scope = self._program.scope(stage, self.channel.kind)
-        if not len(scope.watch) and not scope.watch_classifiers:
+        if not len(scope.watch) and not scope.watch_classifiers and not scope.bare:
             return
         follower = Judge(
             self.channel,
@@ -134,7 +179,9 @@ class Judge:
             program=self._program,
             settings=settings,
             fail_mode=self._fail_mode,
+            exchange=self._facts.exchange,
             digest=self._digest,
+            degrade=self._degrade,
             leads=False,
             grid=grid,
             seams=self.seams,
@@ -146,14 +193,13 @@ class Judge:
     def complete(self) -> bool:
         """Nothing of this channel waits for a decision that could still change what is sent."""
         return self.holdback.settled and all(
-            follower.holdback.settled or not follower.adds_text for follower in self.followers
+            follower.holdback.settled or not follower.changes for follower in self.followers
         )
 
     @property
-    def adds_text(self) -> bool:
-        """A rule of this judge may add text to the answer."""
-        rules = (self._program.rules[index] for index in self._scope.active)
-        return any(isinstance(action, InjectDisclaimer) for rule in rules for action in rule.actions)
+    def changes(self) -> bool:
+        """A rule of this judge may change the request or add to the answer."""
+        return self._scope.changes
 
     @property
     def degradable(self) -> bool:
@@ -165,6 +211,10 @@ class Judge:
         if self._json is not None:
             self._json.feed(text)
             self._json.forget(self.holdback.sent)
+        if self._reading is not None:
+            self._reading.feed(text)
+        if self._sentences is not None:
+            self._sentences.feed(text)
         return self.holdback.feed(text)
 
     def advance(self) -> list[Ruling]:
@@ -177,6 +227,11 @@ class Judge:
                 ruling = self._judge_check(decision)
             if ruling is not None:
                 rulings.append(ruling)
+        if not self._over and self.holdback.decided:
+            self._over = True
+            rulings += self._judge_end()
+        if self._pending_insertions:
+            self._insert()
         if self.followers:
             self._pass_on(rulings)
         return rulings
@@ -185,10 +240,10 @@ class Judge:
         """Give text that is now sure to be released to the followers, and take their decisions."""
         end = self.holdback.releasable
         settled = self.holdback.settled
-        if end - self._decided < _FOLLOW_CHARS and not settled:
+        if end - self._passed_on < _FOLLOW_CHARS and not settled:
             return
-        text = self.holdback.text(Span(self._decided, end))
-        self.holdback.wanted = self._decided = max(self._decided, end)
+        text = self.holdback.text(Span(self._passed_on, end))
+        self.holdback.wanted = self._passed_on = max(self._passed_on, end)
         for follower in self.followers:
             checks = list(follower.feed(text)) if text else []
             if settled:
@@ -198,35 +253,123 @@ class Judge:
                 rulings.append(Ruling(judge=follower, checks=tuple(checks)))
             rulings += follower.advance()
 
+    # --- rules
+
+    def _rules_of(self, signal: int, span: Span, confidence: float, *, covered: bool) -> dict[int, Firing]:
+        """Return, by number, the rules that a signal fires and that this judge decides on; those that wait are kept.
+
+        Args:
+            signal: What has come.
+            span: Where.
+            confidence: The score, 1.0 for what was found.
+            covered: A check has just covered the span, so that the scores speak of it.
+        """
+        firings: dict[int, Firing] = {}
+        self._read(span.end)
+        for entry in self._scope.rules.get(signal, ()):
+            if entry.rule in firings or not self._scope.decides(entry.rule, signal, leads=self.leads):
+                continue
+            waits = self._program.rules[entry.rule].waits
+            if waits is Waits.NO or (waits is Waits.CHECK and covered):
+                firing = self._decide(entry, span, confidence)
+                if firing is not None:
+                    firings[entry.rule] = firing
+            else:
+                self._postpone(_Postponed(entry, span, confidence))
+        return firings
+
+    def _decide(self, entry: Entry, span: Span, confidence: float = 1.0) -> Firing | None:
+        """Return the firing of a rule, if it fires; the fail mode decides where the rule can't be decided."""
+        rule = self._program.rules[entry.rule]
+        fires = self._machine.decide(entry)
+        if fires is None:
+            self._degrade(f"rule_undecided:{rule.id}")
+            if not counts_undecided(rule, self._fail_mode):
+                return None
+        elif not fires:
+            return None
+        return Firing(
+            rule=rule,
+            signal=self._program.signals[entry.signal] if entry.signal >= 0 else None,
+            span=span,
+            confidence=confidence,
+            mode="enforce" if rule.mode == "enforce" and entry.rule not in self._facts.exchange.shadowed else "shadow",
+            undecided=fires is None,
+        )
+
+    def _read(self, position: int) -> None:
+        """Bring what conditions may know of the stream up to `position`."""
+        if self._reading is not None:
+            self._facts.stream.tokens = self._reading.tokens(position)
+            self._facts.stream.language = self._reading.language(position)
+
+    def _postpone(self, found: _Postponed) -> None:
+        if not self.leads and len(self._postponed) >= _MAX_POSTPONED:
+            self._degrade("findings_not_decided")
+            return
+        self._postponed.append(found)
+        self._fence()
+
+    def _fence(self) -> None:
+        """Keep the text over what is still to be decided."""
+        if self.leads:
+            self.holdback.fence = min((found.span.start for found in self._postponed), default=EVERYTHING)
+
+    def _take_postponed(self, *, waits: Waits, position: int) -> list[Firing]:
+        """Decide what waited and ends at or before `position`."""
+        due: list[_Postponed] = []
+        kept: list[_Postponed] = []
+        for found in self._postponed:
+            ready = self._program.rules[found.entry.rule].waits is waits and found.span.end <= position
+            (due if ready else kept).append(found)
+        if not due:
+            return []
+        self._postponed = kept
+        self._fence()
+        firings: dict[tuple[str, Span, int], Firing] = {}
+        for found in due:
+            self._read(found.span.end)
+            firing = self._decide(found.entry, found.span, found.confidence)
+            if firing is not None:
+                firings.setdefault((firing.rule.id, found.span, found.entry.signal), firing)
+        return list(firings.values())
+
+    def _judge_end(self) -> list[Ruling]:
+        """Decide what asks for the whole text, now that all of it is known."""
+        cut = self.holdback.cut
+        end = self.holdback.received if cut is None else min(cut, self.holdback.received)
+        if cut is not None:
+            self._postponed = [found for found in self._postponed if found.span.end <= cut]
+        firings = self._take_postponed(waits=Waits.CHECK, position=end)
+        firings += self._take_postponed(waits=Waits.END, position=end)
+        if not self.leads:
+            self._read(end)
+            firings += (
+                firing for entry in self._scope.bare if (firing := self._decide(entry, Span(end, end))) is not None
+            )
+        self._postponed.clear()
+        self._fence()
+        if self._sentences is not None:
+            self._sentences.end()
+        return [self._carry_out(firings)] if firings else []
+
     # --- findings
 
     def _judge_findings(self, findings: Iterable[Finding]) -> Ruling | None:
         firings: list[Firing] = []
         for finding in findings:
-            signal = self._program.signals[finding.signal]
+            signal, counts = finding.signal, self._facts.counts
+            counts[signal] = counts.get(signal, 0) + 1
             if self.seams and not self._over_seam(finding.span):
-                self._facts.seen.add(finding.signal)
                 continue
-            if self.leads or finding.signal not in self._scope.held:  # else the one that leads has it
-                self._keep_digest(finding, signal.title)
-            self._facts.seen.add(finding.signal)
-            firings += (
-                Firing(rule=self._program.rules[index], signal=signal, span=finding.span)
-                for index in self._fires(finding.signal)
-            )
-        if not firings:
-            return None
-        return self._carry_out(resolve(firings, self.stage, self.channel))
+            if self.leads or signal not in self._scope.held:  # else the one that leads has it
+                self._keep_digest(finding, self._program.signals[signal].title)
+            firings += self._rules_of(signal, finding.span, 1.0, covered=False).values()
+        return self._carry_out(firings) if firings else None
 
     def _over_seam(self, span: Span) -> bool:
         place = bisect_right(self.seams, span.start)
         return place < len(self.seams) and self.seams[place] < span.end
-
-    def _fires(self, signal: int) -> Iterator[int]:
-        """Yield the rules that a signal fires and that this judge decides on."""
-        for index in run(self._program, self._scope, self._facts, signal):
-            if self._scope.decides(index, signal, leads=self.leads):
-                yield index
 
     def _keep_digest(self, finding: Finding, detector: str) -> None:
         if len(self.digests) >= _MAX_DIGESTS:
@@ -243,17 +386,28 @@ class Judge:
             )
         )
 
-    def _carry_out(self, outcome: Outcome) -> Ruling:
-        halt = outcome.halt
+    # --- what follows
+
+    def _carry_out(self, firings: list[Firing]) -> Ruling:
+        outcome = resolve(firings, self.stage, self.channel, self.page)
+        halt, pivot = outcome.halt, outcome.pivot
+        end = min((place.position for place in (halt, pivot) if place is not None), default=EVERYTHING)
         for edit in outcome.edits:
-            if halt is not None and edit.start >= halt.position:
+            if edit.start >= end:
                 break
-            refused = self._replace(edit)
-            if refused and (halt is None or edit.start < halt.position):
-                rule = next(v.rule_id for v in outcome.verdicts if v.spans[0].start < edit.end)
-                halt = Halt(edit.start, self._rule(rule), "")
-        checks = self.holdback.stop(halt.position) if halt is not None else []
-        return Ruling(judge=self, outcome=outcome, checks=tuple(checks), halt=halt)
+            if self._replace(edit):
+                rule = next(v.rule_id for v in outcome.verdicts if v.spans and v.spans[0].start < edit.end)
+                halt, end = Halt(edit.start, self._rule(rule), ""), edit.start
+        if pivot is not None and halt is not None and halt.position <= pivot.position:
+            pivot = None
+        for ask in outcome.asks:
+            if isinstance(ask.action, InjectDisclaimer) and ask.action.position == "after_sentence":
+                text = self.page.fill(ask.action.text, ask.firing)
+                if text not in self._inserted:
+                    self._inserted.add(text)
+                    self._pending_insertions.append((ask.span.end, text))
+        checks = self.holdback.stop(end) if end < EVERYTHING else []
+        return Ruling(judge=self, outcome=outcome, checks=tuple(checks), halt=halt, pivot=pivot)
 
     def _rule(self, rule_id: str) -> RuleMeta:
         return next(rule for rule in self._program.rules if rule.id == rule_id)
@@ -263,50 +417,80 @@ class Judge:
         if self.channel.kind == "tool_name":
             return True
         if self._json is None:
-            self.holdback.replace(edit.start, edit.end, edit.text)
+            self.holdback.replacements.add(edit, self.holdback.sent)
             return False
         span = self._json.editable(edit.start, edit.end)
         if span is None:
             return True
-        self.holdback.replace(span.start, span.end, inside_json_string(edit.text))
+        inside = msgspec.structs.replace(edit, start=span.start, end=span.end, text=inside_json_string(edit.text))
+        self.holdback.replacements.add(inside, self.holdback.sent)
         return False
+
+    def _insert(self) -> None:
+        """Put texts behind their sentences, once it is known where those end."""
+        waiting: list[tuple[int, str]] = []
+        for position, text in self._pending_insertions:
+            sentence = self._sentences.around(Span(max(position - 1, 0), position)) if self._sentences else None
+            if sentence is None:
+                waiting.append((position, text))
+            elif self.holdback.ended and self.holdback.cut is None and sentence.end >= self.holdback.received:
+                self._trailing.append(f" {text}")
+            elif self.holdback.cut is None or sentence.end <= self.holdback.cut:
+                insertion = Replacement(sentence.end, sentence.end, f" {text}")
+                self.holdback.replacements.add(insertion, self.holdback.sent)
+        self._pending_insertions = waiting
+
+    def take_trailing(self) -> list[str]:
+        """Return the texts that stand behind the last sentence: no text is left that could carry them."""
+        trailing, self._trailing = self._trailing, []
+        return trailing
 
     # --- scores
 
     def _judge_check(self, check: Check) -> Ruling | None:
         if check.degraded:
-            self.holdback.clear(check, self._risk)
-            return Ruling(judge=self, degraded=f"{'+'.join(self.asked)}:degraded")
+            self.holdback.clear(check, self._facts.stream.risk)
+            return Ruling(judge=self, degraded=(f"{'+'.join(self.asked)}:degraded",))
         if check.scores is None or not self._usable(check.scores):
             check.failed = check.failed or "garbage"
             return self._judge_failure(check)
+        scores = self._take_scores(check.scores)
         start = max(check.window.start, self.holdback.cleared if self.leads else 0)
         span = Span(min(start, check.position), check.position)
-        firings: list[Firing] = []
+        scored: list[Firing] = []
         fired: set[int] = set()
-        for name in sorted(check.scores):
-            signal = self._scope.score_signals.get(name)
-            if signal is None:
-                continue
-            score = check.scores[name]
-            self._facts.scores[signal] = score
-            for index in self._fires(signal):
-                rule = self._program.rules[index]
-                fired.add(index)
+        for signal, score in scores:
+            for number, firing in self._rules_of(signal, span, score, covered=True).items():
+                fired.add(number)
                 # A rule that only records fires where its score rises, not on every window over the same text.
-                if rule.holds or index not in self._fired:
-                    described = self._program.signals[signal]
-                    firings.append(Firing(rule=rule, signal=described, span=span, confidence=score))
+                if firing.rule.holds or number not in self._fired:
+                    scored.append(firing)
         self._fired = fired
-        self._risk = max(_RISK_DECAY * self._risk, *check.scores.values(), 0.0)
-        ruling = self._carry_out(resolve(firings, self.stage, self.channel)) if firings else None
-        if ruling is None or ruling.halt is None:
-            if ruling is not None and ruling.outcome.edits:
+        firings = scored + self._take_postponed(waits=Waits.CHECK, position=check.position)
+        ruling = self._carry_out(firings) if firings else None
+        if ruling is None or (ruling.halt is None and ruling.pivot is None):
+            if ruling is not None and scored and ruling.outcome.edits:
                 checks = self.holdback.scored_through(check.position)
                 ruling = msgspec.structs.replace(ruling, checks=(*ruling.checks, *checks))
             else:
-                self.holdback.clear(check, self._risk)
+                self.holdback.clear(check, self._facts.stream.risk)
         return ruling
+
+    def _take_scores(self, scores: dict[str, float]) -> list[tuple[int, float]]:
+        """Note the scores of a check; return those that rules read, in a fixed order."""
+        facts = self._facts
+        known = [
+            (self._scope.score_signals[name], scores[name])
+            for name in sorted(scores)
+            if name in self._scope.score_signals
+        ]
+        for signal, score in known:
+            facts.scores[signal] = score
+            facts.peaks[signal] = max(facts.peaks.get(signal, 0.0), score)
+        before = facts.stream.risk
+        facts.stream.risk = max(_RISK_DECAY * before, *scores.values(), 0.0)
+        facts.stream.trend = facts.stream.risk - before
+        return known
 
     def _usable(self, scores: dict[str, float]) -> bool:
         """Tell whether every label that a rule here reads of the classifiers asked has a score from 0 to 1."""
@@ -318,14 +502,17 @@ class Judge:
 
     def _judge_failure(self, check: Check) -> Ruling:
         """Let the fail mode decide on text that classifiers could not score."""
-        degraded = f"{'+'.join(self.asked)}:{check.failed}"
+        degraded = (f"{'+'.join(self.asked)}:{check.failed}",)
         closed = self._closed_rule()
-        if closed is None:
-            self.holdback.clear(check, self._risk)
-            return Ruling(judge=self, degraded=degraded)
-        halt = Halt(min(self.holdback.cleared, check.position), closed, "")
-        checks = self.holdback.stop(halt.position)
-        return Ruling(judge=self, checks=tuple(checks), halt=halt, failed=closed, degraded=degraded)
+        if closed is not None:
+            halt = Halt(min(self.holdback.cleared, check.position), closed, "")
+            checks = self.holdback.stop(halt.position)
+            return Ruling(judge=self, checks=tuple(checks), halt=halt, failed=closed, degraded=degraded)
+        firings = self._take_postponed(waits=Waits.CHECK, position=check.position)
+        ruling = self._carry_out(firings) if firings else Ruling(judge=self)
+        if ruling.halt is None and ruling.pivot is None:
+            self.holdback.clear(check, self._facts.stream.risk)
+        return msgspec.structs.replace(ruling, degraded=degraded)
 
     def _closed_rule(self) -> RuleMeta | None:
         """Return the first rule that a failed classifier leaves undecided and whose fail mode is closed."""
@@ -333,8 +520,9 @@ class Judge:
             return None
         for index in self._scope.active:
             rule = self._program.rules[index]
-            signals = (self._program.signals[trigger] for trigger in rule.triggers)
+            signals = (self._program.signals[signal] for signal in rule.needs)
             asks = any(signal.kind == "classifier" and signal.classifier in self.asked for signal in signals)
-            if rule.holds and asks and (rule.fail_mode or self._fail_mode) == "closed":
+            off = index in self._facts.exchange.off
+            if rule.holds and asks and not off and (rule.fail_mode or self._fail_mode) == "closed":
                 return rule
         return None

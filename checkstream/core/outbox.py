@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from checkstream.core.actions import Halt
+from checkstream.core.closing import Closing, Said
 from checkstream.core.judge import Judge
 from checkstream.core.order import ChoiceQueue
 from checkstream.core.terms import Unit
@@ -50,8 +51,17 @@ class Choice(msgspec.Struct):
     """Its last unit has been released."""
     begun: bool = False
     """Some of its content has been released."""
-    suffixes: list[str] = msgspec.field(default_factory=list)
-    """Disclaimers that wait for its end."""
+    closings: list[Closing] = msgspec.field(default_factory=list)
+    """Texts that wait for its end."""
+    said: Said | None = None
+    """Reads along where a closing counts only if the answer doesn't have it."""
+
+    @property
+    def ending(self) -> str:
+        """What is added at its end; nothing to an answer that has not begun."""
+        if not self.begun:
+            return ""
+        return "".join(each.text for each in self.closings if self.said is None or not self.said.has(each))
 
     @property
     def running(self) -> bool:
@@ -88,7 +98,7 @@ class Outbox:
         Args:
             surface: Writes what is edited.
             choices: The guard's own table of choices.
-            prefixes: The guard's own list of disclaimers that stand before the answer of every choice.
+            prefixes: The answer's own list of texts that stand before every choice.
         """
         self._surface = surface
         self._choices = choices
@@ -196,14 +206,14 @@ class Outbox:
             if number in drop or choice.closed:
                 continue
             choice.closed = True
-            if not choice.suffixes or not choice.begun:
+            ending = choice.ending
+            if not ending:
                 continue
-            suffix = "".join(choice.suffixes)
             place = _last_content(unit, number)
             if place is None:
-                events.append(self._surface.text_event(self._like, number, suffix))
+                events.append(self._surface.text_event(self._like, number, ending))
             else:
-                texts[place] = texts.get(place, unit.deltas[place].text) + suffix
+                texts[place] = texts.get(place, unit.deltas[place].text) + ending
         return events
 
     def _plain(self, waiting: Waiting) -> bool:
@@ -266,7 +276,7 @@ class Outbox:
         choice = self._choices[number]
         choice.closed = True
         message = choice.halt.message if choice.halt is not None else ""
-        text += message + ("".join(choice.suffixes) if choice.begun else "")
+        text += message + choice.ending
         events = [self._surface.text_event(self._like, number, text)] if text else []
         return [*events, self._surface.finish_event(self._like, number)]
 
@@ -284,8 +294,8 @@ class Outbox:
         for number, choice in sorted(self._choices.items()):
             if choice.halt is not None and not choice.closed:
                 events += self._end(number, "")
-            elif not choice.closed and choice.begun and choice.suffixes:
-                events.append(self._surface.text_event(self._like, number, "".join(choice.suffixes)))
+            elif not choice.closed and choice.ending:
+                events.append(self._surface.text_event(self._like, number, choice.ending))
                 choice.closed = True
         return b"".join(events)
 
@@ -310,7 +320,7 @@ class Outbox:
             if place is None:
                 continue
             halt = halted.get(number)
-            tail = (halt.message if halt is not None else "") + ("".join(choice.suffixes) if choice.begun else "")
+            tail = (halt.message if halt is not None else "") + choice.ending
             if tail:
                 texts[place] = texts.get(place, unit.deltas[place].text) + tail
         held_s = now - waiting.arrived

@@ -15,6 +15,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What one route asks of the guard. An exchange keeps the plan that it started with (G25)."""
 
     program: Program
+    route: str = ""
+    """Its name."""
     hold: HoldSettings = HoldSettings()
     fail_mode: FailMode = "closed"
     ingress_deadline_ms: float = 150.0

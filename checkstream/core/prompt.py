@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import msgspec
 
-from checkstream.core.actions import disclaimer_text
+from checkstream.core.actions import Firing, Outcome, resolve
+from checkstream.core.cel.values import from_json
 from checkstream.core.checking import Checking
-from checkstream.core.holdback import Replacement
+from checkstream.core.commands import ConfirmationWanted
+from checkstream.core.events import RequestReceived
 from checkstream.core.judge import Judge
+from checkstream.core.page import Page
 from checkstream.core.plan import Plan
-from checkstream.core.policy.program import Reject, RuleMeta
-from checkstream.core.terms import Channel, Delta, Stage
-from checkstream.core.wire.surface import Request, Surface
+from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
+from checkstream.core.policy.program import RuleMeta
+from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
+from checkstream.core.replacements import Replacement
+from checkstream.core.shaping import Wishes
+from checkstream.core.terms import Channel, Delta, Facts, Span, Stage
+from checkstream.core.wire.context import read_context
+from checkstream.core.wire.surface import Document, Request, Surface
 from checkstream.errors import RequestInvalid
 
 
@@ -25,6 +34,8 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str
     message: str
     rule_id: str | None = None
+    confirm: ConfirmationWanted | None = None
+    """The request is let through when it comes again with a token."""
 
 
 _MAX_CHANNELS = 4096
@@ -93,28 +104,43 @@ class Prompt:
             plan: What the route asks for.
             checking: Makes judges and asks classifiers.
         """
-        self.prefixes: list[str] = []
-        """Disclaimers that the prompt's rules put before every answer."""
-        self.suffixes: list[str] = []
-        """Disclaimers that they put behind it."""
         self.request: Request | None = None
+        self.wishes = Wishes()
+        """What the prompt's rules ask of the request and of every answer."""
         self._surface = surface
         self._plan = plan
         self._checking = checking
         self._joined: list[_Joined] = []
         self._rejects: list[tuple[RuleMeta, Reject]] = []
+        self._confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
+        self._confirmed: tuple[str, ...] = ()
         self._failed: RuleMeta | None = None
 
-    def take(self, body: bytes) -> Refusal | None:
-        """Read the body and begin to judge it; return why it is refused, if that is clear already."""
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """What the answer is to be true to."""
+        extension = self.request.extension if self.request is not None else None
+        return extension.documents if extension is not None else ()
+
+    @property
+    def structured(self) -> bool:
+        """The answer has a fixed form, which text added to it would break."""
+        return self.wishes.fixes_form or (self.request is not None and self.request.structured)
+
+    def take(self, event: RequestReceived) -> Refusal | None:
+        """Read the request and begin to judge it; return why it is refused, if that is clear already."""
         try:
-            request = self._surface.read_request(body)
+            request = self._surface.read_request(event.body)
+            context = read_context(event.context, request.extension)
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request
+        self._confirmed = event.confirmed
         fault = self._fault(request)
         if fault is not None:
             return fault
+        self._know(request, event.caller, context)
+        self._judge_request()
         self._join(request.unit.deltas)
         for joined in self._joined:
             checks = joined.judge.feed(joined.text)
@@ -122,6 +148,57 @@ class Prompt:
         for joined in self._joined:
             self.rule(joined.judge)
         return None
+
+    def _know(self, request: Request, caller: str | None, context: object) -> None:
+        """Settle what policies know of the exchange, and which rules take part in it."""
+        said: dict[str, Any] = {
+            "route": self._plan.route,
+            "model": request.model,
+            "surface": self._surface.name,
+            "stream": request.streaming,
+            "tools": request.tools,
+            "temperature": request.temperature,
+            "caller": caller,
+            "user": request.user,
+            "metadata": dict(request.metadata),
+        }
+        person = context.get("user") if isinstance(context, dict) else None
+        user = request.user or (person.get("id") if isinstance(person, dict) else None)
+        facts, undecided = exchange_facts(
+            self._plan.program,
+            from_json(context),
+            {name: value for name, value in said.items() if value is not None},
+            who=(caller or "", str(user or "")),
+            fail_mode=self._plan.fail_mode,
+        )
+        self._checking.exchange = facts
+        for rule_id in undecided:
+            self._checking.degrade(f"rule_undecided:{rule_id}")
+
+    def _judge_request(self) -> None:
+        """Decide the rules without triggers."""
+        program, exchange = self._plan.program, self._checking.exchange
+        machine = Machine(program, Facts(Stage.INGRESS, "request", exchange))
+        firings: list[Firing] = []
+        for entry in program.bare:
+            rule, fires = program.rules[entry.rule], machine.decide(entry)
+            if fires is None:
+                self._checking.degrade(f"rule_undecided:{rule.id}")
+            if fires or (fires is None and counts_undecided(rule, self._plan.fail_mode)):
+                firings.append(
+                    Firing(
+                        rule=rule,
+                        signal=None,
+                        span=Span(0, 0),
+                        mode="enforce" if rule.mode == "enforce" and entry.rule not in exchange.shadowed else "shadow",
+                        undecided=fires is None,
+                    )
+                )
+        if firings:
+            channel, page = Channel("request"), self._checking.page()
+            outcome = resolve(firings, Stage.INGRESS, channel, page)
+            self._checking.decided(outcome.verdicts)
+            self._note(outcome, page)
 
     def _join(self, deltas: Sequence[Delta]) -> None:
         """Make a judge for the texts of each message and field, which the model may read as one text.
@@ -174,14 +251,16 @@ class Prompt:
     def rule(self, judge: Judge) -> None:
         """Take the decisions of one channel that can be taken now."""
         for ruling in self._checking.advance(judge):
-            if ruling.outcome.reject is not None:
-                self._rejects.append(ruling.outcome.reject)
             self._failed = self._failed or ruling.failed
-            for disclaimer in ruling.outcome.disclaimers:
-                texts = self.prefixes if disclaimer.position == "start" else self.suffixes
-                text = disclaimer_text(disclaimer)
-                if text not in texts:
-                    texts.append(text)
+            self._note(ruling.outcome, ruling.judge.page)
+
+    def _note(self, outcome: Outcome, page: Page) -> None:
+        self._rejects += outcome.rejects
+        self._confirmations += (item for item in outcome.confirmations if item[0].id not in self._confirmed)
+        for ask in outcome.asks:
+            # What is written into the answer is judged as the answer is.
+            for_model = isinstance(ask.action, AdaptTone | SafeMode)
+            self.wishes.add(ask, page if for_model else self._checking.page(), self.documents)
 
     @property
     def refusal(self) -> Refusal | None:
@@ -192,15 +271,29 @@ class Prompt:
         if self._failed is not None:
             message = "a check of the prompt could not be completed; try again later"
             return Refusal(503, "guard_unavailable", message, self._failed.id)
+        if self._confirmations:
+            rule, asked = self._confirmations[0]
+            rules = tuple(dict.fromkeys(rule.id for rule, _ in self._confirmations))
+            expires_s = min(action.expires_s for _, action in self._confirmations)
+            wanted = ConfirmationWanted(rules, expires_s, self._plan.program.hash)
+            return Refusal(409, "request_needs_confirmation", asked.message, rule.id, wanted)
         return None
 
-    def render(self, request: Request) -> bytes:
-        """Return the body as it is forwarded: as it came where no rule has changed it."""
+    def render(self, request: Request, continue_from: str | None = None) -> bytes:
+        """Return the body as it is forwarded: as it came where no rule has changed it.
+
+        Args:
+            request: What was read.
+            continue_from: What the answer has said so far, when the model is to go on from there.
+
+        Raises:
+            WireError: it can't be edited as policy wants.
+        """
         edits: dict[int, list[Replacement]] = {}
         for joined in self._joined:
             joined.edits(edits)
         texts = {place: edited(request.unit.deltas[place].text, found) for place, found in edits.items()}
-        return self._surface.write_request(request, texts)
+        return self._surface.write_request(request, texts, self.wishes.shaping(continue_from))
 
     @property
     def chars(self) -> int:

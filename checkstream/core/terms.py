@@ -7,6 +7,9 @@ bytes and never leave `core.wire`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -24,6 +27,9 @@ class Stage(enum.StrEnum):
 
 INGRESS_CHANNELS = ("system", "user", "assistant", "tool_result", "document")
 ANSWER_CHANNELS = ("content", "refusal", "reasoning", "tool_name", "tool_arguments")
+STAGE_CHANNELS: Mapping[Stage, tuple[str, ...]] = MappingProxyType(
+    {Stage.INGRESS: INGRESS_CHANNELS, Stage.MIDSTREAM: ANSWER_CHANNELS, Stage.EGRESS: ANSWER_CHANNELS}
+)
 
 
 class Channel(msgspec.Struct, frozen=True, order=True):
@@ -88,16 +94,47 @@ class Finding(msgspec.Struct, frozen=True):
     """The pattern reached its `max_chars` while it could still match, and is treated as matched."""
 
 
+class StreamFacts(msgspec.Struct):
+    """What is known of one text as a stream, up to the place where it is decided."""
+
+    tokens: int = 0
+    risk: float = 0.0
+    """Decayed maximum of the scores, 0..1."""
+    trend: float = 0.0
+    """Change of the risk at the latest check."""
+    language: str = "und"
+    """Primary subtag of BCP 47; `und`: not determined."""
+
+
+class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one exchange as a whole, the same for all of its channels."""
+
+    context: Any = msgspec.field(default_factory=dict)
+    """The caller's facts about the request, as a CEL map."""
+    request: Mapping[str, Any] = MappingProxyType({})
+    """Field of `request` -> its CEL value; what the request does not say is not there."""
+    sources: tuple[str, ...] = ()
+    """Names of the request's documents, for `attribute_sources`."""
+    off: frozenset[int] = frozenset()
+    """Rules that `enabled_when` leaves out of this exchange."""
+    shadowed: frozenset[int] = frozenset()
+    """Rules that are only recorded here: `enforce_share` does not take in this caller and user."""
+
+
 class Facts(msgspec.Struct):
     """What the policy VM reads: all that is known about one channel so far. Grows, never shrinks."""
 
     stage: Stage
     channel: str
     """Kind of the channel."""
-    seen: set[int] = msgspec.field(default_factory=set)
-    """Signals of the patterns, phrases and entities found so far."""
+    exchange: ExchangeFacts = ExchangeFacts()
+    counts: dict[int, int] = msgspec.field(default_factory=dict)
+    """Signal of a pattern, phrase or entity -> how often it has been found so far."""
     scores: dict[int, float] = msgspec.field(default_factory=dict)
     """Signal of a classifier label -> its score of the latest check, 0..1. An absent score is not zero."""
+    peaks: dict[int, float] = msgspec.field(default_factory=dict)
+    """Signal of a classifier label -> its highest score so far."""
+    stream: StreamFacts = msgspec.field(default_factory=StreamFacts)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +144,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The strictest action that the rule asked for here (`redact`, `stop`, `reject`, `log_event`, ...)."""
     rule_id: str
     regulation: str | None = None
+    citation: str | None = None
+    """Where the regulation can be read."""
+    severity: str | None = None
+    """`info`, `low`, `medium`, `high` or `critical`, as the rule's metadata says."""
     confidence: float = 1.0
     """The classifier's score for a classifier rule; 1.0 for a pattern."""
     spans: tuple[Span, ...] = ()
@@ -115,9 +156,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     stage: Stage
     channel: Channel
+    """Kind `request`: a rule without triggers, decided on the request as a whole."""
     mode: str = "enforce"
     """`enforce` or `shadow`; a shadow verdict is recorded and changes nothing."""
     triggers: tuple[str, ...] = ()
     """Names of the detectors that made the rule fire, e.g. `entity:EMAIL`."""
     excepted_by: str | None = None
     """Id of the `allow` rule that made an exception of this one."""
+    undecided: bool = False
+    """A condition of the rule could not be decided, and the fail mode let it count as if it held."""

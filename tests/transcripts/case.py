@@ -225,7 +225,9 @@ def facts(record: StreamRecord) -> dict[str, object]:
     findings = msgspec.convert(kept["findings"], type=list[dict[str, object]])
     kept["findings"] = [{name: value for name, value in row.items() if name != "digest"} for row in findings]
     verdicts = msgspec.convert(kept["verdicts"], type=list[dict[str, object]])
-    kept["verdicts"] = [{name: value for name, value in row.items() if value is not None} for row in verdicts]
+    kept["verdicts"] = [
+        {name: value for name, value in row.items() if value is not None and value is not False} for row in verdicts
+    ]
     return kept
 
 

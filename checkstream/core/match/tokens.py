@@ -82,6 +82,11 @@ class TokenGrid:
         self._tail = ""
         self._offset = 0
 
+    @property
+    def begun(self) -> int | None:
+        """Where the token starts that may still grow; None when there is none."""
+        return self._offset if self._tail.strip() else None
+
     def feed(self, text: str) -> list[tuple[int, int]]:
         """Return `(start, end)` of each token that `text` completes, in code points of the channel."""
         buffer = self._tail + text

@@ -1,61 +1,61 @@
-"""Checked policies to a program: one signal per distinct detector, thresholds as constants, code per rule.
+"""Checked policies to a program: one signal per distinct detector, constants interned, code per rule and trigger.
 
-The code of a rule says when it fires after one of its signals has come: with `match: any` when that
-signal holds, with `match: all` when every trigger of the rule holds.
+The code of an entry says whether a rule fires now that one of its triggers holds: with the groups that the trigger
+stands in, and with the rule's conditions. A trigger that fires its rule by itself has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
-from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
-from checkstream.core.policy.check import STAGE_CHANNELS, CheckedRule, Trigger, check_policies
+from checkstream.core.cel.ast import AND, CONDITION, NOT, OR, Call, Expr, Ident, Literal, balanced
+from checkstream.core.cel.code import Assembler
+from checkstream.core.policy.capabilities import Target
+from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
 from checkstream.core.policy.classifiers import ClassifierLabel
-from checkstream.core.policy.program import (
-    Entry,
-    Instruction,
-    Op,
-    Program,
-    RuleMeta,
-    Scope,
-    Signal,
-    canonical_hash,
-)
+from checkstream.core.policy.conditions import found_name, peak_name, score_name, scored_name, variable_of
+from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Waits
+from checkstream.core.policy.stored import assemble
 from checkstream.core.policy.syntax import Pack, read_policies
-from checkstream.core.terms import Stage
 from checkstream.errors import Fault, PatternError, PolicyError
 
 
-def compile_policies(packs: Sequence[Pack], classifiers: Sequence[ClassifierLabel] = ()) -> Program:
+def compile_policies(
+    packs: Sequence[Pack], classifiers: Sequence[ClassifierLabel] = (), targets: Sequence[Target] = ()
+) -> Program:
     """Compile policy files that have been read.
 
     Args:
         packs: What `load_policies` returned.
         classifiers: Every label of every classifier that is installed.
+        targets: The routes that the program is for; a rule that one of them can't carry out is a fault.
 
     Raises:
         PolicyError: a rule can't be carried out; carries every fault of every file.
     """
-    checked, faults = check_policies(packs, classifiers)
+    checked, faults = check_policies(packs, classifiers, targets)
     if faults:
         raise PolicyError(faults)
     return _program(packs, checked)
 
 
-def compile_sources(sources: Sequence[tuple[str, str | bytes]], classifiers: Sequence[ClassifierLabel] = ()) -> Program:
+def compile_sources(
+    sources: Sequence[tuple[str, str | bytes]],
+    classifiers: Sequence[ClassifierLabel] = (),
+    targets: Sequence[Target] = (),
+) -> Program:
     """Read, check and compile policy files in one go, so that faults of form and of meaning come together.
 
     Args:
         sources: File names (as faults will show them) and contents.
         classifiers: Every label of every classifier that is installed.
+        targets: The routes that the program is for; a rule that one of them can't carry out is a fault.
 
     Raises:
         PolicyError: a file can't be used; carries every fault of every file, by file and line.
     """
     packs, faults = read_policies(sources)
-    checked, more = check_policies(packs, classifiers)
+    checked, more = check_policies(packs, classifiers, targets)
     order = {name: place for place, (name, _) in reversed(list(enumerate(sources)))}
     if faults or more:
         found: list[Fault] = sorted((*faults, *more), key=lambda f: (order[f.file], f.line, f.column))
@@ -64,43 +64,59 @@ def compile_sources(sources: Sequence[tuple[str, str | bytes]], classifiers: Seq
 
 
 def _program(packs: Sequence[Pack], checked: Sequence[CheckedRule]) -> Program:
-    assembler = _Assembler()
+    rules = _Rules()
     for rule in checked:
-        assembler.add(rule)
-    signals, rules = tuple(assembler.signals), tuple(assembler.rules)
-    constants, code = tuple(assembler.constants), tuple(assembler.code)
-    entries = tuple(assembler.entries)
-    names = tuple(f"{pack.name}@{pack.version}" for pack in packs)
-    return Program(
-        signals=signals,
-        rules=rules,
-        constants=constants,
-        code=code,
-        entries=entries,
-        packs=names,
-        hash=canonical_hash(signals=signals, rules=rules, constants=constants, code=code, packs=names),
-        scopes=_scopes(packs, signals, rules, entries),
-    )
+        rules.add(rule)
+    code = rules.code.build()
+    variables = tuple(variable_of(name, rules.signal) for name in code.variables)
+    try:
+        return assemble(
+            signals=tuple(rules.signals),
+            rules=tuple(rules.rules),
+            constants=code.constants,
+            variables=variables,
+            code=code.instructions,
+            entries=tuple(rules.entries),
+            packs=tuple(f"{pack.name}@{pack.version}" for pack in packs),
+        )
+    except PatternError as error:  # each pattern alone was fine: together they are too much
+        file = packs[0].source.name if packs else ""
+        reason = f"the patterns of all rules can't be compiled together: {str(error).partition(chr(10))[0]}"
+        raise PolicyError((Fault(file=file, reason=reason, advice="use fewer or simpler patterns"),)) from error
 
 
-class _Assembler:
-    """Collects signals, constants, code and rules, sharing what is equal."""
+class _Rules:
+    """Collects signals, code, rules and entries, sharing what is equal."""
 
     def __init__(self) -> None:
         self.signals: dict[Signal, int] = {}
-        self.constants: dict[float, int] = {}
-        self.code: list[Instruction] = []
+        self.code = Assembler()
         self.rules: list[RuleMeta] = []
-        self.entries: list[tuple[int, ...]] = []
+        self.entries: list[Entry] = []
+        self._starts: dict[str, int] = {}
+
+    def signal(self, signal: Signal) -> int:
+        """Return the number of a detector."""
+        return self.signals.setdefault(signal, len(self.signals))
 
     def add(self, checked: CheckedRule) -> None:
+        """Add one rule."""
         rule, pack, metadata = checked.rule, checked.pack, checked.rule.metadata
-        match = "all" if rule.match is not None and rule.match.value == "all" else "any"
-        if match == "all":
-            entries = (self._emit(checked.triggers),) * len(checked.triggers)
-        else:
-            entries = tuple(self._emit((trigger,)) for trigger in checked.triggers)
-        self.entries.append(entries)
+        triggers, conditions = checked.triggers, tuple(condition.expr for condition in checked.conditions)
+        number = len(self.rules)
+        for at, trigger in enumerate(triggers):
+            for others in _beside(checked.group, at):
+                needed = (*_own_terms(trigger), *(self._holds(triggers, group) for group in others), *conditions)
+                self.entries.append(
+                    Entry(
+                        rule=number,
+                        signal=self.signal(trigger.signal),
+                        start=self._start(needed) if needed else ALWAYS,
+                        floor=_floor(trigger),
+                    )
+                )
+        if not triggers:
+            self.entries.append(Entry(rule=number, start=self._start(conditions)))
         self.rules.append(
             RuleMeta(
                 id=rule.id.value,
@@ -110,11 +126,18 @@ class _Assembler:
                 stages=checked.stages,
                 channels=checked.channels,
                 mode=rule.mode,
-                match="all" if match == "all" else "any",
                 priority=rule.priority,
                 actions=tuple(action.value for action in rule.actions),
-                triggers=tuple(self._signal(trigger.signal) for trigger in checked.triggers),
-                thresholds=tuple(trigger.threshold for trigger in checked.triggers),
+                triggers=tuple(self.signal(trigger.signal) for trigger in triggers),
+                thresholds=tuple(_floor(trigger) for trigger in triggers),
+                shape=_shape(checked.group, triggers),
+                alone=checked.group is None or _is_flat_any(checked.group),
+                reads=tuple(self.signal(signal) for signal in checked.reads),
+                waits=checked.waits,
+                conditions=tuple(condition.text for condition in checked.conditions),
+                condition_starts=tuple(self._start((condition,)) for condition in conditions),
+                enabled_start=None if checked.enabled_when is None else self._start((checked.enabled_when.expr,)),
+                enforce_share=rule.enforce_share,
                 regulation=metadata.regulation,
                 citation=metadata.citation,
                 severity=metadata.severity,
@@ -125,102 +148,129 @@ class _Assembler:
             )
         )
 
-    def _signal(self, signal: Signal) -> int:
-        return self.signals.setdefault(signal, len(self.signals))
-
-    def _emit(self, triggers: Sequence[Trigger]) -> int:
-        """Add code that answers whether all `triggers` hold; return where it starts."""
-        start = len(self.code)
-        jumps = []
-        for number, trigger in enumerate(triggers):
-            if number:
-                jumps.append(len(self.code))
-                self.code.append((Op.JUMP_IF_FALSE, 0))
-            signal = self._signal(trigger.signal)
-            if trigger.threshold is None:
-                self.code.append((Op.SEEN, signal))
-            else:
-                constant = self.constants.setdefault(trigger.threshold, len(self.constants))
-                self.code += [(Op.SCORE, signal), (Op.CONST, constant), (Op.AT_LEAST, 0)]
-        for jump in jumps:
-            self.code[jump] = (Op.JUMP_IF_FALSE, len(self.code))
-        self.code.append((Op.RETURN, 0))
+    def _start(self, terms: Sequence[Expr]) -> int:
+        """Return where the code starts that tells whether all of some expressions hold; equal ones share it."""
+        whole = _all_of(terms)
+        written = repr(whole)  # tells 1 from 1.0 and from true, which are equal to Python
+        start = self._starts.get(written)
+        if start is None:
+            start = self._starts[written] = self.code.add(whole)
         return start
 
+    def _holds(self, triggers: Sequence[Trigger], group: Group) -> Expr:
+        """Return the expression that tells whether a group holds, as far as the text is known."""
+        match group:
+            case Leaf(at):
+                trigger = triggers[at]
+                if trigger.threshold is None:
+                    return _variable(found_name(trigger.signal))
+                return _all_of((_variable(scored_name(trigger.signal)), _reaches(trigger)))
+            case AnyOf(items):
+                return _any_of([self._holds(triggers, item) for item in items])
+            case AllOf(items):
+                return _all_of([self._holds(triggers, item) for item in items])
+            case Not(item):
+                return _negated(self._stands(triggers, item))
 
-def _scopes(
-    packs: Sequence[Pack],
-    signals: Sequence[Signal],
-    rules: Sequence[RuleMeta],
-    entries: Sequence[tuple[int, ...]],
-) -> Mapping[tuple[Stage, str], Scope]:
-    """Make the scope of every stage and channel; equal pattern sets are compiled once."""
-    sets: dict[tuple[int, ...], PatternSet] = {}
-
-    def pattern_set(numbers: set[int]) -> PatternSet:
-        key = tuple(sorted(numbers))
-        if key not in sets:
-            try:
-                sets[key] = PatternSet([pattern_of(number, signals[number]) for number in key])
-            except PatternError as error:  # each pattern alone was fine: together they are too much
-                file = packs[0].source.name if packs else ""
-                reason = f"the patterns of all rules can't be compiled together: {str(error).partition(chr(10))[0]}"
-                raise PolicyError((Fault(file=file, reason=reason, advice="use fewer or simpler patterns"),)) from error
-        return sets[key]
-
-    scopes: dict[tuple[Stage, str], Scope] = {}
-    for stage, channels in STAGE_CHANNELS.items():
-        for channel in channels:
-            active = tuple(
-                index
-                for index, rule in enumerate(rules)
-                if rule.mode != "disabled" and stage in rule.stages and channel in rule.channels
-            )
-            hold = {signal for index in active if rules[index].holds for signal in rules[index].triggers}
-            every = {signal for index in active for signal in rules[index].triggers}
-            scored = {signal for signal in every if signals[signal].kind == "classifier"}
-            hold_classifiers = {signals[signal].classifier for signal in scored & hold}
-            held = (hold - scored) | {signal for signal in scored if signals[signal].classifier in hold_classifiers}
-            watched = frozenset(
-                index for index in active if rules[index].match == "all" and not held.issuperset(rules[index].triggers)
-            )
-            watch = (every - held) | {signal for index in watched for signal in rules[index].triggers}
-            asking = [
-                rules[index] for index in active if rules[index].holds and scored.intersection(rules[index].triggers)
-            ]
-            by_signal: dict[int, list[Entry]] = {}
-            for index in active:
-                for signal, start in zip(rules[index].triggers, entries[index], strict=True):
-                    by_signal.setdefault(signal, []).append(Entry(index, start))
-            scopes[stage, channel] = Scope(
-                stage=stage,
-                channel=channel,
-                hold=pattern_set(hold - scored),
-                watch=pattern_set(watch - scored),
-                hold_classifiers=tuple(sorted(hold_classifiers)),
-                degradable=all(rule.match == "any" and not scored.issuperset(rule.triggers) for rule in asking),
-                watch_classifiers=tuple(sorted({signals[signal].classifier for signal in scored & watch})),
-                score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
-                rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
-                active=active,
-                held=frozenset(held),
-                watched=watched,
-            )
-    return MappingProxyType(scopes)
+    def _stands(self, triggers: Sequence[Trigger], group: Group) -> Expr:
+        """Return the expression that tells whether a group has held anywhere in the text, for what `not` asks."""
+        match group:
+            case Leaf(at):
+                trigger = triggers[at]
+                if trigger.threshold is None:
+                    return _variable(found_name(trigger.signal))
+                return _at_least(_variable(peak_name(trigger.signal)), _threshold(trigger))
+            case AnyOf(items):
+                return _any_of([self._stands(triggers, item) for item in items])
+            case AllOf(items):
+                return _all_of([self._stands(triggers, item) for item in items])
+            case Not(item):
+                return _negated(self._stands(triggers, item))
 
 
-def pattern_of(number: int, signal: Signal) -> Pattern:
-    """Return what the matcher searches for a signal: the detector's regex with its validator and views."""
-    regex = signal.regex or ""
-    if signal.kind == "entity":
-        entity = ENTITIES[signal.name]
-        return Pattern(
-            signal=number,
-            name=signal.name,
-            regex=regex,
-            max_chars=signal.max_chars,
-            refine=entity.refine,
-            views=entity.views,
-        )
-    refine = phrase_refine if signal.kind == "phrase" else None
-    return Pattern(signal=number, name=signal.name, regex=regex, max_chars=signal.max_chars, refine=refine)
+def _beside(group: Group | None, trigger: int) -> Iterator[tuple[Group, ...]]:
+    """Yield, for each place of `trigger` outside of `not`, the groups that must hold besides it."""
+    match group:
+        case Leaf(at) if at == trigger:
+            yield ()
+        case AnyOf(items):
+            for item in items:
+                yield from _beside(item, trigger)
+        case AllOf(items):
+            for place, item in enumerate(items):
+                for inner in _beside(item, trigger):
+                    yield (*inner, *items[:place], *items[place + 1 :])
+        case _:
+            return
+
+
+def _own_terms(trigger: Trigger) -> tuple[Expr, ...]:
+    """Return what must still be asked of a trigger that has come; the entry's floor has asked for a fixed threshold."""
+    return (_reaches(trigger),) if trigger.cases else ()
+
+
+def _reaches(trigger: Trigger) -> Expr:
+    return _at_least(_variable(score_name(trigger.signal)), _threshold(trigger))
+
+
+def _threshold(trigger: Trigger) -> Expr:
+    """Return the threshold as an expression: that of the first case whose condition holds."""
+    whole = _constant(trigger.threshold or 0.0)
+    for condition, threshold in reversed(trigger.cases):
+        whole = _choice(condition, _constant(threshold), whole)
+    return whole
+
+
+def _floor(trigger: Trigger) -> float | None:
+    if trigger.threshold is None:
+        return None
+    return min(trigger.threshold, *(threshold for _, threshold in trigger.cases), 1.0)
+
+
+def _variable(name: str) -> Expr:
+    return Ident(0, name)
+
+
+def _constant(number: float) -> Expr:
+    return Literal(0, float(number))
+
+
+def _all_of(terms: Sequence[Expr]) -> Expr:
+    return balanced(AND, terms)
+
+
+def _any_of(terms: Sequence[Expr]) -> Expr:
+    return balanced(OR, terms)
+
+
+def _negated(term: Expr) -> Expr:
+    return Call(0, NOT, None, (term,))
+
+
+def _at_least(score: Expr, threshold: Expr) -> Expr:
+    return Call(0, "_>=_", None, (score, threshold))
+
+
+def _choice(condition: Expr, chosen: Expr, otherwise: Expr) -> Expr:
+    return Call(0, CONDITION, None, (condition, chosen, otherwise))
+
+
+def _is_flat_any(group: Group) -> bool:
+    return isinstance(group, Leaf) or (isinstance(group, AnyOf) and all(map(_is_flat_any, group.items)))
+
+
+def _shape(group: Group | None, triggers: Sequence[Trigger]) -> str:
+    match group:
+        case None:
+            return "none"
+        case Leaf(at):
+            return triggers[at].signal.title
+        case AnyOf(items):
+            return "any" if _is_flat_any(group) else f"any({', '.join(_shape(item, triggers) for item in items)})"
+        case AllOf(items):
+            return f"all({', '.join(_shape(item, triggers) for item in items)})"
+        case Not(item):
+            return f"not({_shape(item, triggers)})"
+
+
+__all__ = ["Waits", "compile_policies", "compile_sources"]

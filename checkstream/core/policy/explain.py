@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from checkstream.core.match.scan import Scan
-from checkstream.core.policy import vm
 from checkstream.core.policy.program import Program, RuleMeta, Scope
+from checkstream.core.policy.vm import Machine
 from checkstream.core.terms import Facts, Finding, Span, Stage
 
 
@@ -73,11 +73,18 @@ def explain(
     scope = program.scope(stage, channel)
     findings = list(dict.fromkeys([*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text)]))
     facts = Facts(stage=stage, channel=channel)
-    facts.seen.update(finding.signal for finding in findings)
+    for finding in findings:
+        facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
     for name, score in (scores or {}).items():
         if name in scope.score_signals:
             facts.scores[scope.score_signals[name]] = score
-    fired = {rule for signal in (*facts.seen, *facts.scores) for rule in vm.run(program, scope, facts, signal)}
+    machine = Machine(program, facts)
+    fired = {
+        entry.rule
+        for signal in (*facts.counts, *facts.scores)
+        for entry in scope.rules.get(signal, ())
+        if machine.decide(entry)
+    }
     return tuple(
         _report(program, scope, facts, findings, index, fired=index in fired) for index in range(len(program.rules))
     )
@@ -113,7 +120,7 @@ def _report(
         outcome: Literal["fired", "shadow"] = "shadow" if rule.mode == "shadow" else "fired"
         reason = "; ".join(f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.held)
         return RuleReport(rule_id=rule.id, outcome=outcome, reason=reason, actions=actions, triggers=tuple(triggers))
-    if rule.match == "all" and any(trigger.held for trigger in triggers):
+    if rule.shape.startswith("all") and any(trigger.held for trigger in triggers):
         missing = "; ".join(f"{trigger.detector} {trigger.reason}" for trigger in triggers if not trigger.held)
         reason = f"`match: all` needs what is missing: {missing}"
     else:

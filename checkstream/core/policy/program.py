@@ -1,76 +1,22 @@
 """What policies are compiled to: signals, rules, constants, code, and the scopes that streams read.
 
-Everything here is frozen and shared by all streams. A `Program` is plain data: its hash is that of
-its canonical JSON, and nothing of it is executable but the instructions of `Op`.
+Everything here is frozen and shared by all streams. A `Program` is plain data: its hash is that of its canonical
+JSON (`policy.stored`), and nothing of it is executable but its code (`core.cel`).
 """
 
 from __future__ import annotations
 
 import enum
-import hashlib
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import msgspec
 
+from checkstream.core.cel.code import Instruction
+from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import PatternSet
-from checkstream.core.terms import Stage
-
-
-class Action(msgspec.Struct, frozen=True, tag_field="type"):
-    """Something that a rule asks for when it fires."""
-
-    name: ClassVar[str]
-    """The action as policies, verdicts and audit entries call it."""
-
-
-class Allow(Action, frozen=True, tag="allow"):
-    """An exception: rules of lower priority that match the same span do nothing there."""
-
-    name: ClassVar[str] = "allow"
-
-
-class Reject(Action, frozen=True, tag="reject"):
-    """Refuse the request; the model never sees it."""
-
-    name: ClassVar[str] = "reject"
-    status: int = 400
-    message: str = "the request was blocked by policy"
-
-
-class Redact(Action, frozen=True, tag="redact"):
-    """Put a text in place of the span."""
-
-    name: ClassVar[str] = "redact"
-    text: str | None = None
-    """None: the detector's own placeholder (`Signal.placeholder`)."""
-
-
-class Stop(Action, frozen=True, tag="stop"):
-    """End the choice before the span, with a message in its place."""
-
-    name: ClassVar[str] = "stop"
-    message: str = ""
-
-
-class InjectDisclaimer(Action, frozen=True, tag="inject_disclaimer"):
-    """Add a text before or after the answer."""
-
-    name: ClassVar[str] = "inject_disclaimer"
-    text: str
-    position: Literal["start", "end"] = "end"
-
-
-class LogEvent(Action, frozen=True, tag="log_event"):
-    """Record that the rule fired, and nothing else."""
-
-    name: ClassVar[str] = "log_event"
-    severity: str = "info"
-
-
-AnyAction = Allow | Reject | Redact | Stop | InjectDisclaimer | LogEvent
-HOLDING_ACTIONS = frozenset({"allow", "reject", "redact", "stop"})
-"""Actions whose rules hold text: what they condemn (or except) must not have been sent before they fire."""
+from checkstream.core.policy.action import Allow, AnyAction, holds_text
+from checkstream.core.terms import Facts, Stage
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +45,17 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
         return self.name.partition(".")[0]
 
 
+class Waits(enum.StrEnum):
+    """What the decision on a trigger that has been found waits for."""
+
+    NO = "no"
+    """Nothing: the rule is decided where it was found."""
+    CHECK = "check"
+    """The first check that covers it: the rule's conditions read scores."""
+    END = "end"
+    """The end of the text: the rule asks that something does not stand in it."""
+
+
 class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of a rule besides its code."""
 
@@ -109,13 +66,29 @@ class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
     stages: frozenset[Stage]
     channels: frozenset[str]
     mode: Literal["enforce", "shadow", "disabled"] = "enforce"
-    match: Literal["any", "all"] = "any"
     priority: int = 0
     actions: tuple[AnyAction, ...]
     triggers: tuple[int, ...]
-    """Signals that the rule asks for, in the order of the policy file."""
+    """Signals that the rule asks for, in the order of the policy file; empty: it is decided once, on the request
+    (ingress) or at the end of the text (egress)."""
     thresholds: tuple[float | None, ...]
-    """Beside each trigger: the score from which it counts; None for what is found or not."""
+    """Beside each trigger: the score from which on it counts, the lowest if that depends on conditions; None for what
+    is found or not."""
+    shape: str = "any"
+    """How the triggers combine, for people: `any`, `all`, or a tree such as `all(entity:EMAIL, not(phrase:sample))`."""
+    alone: bool = True
+    """Each trigger fires the rule by itself, whatever else is known of the text."""
+    reads: tuple[int, ...] = ()
+    """Signals that conditions read, besides the triggers."""
+    waits: Waits = Waits.NO
+    conditions: tuple[str, ...] = ()
+    """As written, for people."""
+    condition_starts: tuple[int, ...] = ()
+    """Beside each condition: where its code starts."""
+    enabled_start: int | None = None
+    """Where the code of `enabled_when` starts; it reads the context and the request only."""
+    enforce_share: float = 1.0
+    """Share of callers and users for whom the rule is enforced; for the others it is a shadow rule."""
     regulation: str | None = None
     citation: str | None = None
     severity: str | None = None
@@ -123,40 +96,56 @@ class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None = None
     tags: tuple[str, ...] = ()
     fail_mode: Literal["open", "closed"] | None = None
-    """What a failed detector of this rule means; None: as the route says."""
+    """What a failed detector, or a condition that can't be decided, means; None: as the route says."""
 
     @property
     def holds(self) -> bool:
         """Text waits until this rule is decided over it: it is enforced and changes, stops or excepts text."""
-        return self.mode == "enforce" and any(action.name in HOLDING_ACTIONS for action in self.actions)
+        return self.mode == "enforce" and any(holds_text(action) for action in self.actions)
+
+    @property
+    def condemns(self) -> bool:
+        """What it finds must not be sent as it is: it holds text, and not for an exception."""
+        return self.holds and not any(isinstance(action, Allow) for action in self.actions)
+
+    @property
+    def needs(self) -> frozenset[int]:
+        """Every signal that the decision on the rule may read."""
+        return frozenset((*self.triggers, *self.reads))
 
 
-class Op(enum.IntEnum):
-    """Instructions of the VM. Each has one integer argument; the stack holds truth values, scores and constants."""
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that code loads; its number is its place in `Program.variables`."""
 
-    SEEN = 0
-    """Push whether the signal has been found."""
-    SCORE = 1
-    """Push the signal's latest score, or nothing-known when there is none."""
-    CONST = 2
-    """Push a constant."""
-    AT_LEAST = 3
-    """Pop a constant, then a score; push whether the score is known and at least the constant."""
-    JUMP_IF_FALSE = 4
-    """Go to the instruction when the top is false, keeping it; else pop it."""
-    RETURN = 5
-    """Pop the answer: does the rule fire?"""
+    kind: Literal["context", "request", "given", "stream", "found", "count", "score", "scored", "peak"]
+    """given: whether the request says anything of the field `name`."""
+    name: str = ""
+    """Field of `request` or `stream`; empty for the others."""
+    signal: int = -1
+    """For what is known of a signal: found (bool), count (int), score (double), scored (bool), peak (double, the
+    highest score so far)."""
 
-
-Instruction = tuple[int, int]
-"""An `Op` and its argument: a signal, a place in the constants or a place in the code; 0 where unused."""
+    @property
+    def title(self) -> str:
+        """The variable in a listing."""
+        if self.kind == "context":
+            return "context"
+        return f"{self.kind}.{self.name}" if self.signal < 0 else f"{self.kind}({self.signal})"
 
 
-class Entry(msgspec.Struct, frozen=True):
+ALWAYS = -1
+"""In place of a start of code: the signal alone decides."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Where the code starts that decides one rule when one of its signals has come."""
 
     rule: int
-    start: int
+    signal: int = -1
+    """-1: the rule has no triggers and is decided once."""
+    start: int = ALWAYS
+    floor: float | None = None
+    """A score below this never fires the rule; None for what is found."""
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -178,12 +167,24 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """`model.label` -> signal, for every score that a rule of this scope reads."""
     rules: Mapping[int, tuple[Entry, ...]]
     """Signal -> the rules that it can fire here."""
+    bare: tuple[Entry, ...] = ()
+    """Rules without triggers (egress): decided once, at the end of the text."""
     active: tuple[int, ...]
     """Indexes of the rules in force here, in the program's order."""
     held: frozenset[int] = frozenset()
     """Signals that are decided before text is released; all others are decided behind it."""
     watched: frozenset[int] = frozenset()
-    """Indexes of rules that need all of their triggers, of which not all are in `held`: decided behind the release."""
+    """Indexes of rules that need several signals, of which not all are in `held`: decided behind the release."""
+    grain: Literal["span", "word", "sentence"] = "span"
+    """The largest scope of an edit here: text is held and decided in whole words or sentences."""
+    reads_stream: bool = False
+    """A rule here reads `stream`."""
+    changes: bool = False
+    """A rule here may change the request or add to the answer."""
+    inserts: bool = False
+    """A rule here adds texts within the answer, behind sentences."""
+    requires: tuple[tuple[int, str], ...] = ()
+    """Rules here, by number, that may ask for a text unless the answer has it, and the text."""
 
     def decides(self, rule: int, signal: int, *, leads: bool) -> bool:
         """Tell who decides on a rule that a signal fires: each is decided once, before the release or behind it."""
@@ -195,15 +196,20 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     signals: tuple[Signal, ...]
     rules: tuple[RuleMeta, ...]
-    constants: tuple[float, ...]
+    constants: tuple[Value, ...]
+    variables: tuple[Variable, ...]
     code: tuple[Instruction, ...]
-    entries: tuple[tuple[int, ...], ...]
-    """Per rule, beside each trigger: where the code starts that decides the rule when that trigger has come."""
+    entries: tuple[Entry, ...]
+    """In the order of the rules and of their triggers."""
     packs: tuple[str, ...]
     """`name@version` of each pack, in the order of the files."""
     hash: str
     """SHA-256 of the canonical form, hex: equal programs decide equally."""
     scopes: Mapping[tuple[Stage, str], Scope]
+    bare: tuple[Entry, ...] = ()
+    """Rules of ingress without triggers: decided once, on the request."""
+    loads: tuple[Callable[[Facts], Value], ...]
+    """Beside each variable: takes its value from the facts."""
 
     def scope(self, stage: Stage, channel: str) -> Scope:
         """Return what a channel of the kind `channel` needs at `stage`.
@@ -212,53 +218,3 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             KeyError: the stage has no such channel.
         """
         return self.scopes[stage, channel]
-
-
-def canonical_hash(
-    *,
-    signals: tuple[Signal, ...],
-    rules: tuple[RuleMeta, ...],
-    constants: tuple[float, ...],
-    code: tuple[Instruction, ...],
-    packs: tuple[str, ...],
-) -> str:
-    """Return the SHA-256, hex, of all that decides, as JSON with sorted keys and sets."""
-    body = msgspec.json.encode(
-        {"signals": signals, "rules": rules, "constants": constants, "code": code, "packs": packs},
-        order="deterministic",
-    )
-    return hashlib.sha256(b"checkstream.program.1\x00" + body).hexdigest()
-
-
-def disassemble(program: Program) -> str:
-    """Return the program as text: packs, constants, signals, then each rule with its code."""
-    lines = [f"program {program.hash}", *(f"pack {pack}" for pack in program.packs)]
-    lines += [f"const {number} = {value!r}" for number, value in enumerate(program.constants)]
-    lines += [f"signal {number} = {signal.title}" for number, signal in enumerate(program.signals)]
-    for rule, entries in zip(program.rules, program.entries, strict=True):
-        actions = ", ".join(action.name for action in rule.actions)
-        where = f"{'+'.join(sorted(rule.stages))}: {' '.join(sorted(rule.channels))}"
-        lines.append(f"rule {rule.id} {rule.mode} [{where}] -> {actions}")
-        starts = sorted(set(entries))
-        for start in starts:
-            signals = " ".join(str(t) for t, entry in zip(rule.triggers, entries, strict=True) if entry == start)
-            lines.append(f"  on signal {signals}")
-            lines += _instructions(program, start)
-    return "\n".join(lines) + "\n"
-
-
-def _instructions(program: Program, start: int) -> list[str]:
-    lines = []
-    for place in range(start, len(program.code)):
-        op, argument = program.code[place]
-        note = ""
-        if op in {Op.SEEN, Op.SCORE}:
-            note = f"{argument:<6} ; {program.signals[argument].title}"
-        elif op == Op.CONST:
-            note = f"{argument:<6} ; {program.constants[argument]!r}"
-        elif op == Op.JUMP_IF_FALSE:
-            note = str(argument)
-        lines.append(f"    {place:>5} {Op(op).name:<13} {note}".rstrip())
-        if op == Op.RETURN:
-            break
-    return lines

@@ -1,55 +1,95 @@
-"""The machine that runs a program over facts.
+"""The machine that decides rules over facts.
 
-A rule is looked at only when one of its signals has come. It fires when that signal holds for the
-rule (found, or scored at or above the rule's threshold) and so do the others that the rule's `match`
-asks for. The machine changes nothing; equal facts give equal answers.
+A rule is looked at only when one of its signals has come. It fires when that signal holds for the rule (found, or
+scored at or above the rule's threshold) and so do the others that the rule asks for, and its conditions. The machine
+changes nothing; equal facts give equal answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping
 
-from checkstream.core.policy.program import Instruction, Op, Program, Scope
-from checkstream.core.terms import Facts
+from checkstream.core.cel import machine
+from checkstream.core.cel.values import Value
+from checkstream.core.policy.action import Allow
+from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta
+from checkstream.core.terms import ExchangeFacts, Facts, Stage
 
 
-def run(program: Program, scope: Scope, facts: Facts, signal: int) -> tuple[int, ...]:
-    """Return the indexes of the rules of `scope` that `signal` fires, in the program's order.
+class Machine:
+    """Decides the rules of one program over the facts of one text."""
+
+    __slots__ = ("_code", "_constants", "_facts", "_loads")
+
+    def __init__(self, program: Program, facts: Facts) -> None:
+        """Read `facts` as they are at each decision; they may grow between decisions."""
+        self._code = program.code
+        self._constants = program.constants
+        self._loads = program.loads
+        self._facts = facts
+
+    def decide(self, entry: Entry) -> bool | None:
+        """Tell whether a rule fires now that its signal has come; None: it can't be decided (the fail mode does)."""
+        if entry.rule in self._facts.exchange.off:
+            return False
+        if entry.floor is not None:
+            score = self._facts.scores.get(entry.signal)
+            if score is None or score < entry.floor:
+                return False
+        if entry.start == ALWAYS:
+            return True
+        value = self.value(entry.start)
+        return value if isinstance(value, bool) else None
+
+    def value(self, start: int) -> Value:
+        """Run the code at `start` and return its answer, an `EvalError` when it has none."""
+        return machine.run(self._code, self._constants, start, self._load)
+
+    def _load(self, number: int) -> Value:
+        return self._loads[number](self._facts)
+
+
+def counts_undecided(rule: RuleMeta, fail_mode: str) -> bool:
+    """Tell whether a rule that can't be decided counts as if it held; an exception never does."""
+    return (rule.fail_mode or fail_mode) == "closed" and not any(isinstance(action, Allow) for action in rule.actions)
+
+
+def exchange_facts(
+    program: Program, context: Value, request: Mapping[str, Value], *, who: tuple[str, str], fail_mode: str
+) -> tuple[ExchangeFacts, tuple[str, ...]]:
+    """Return what holds for a whole exchange, and the ids of the rules whose `enabled_when` could not be decided.
 
     Args:
-        program: The program that `scope` belongs to.
-        scope: The stage and kind of channel that the facts are about.
-        facts: All that is known, `signal` included.
-        signal: What has just been found or scored.
+        program: The compiled policies.
+        context: The caller's facts, a CEL map.
+        request: Field of `request` -> its CEL value.
+        who: Caller and user: equal ones get an equal share of the rules that are enforced gradually.
+        fail_mode: The route's.
     """
-    entries = scope.rules.get(signal)
-    if not entries:
-        return ()
-    code, constants = program.code, program.constants
-    return tuple(entry.rule for entry in entries if _holds(code, constants, entry.start, facts))
+    known = ExchangeFacts(context=context, request=request)
+    decider = Machine(program, Facts(Stage.INGRESS, "request", known))
+    off: set[int] = set()
+    undecided: list[str] = []
+    for index, rule in enumerate(program.rules):
+        if rule.enabled_start is None:
+            continue
+        value = decider.value(rule.enabled_start)
+        if not isinstance(value, bool):
+            undecided.append(rule.id)
+            value = (rule.fail_mode or fail_mode) == "closed"
+        if not value:
+            off.add(index)
+    shadowed = {
+        index
+        for index, rule in enumerate(program.rules)
+        if rule.enforce_share < 1.0 and _lot(rule.id, *who) >= rule.enforce_share
+    }
+    facts = ExchangeFacts(context=context, request=request, off=frozenset(off), shadowed=frozenset(shadowed))
+    return facts, tuple(undecided)
 
 
-def _holds(code: Sequence[Instruction], constants: Sequence[float], start: int, facts: Facts) -> bool:
-    """Run the code from `start` to its RETURN."""
-    stack: list[bool | float | None] = []
-    seen, scores = facts.seen, facts.scores
-    place = start
-    while True:
-        op, argument = code[place]
-        place += 1
-        if op == Op.SEEN:
-            stack.append(argument in seen)
-        elif op == Op.SCORE:
-            stack.append(scores.get(argument))
-        elif op == Op.CONST:
-            stack.append(constants[argument])
-        elif op == Op.AT_LEAST:
-            threshold, score = stack.pop(), stack.pop()
-            stack.append(score is not None and threshold is not None and score >= threshold)
-        elif op == Op.JUMP_IF_FALSE:
-            if stack[-1]:
-                stack.pop()
-            else:
-                place = argument
-        else:
-            return bool(stack.pop())
+def _lot(rule_id: str, caller: str, user: str) -> float:
+    """Return a number from 0 to 1 that is the same for equal rule, caller and user, and evenly spread."""
+    digest = hashlib.sha256(f"{rule_id}\x00{caller}\x00{user}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

@@ -1,0 +1,186 @@
+"""From the plain data of a program to what streams read: scopes with their pattern sets, and the loads of variables.
+
+Compiling and loading a stored program end here alike, so that both run the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, assert_never
+
+from checkstream.core.cel.values import EvalError, Value
+from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
+from checkstream.core.policy.action import InjectDisclaimer, Redact, RequireDisclaimer, RewriteSpan
+from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Variable
+from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
+
+_PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments"})
+"""Edits here stay within the span: a name is no sentence, and JSON has strings for words."""
+_SILENT = frozenset({"allow", "log_event"})
+"""Actions that change neither request nor answer."""
+_GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
+
+
+def scopes_of(
+    signals: Sequence[Signal], rules: Sequence[RuleMeta], entries: Sequence[Entry], variables: Sequence[Variable]
+) -> Mapping[tuple[Stage, str], Scope]:
+    """Return the scope of every stage and channel; equal pattern sets are compiled once.
+
+    Raises:
+        PatternError: the patterns of one scope are too much together.
+    """
+    sets: dict[tuple[int, ...], PatternSet] = {}
+
+    def pattern_set(numbers: set[int]) -> PatternSet:
+        key = tuple(sorted(numbers))
+        if key not in sets:
+            sets[key] = PatternSet([pattern_of(number, signals[number]) for number in key])
+        return sets[key]
+
+    streamed = any(variable.kind == "stream" for variable in variables)
+    return MappingProxyType(
+        {
+            (stage, channel): _scope(
+                stage, channel, signals, rules, entries, pattern_set=pattern_set, streamed=streamed
+            )
+            for stage, channels in STAGE_CHANNELS.items()
+            for channel in channels
+        }
+    )
+
+
+def _scope(
+    stage: Stage,
+    channel: str,
+    signals: Sequence[Signal],
+    rules: Sequence[RuleMeta],
+    entries: Sequence[Entry],
+    *,
+    pattern_set: Callable[[set[int]], PatternSet],
+    streamed: bool,
+) -> Scope:
+    active = [
+        index
+        for index, rule in enumerate(rules)
+        if rule.mode != "disabled" and stage in rule.stages and channel in rule.channels
+    ]
+    here = [rules[index] for index in active]
+    every = {signal for rule in here for signal in rule.needs}
+    scored = {signal for signal in every if signals[signal].kind == "classifier"}
+    hold = {signal for rule in here if rule.holds for signal in rule.needs}
+    hold_classifiers = {signals[signal].classifier for signal in scored & hold}
+    held = (hold - scored) | {signal for signal in scored if signals[signal].classifier in hold_classifiers}
+    watched = frozenset(index for index in active if _joins(rules[index]) and not held.issuperset(rules[index].needs))
+    watch = (every - held) | {signal for index in watched for signal in rules[index].needs}
+    asking = [rule for rule in here if rule.holds and scored & rule.needs]
+    chosen = frozenset(active)
+    by_signal: dict[int, list[Entry]] = {}
+    for entry in entries:
+        if entry.rule in chosen:
+            by_signal.setdefault(entry.signal, []).append(entry)
+    bare = by_signal.pop(-1, [])
+    enforced = [action for rule in here if rule.mode == "enforce" for action in rule.actions]
+    return Scope(
+        stage=stage,
+        channel=channel,
+        hold=pattern_set(hold - scored),
+        watch=pattern_set(watch - scored),
+        hold_classifiers=tuple(sorted(hold_classifiers)),
+        degradable=all(_has_cheaper(rule, scored) for rule in asking),
+        watch_classifiers=tuple(sorted({signals[signal].classifier for signal in scored & watch})),
+        score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
+        rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
+        bare=tuple(bare) if stage is Stage.EGRESS and channel == "content" else (),
+        active=tuple(active),
+        held=frozenset(held),
+        watched=watched,
+        grain="span" if channel in _PLAIN_CHANNELS else max(map(_grain, here), key=_GRAINS.index, default="span"),
+        reads_stream=streamed,
+        changes=any(action.name not in _SILENT for action in enforced),
+        requires=tuple(
+            (index, action.text)
+            for index in active
+            for action in rules[index].actions
+            if isinstance(action, RequireDisclaimer)
+        ),
+        inserts=any(
+            isinstance(action, InjectDisclaimer) and action.position == "after_sentence" for action in enforced
+        ),
+    )
+
+
+def _joins(rule: RuleMeta) -> bool:
+    """Tell whether the decision on a rule reads more than the one signal that has come."""
+    return not rule.alone or bool(rule.reads)
+
+
+def _has_cheaper(rule: RuleMeta, scored: set[int]) -> bool:
+    return rule.alone and not scored.intersection(rule.reads) and not scored.issuperset(rule.triggers)
+
+
+def _grain(rule: RuleMeta) -> Literal["span", "word", "sentence"]:
+    """Return the largest scope of a rule's edits; only what is enforced holds text."""
+    scopes = [action.scope for action in rule.actions if isinstance(action, Redact | RewriteSpan)]
+    return max(scopes, key=_GRAINS.index) if scopes and rule.mode == "enforce" else "span"
+
+
+def bare_of(rules: Sequence[RuleMeta], entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Return the entries of the rules without triggers that are decided on the request."""
+    return tuple(
+        entry
+        for entry in entries
+        if entry.signal < 0 and rules[entry.rule].mode != "disabled" and Stage.INGRESS in rules[entry.rule].stages
+    )
+
+
+def pattern_of(number: int, signal: Signal) -> Pattern:
+    """Return what the matcher searches for a signal: the detector's regex with its validator and views."""
+    regex = signal.regex or ""
+    if signal.kind == "entity":
+        entity = ENTITIES[signal.name]
+        return Pattern(
+            signal=number,
+            name=signal.name,
+            regex=regex,
+            max_chars=signal.max_chars,
+            refine=entity.refine,
+            views=entity.views,
+        )
+    refine = phrase_refine if signal.kind == "phrase" else None
+    return Pattern(signal=number, name=signal.name, regex=regex, max_chars=signal.max_chars, refine=refine)
+
+
+def loads_of(variables: Sequence[Variable]) -> tuple[Callable[[Facts], Value], ...]:
+    """Return, beside each variable, the function that takes its value from the facts."""
+    return tuple(_load(variable) for variable in variables)
+
+
+def _load(variable: Variable) -> Callable[[Facts], Value]:
+    signal, name = variable.signal, variable.name
+    match variable.kind:
+        case "found":
+            return lambda facts: signal in facts.counts
+        case "count":
+            return lambda facts: facts.counts.get(signal, 0)
+        case "scored":
+            return lambda facts: signal in facts.scores
+        case "score":
+            return lambda facts: facts.scores.get(signal, _UNSCORED)
+        case "peak":
+            return lambda facts: facts.peaks.get(signal, _UNSCORED)
+        case "context":
+            return lambda facts: facts.exchange.context
+        case "given":
+            return lambda facts: name in facts.exchange.request
+        case "request":
+            missing = EvalError(f"the request has no `{name}`")
+            return lambda facts: facts.exchange.request.get(name, missing)
+        case "stream":
+            return lambda facts: getattr(facts.stream, name)
+        case unknown:
+            assert_never(unknown)
+
+
+_UNSCORED = EvalError("the score is not known")

@@ -1,0 +1,219 @@
+"""The form in which a program is kept and sent: canonical JSON with a version, named by its hash.
+
+`stored` writes it, `load` reads it back as hostile input: nothing of a program runs before its numbers point at what
+is there, its code has been verified to stay within its stack and to end, and its patterns have been compiled.
+
+    {"format": "checkstream.program.2", "packs": [...], "signals": [...], "rules": [...], "constants": [[type, text]],
+     "variables": [...], "functions": [...], "code": [[op, argument], ...], "entries": [...]}
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from checkstream.core.cel.code import Code, Instruction
+from checkstream.core.cel.functions import FUNCTIONS
+from checkstream.core.cel.values import Value
+from checkstream.core.cel.verify import verify
+from checkstream.core.match.entities import ENTITIES
+from checkstream.core.policy.constants import read_constant, written_constant
+from checkstream.core.policy.link import bare_of, loads_of, scopes_of
+from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
+from checkstream.core.terms import STAGE_CHANNELS, Stage
+from checkstream.errors import CheckstreamError, ProgramInvalid
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of a stored program; what the compiler makes of the largest policy file stays far below."""
+_REQUEST = frozenset({"route", "model", "surface", "stream", "tools", "temperature", "caller", "user", "metadata"})
+_FUNCTION_NAMES = tuple(function.name for function in FUNCTIONS)
+_STREAM = frozenset({"tokens", "risk", "trend", "language"})
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program as plain data."""
+
+    format: Literal["checkstream.program.2"] = "checkstream.program.2"
+    packs: tuple[str, ...]
+    signals: tuple[Signal, ...]
+    rules: tuple[RuleMeta, ...]
+    constants: tuple[tuple[str, str], ...]
+    """Type and text of each."""
+    variables: tuple[Variable, ...]
+    functions: tuple[str, ...]
+    """Names of the functions that code calls by number."""
+    code: tuple[tuple[Annotated[int, Meta(ge=0, le=255)], Annotated[int, Meta(ge=0, le=2**31)]], ...]
+    entries: tuple[Entry, ...]
+
+
+def assemble(
+    *,
+    signals: tuple[Signal, ...],
+    rules: tuple[RuleMeta, ...],
+    constants: tuple[Value, ...],
+    variables: tuple[Variable, ...],
+    code: tuple[Instruction, ...],
+    entries: tuple[Entry, ...],
+    packs: tuple[str, ...],
+) -> Program:
+    """Link the parts of a program.
+
+    Raises:
+        PatternError: the patterns of one scope are too much together.
+    """
+    canonical = _canonical(
+        packs=packs,
+        signals=signals,
+        rules=rules,
+        constants=constants,
+        variables=variables,
+        code=code,
+        entries=entries,
+    )
+    return Program(
+        signals=signals,
+        rules=rules,
+        constants=constants,
+        variables=variables,
+        code=code,
+        entries=entries,
+        packs=packs,
+        hash=hashlib.sha256(canonical).hexdigest(),
+        scopes=scopes_of(signals, rules, entries, variables),
+        bare=bare_of(rules, entries),
+        loads=loads_of(variables),
+    )
+
+
+def stored(program: Program) -> bytes:
+    """Return the canonical form; its SHA-256 is `program.hash`."""
+    return _canonical(
+        packs=program.packs,
+        signals=program.signals,
+        rules=program.rules,
+        constants=program.constants,
+        variables=program.variables,
+        code=program.code,
+        entries=program.entries,
+    )
+
+
+def _canonical(
+    *,
+    packs: tuple[str, ...],
+    signals: tuple[Signal, ...],
+    rules: tuple[RuleMeta, ...],
+    constants: tuple[Value, ...],
+    variables: tuple[Variable, ...],
+    code: tuple[Instruction, ...],
+    entries: tuple[Entry, ...],
+) -> bytes:
+    parts = Stored(
+        packs=packs,
+        signals=signals,
+        rules=rules,
+        constants=tuple(written_constant(constant) for constant in constants),
+        variables=variables,
+        functions=_FUNCTION_NAMES,
+        code=code,
+        entries=entries,
+    )
+    return msgspec.json.encode(parts, order="deterministic")
+
+
+def load(data: bytes, expected: str | None = None) -> Program:
+    """Read a stored program, trusting nothing of it.
+
+    Args:
+        data: The canonical form.
+        expected: The hash that it must have, hex; None: any.
+
+    Raises:
+        ProgramInvalid: it is not a program that `stored` has written, or not the expected one.
+    """
+    if len(data) > MAX_BYTES:
+        raise ProgramInvalid(f"the program has {len(data)} bytes, the limit is {MAX_BYTES}")
+    found = hashlib.sha256(data).hexdigest()
+    if expected is not None and found != expected:
+        raise ProgramInvalid(f"the program has the hash `{found}`, not `{expected}`; fetch it again")
+    try:
+        parts = msgspec.json.decode(data, type=Stored)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ProgramInvalid(f"not a stored program of this version: {error}; compile the policy again") from error
+    if msgspec.json.encode(parts, order="deterministic") != data:
+        raise ProgramInvalid("the program is not in canonical form; compile the policy again")
+    if parts.functions != _FUNCTION_NAMES:
+        raise ProgramInvalid("the program calls functions of another version; compile the policy again")
+    _check_numbers(parts)
+    constants = tuple(read_constant(kind, text) for kind, text in parts.constants)
+    try:
+        titles = tuple(variable.title for variable in parts.variables)
+        verify(Code(parts.code, constants, titles), _starts(parts))
+        return assemble(
+            signals=parts.signals,
+            rules=parts.rules,
+            constants=constants,
+            variables=parts.variables,
+            code=parts.code,
+            entries=parts.entries,
+            packs=parts.packs,
+        )
+    except CheckstreamError as error:
+        raise ProgramInvalid(f"the program can't be run: {str(error).partition(chr(10))[0]}") from error
+
+
+def _starts(parts: Stored) -> list[int]:
+    starts = {entry.start for entry in parts.entries if entry.start != ALWAYS}
+    for rule in parts.rules:
+        starts.update(rule.condition_starts)
+        if rule.enabled_start is not None:
+            starts.add(rule.enabled_start)
+    return sorted(starts)
+
+
+def _check_numbers(parts: Stored) -> None:
+    """Refuse numbers and names that point at nothing.
+
+    Raises:
+        ProgramInvalid: one does.
+    """
+    signals = len(parts.signals)
+    _check_signals(parts.signals)
+    for variable in parts.variables:
+        bare = variable.kind in {"context", "request", "given", "stream"}
+        known = {"request": _REQUEST, "given": _REQUEST, "stream": _STREAM}.get(variable.kind, frozenset({""}))
+        if variable.name not in known or (variable.signal != -1 if bare else not 0 <= variable.signal < signals):
+            raise ProgramInvalid(f"the variable `{variable.title}` reads nothing that there is")
+    for rule in parts.rules:
+        _check_rule(rule, signals)
+    for entry in parts.entries:
+        if not 0 <= entry.rule < len(parts.rules) or not -1 <= entry.signal < signals or entry.start < ALWAYS:
+            raise ProgramInvalid("an entry points at no rule, signal or code")
+        if entry.signal >= 0 and entry.signal not in parts.rules[entry.rule].triggers:
+            raise ProgramInvalid(f"an entry of rule `{parts.rules[entry.rule].id}` is for a signal of another rule")
+
+
+def _check_signals(signals: Sequence[Signal]) -> None:
+    for signal in signals:
+        if signal.kind == "entity":
+            entity = ENTITIES.get(signal.name)
+            if entity is None or entity.regex != signal.regex or entity.max_chars != signal.max_chars:
+                raise ProgramInvalid(f"the entity `{signal.name}` is not the one of this version; compile again")
+        elif (signal.regex is None) != (signal.kind == "classifier"):
+            raise ProgramInvalid(
+                f"`{signal.title}` has a pattern where it should have none, or none where it needs one"
+            )
+
+
+def _check_rule(rule: RuleMeta, signals: int) -> None:
+    if not rule.needs <= frozenset(range(signals)) or len(rule.thresholds) != len(rule.triggers):
+        raise ProgramInvalid(f"rule `{rule.id}` names a signal that is not there")
+    known = {channel for stage in rule.stages for channel in STAGE_CHANNELS[Stage(stage)]}
+    if not rule.channels <= known or not rule.actions or not 0.0 <= rule.enforce_share <= 1.0:
+        raise ProgramInvalid(f"rule `{rule.id}` has a channel or a share that can't be, or no action")
+    if len(rule.condition_starts) != len(rule.conditions):
+        raise ProgramInvalid(f"rule `{rule.id}` has conditions without code")
