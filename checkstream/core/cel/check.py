@@ -16,6 +16,7 @@ import msgspec
 from checkstream.core.cel.ast import (
     AND,
     CONDITION,
+    EQUAL,
     INDEX,
     MATCHES,
     OR,
@@ -319,6 +320,8 @@ def _refusal(function: Function, kinds: tuple[Type, ...]) -> tuple[str, str]:
     given = " and ".join(str(kind) for kind in kinds)
     if len(set(kinds)) == 2 and {INT, UINT, DOUBLE}.issuperset(kinds):
         advice = f"make both the same, as in `{kinds[0]}(...)`"
+    elif function.name in {EQUAL, "_!=_"}:
+        advice = "compare values of one type"
     else:
         forms = [" and ".join(str(kind) for kind in form.parameters) for form in function.forms[:6]]
         advice = f"it takes {', or '.join(forms)}" + (", ..." if len(function.forms) > 6 else "")

@@ -48,6 +48,7 @@ _CHAINS: Final = (("||", OR), ("&&", AND))
 _FUNCTIONS: Final = {mark: f"_{mark}_" for mark in ("<", "<=", ">=", ">", "==", "!=", "+", "-", "*", "/", "%")} | {
     "in": "@in"
 }
+_OTHER_LANGUAGES: Final = {"and": "write `&&`", "or": "write `||`", "not": "write `!`"}
 _RANKS: Final = {"||": 0, "&&": 1} | dict.fromkeys(_FUNCTIONS, 2) | {"+": 3, "-": 3} | dict.fromkeys("*/%", 4)
 
 
@@ -89,7 +90,10 @@ class _Reader:
         """Return the error that the next token is not what was wanted."""
         if self.token.kind == "end":
             return ExpressionError("the expression ends too early", self.token.position, f"{wanted} is missing")
-        return ExpressionError(f"`{self.token.text[:40]}` stands where {wanted} is expected", self.token.position)
+        advice = _OTHER_LANGUAGES.get(self.token.text, "")
+        return ExpressionError(
+            f"`{self.token.text[:40]}` stands where {wanted} is expected", self.token.position, advice
+        )
 
     def _next(self) -> Token:
         token = self.token
