@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from checkstream.core.policy.capabilities import COMPLETIONS, CHAT, Target
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.errors import PolicyError
@@ -16,26 +17,36 @@ CLASSIFIERS = (
     ClassifierLabel("lexicon.injection", 0.5),
     ClassifierLabel("small.injection", None, ((0.001, 0.97), (0.01, 0.9))),
 )
+TARGETS = (
+    Target("chat", CHAT, "local", frozenset()),
+    Target("old", COMPLETIONS, "local", frozenset({"continue", "json_schema"})),
+)
+"""Two routes: one to an upstream of which nothing is known, one that has neither messages nor tools."""
+
+
+def sources(case: Path) -> list[tuple[str, bytes]]:
+    """Return the files of a case: `policy.yaml`, and any other beside it, which is loaded first."""
+    names = sorted((path.name for path in case.glob("*.yaml")), key=lambda name: (name == "policy.yaml", name))
+    return [(name, (case / name).read_bytes()) for name in names]
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir() if path.is_dir()))
 def test_faults_read_as_expected(case: str) -> None:
-    content = (CASES / case / "policy.yaml").read_bytes()
     expected = (CASES / case / "expected.txt").read_text(encoding="utf-8")
     with pytest.raises(PolicyError) as raised:
-        compile_sources([("policy.yaml", content)], CLASSIFIERS)
+        compile_sources(sources(CASES / case), CLASSIFIERS, TARGETS)
     assert f"{raised.value}\n" == expected
 
 
 def test_there_are_enough_cases() -> None:
-    assert sum(1 for path in CASES.iterdir() if path.is_dir()) >= 25
+    assert sum(1 for path in CASES.iterdir() if path.is_dir()) >= 100
 
 
 def test_every_fault_says_what_to_do() -> None:
     for case in CASES.iterdir():
         if case.is_dir():
             with pytest.raises(PolicyError) as raised:
-                compile_sources([("policy.yaml", (case / "policy.yaml").read_bytes())], CLASSIFIERS)
+                compile_sources(sources(case), CLASSIFIERS, TARGETS)
             for fault in raised.value.faults:
                 assert fault.reason[0].islower() or fault.reason[0] == "`"
                 assert not fault.reason.endswith(".")

@@ -96,23 +96,25 @@ class Source:
         """
         value, seen = text.value, 0
         number, written = text.at.line, self.line(text.at.line)[text.at.column - 1 :]
+        quote = written[:1] if written[:1] in {"'", '"'} else ""
         if written[:1] in {"|", ">"}:  # the text begins in the next line
             number, written = number + 1, self.line(number + 1)
             column = 1
         else:
-            quote = 1 if written[:1] in {"'", '"'} else 0
-            column, written = text.at.column + quote, written[quote:]
+            column, written = text.at.column + len(quote), written[len(quote) :]
         while number <= len(self._lines):
             blank = len(written) - len(written.lstrip())
             column, written = column + blank, written[blank:]
             while seen < len(value) and value[seen].isspace() and seen < offset:
                 seen += 1
-            same = _common(value, seen, written)
-            if offset < seen + same or offset == seen + same == len(value):
-                return Place(number, column + offset - seen)
-            if written[same:].strip():
+            columns, end = _agreeing(value[seen:], written, quote)
+            if offset < seen + len(columns):
+                return Place(number, column + columns[offset - seen])
+            if offset == seen + len(columns) == len(value):
+                return Place(number, column + end)
+            if written[end:].strip():
                 break
-            seen, number = seen + same, number + 1
+            seen, number = seen + len(columns), number + 1
             column, written = 1, self.line(number)
         return text.at
 
@@ -135,10 +137,24 @@ class Source:
         )
 
 
-def _common(value: str, start: int, written: str) -> int:
-    """Return how many characters of `written` stand in `value` from `start` on."""
-    pairs = enumerate(zip(value[start : start + len(written)], written, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(value) - start, len(written)))
+def _agreeing(value: str, written: str, quote: str) -> tuple[list[int], int]:
+    """Return where in a line the first characters of `value` stand, as far as the line shows them, and where that ends.
+
+    Args:
+        value: The text.
+        written: The line, from where the text goes on.
+        quote: The kind of quotes that it stands in: in them a quote is written twice, or behind a backslash.
+    """
+    columns: list[int] = []
+    at = 0
+    for char in value:
+        pair = written[at : at + 2]
+        escaped = (quote == "'" and pair == "''") or (quote == '"' and pair in {'\\"', "\\\\", "\\/"})
+        if pair[1 if escaped else 0 :][:1] != char:
+            break
+        columns.append(at)
+        at += 2 if escaped else 1
+    return columns, at
 
 
 def shown(text: str) -> str:

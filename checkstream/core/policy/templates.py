@@ -92,6 +92,8 @@ def _variable(written: str, at: int, names: Collection[str]) -> Variable:
             known = ", ".join(f"`{{{known}}}`" for known in names) + ", `{context.field}`"
             reason = f"there is no variable `{{{_shown(name)}}}`" if name.strip() else "a variable has no name"
             advice = did_you_mean(name, names, f"use one of {known}; write `{{{{` for a brace")
+            if name == SOURCES:
+                advice = "only the text of `attribute_sources` can name them"
             raise TemplateError(reason, at, advice)
     elif len(path) == 1:
         raise TemplateError("`{context}` names no field", at, "write `{context.field}`")
