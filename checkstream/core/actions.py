@@ -1,47 +1,88 @@
 """What follows from rules that fired: verdicts, edits of text, an end of the answer. The only such code.
 
 The same function serves prompts, streams and whole answers. When several rules fire, the strictest wins per
-span (`reject`/`stop` > `redact`); disclaimers and log entries compose. An `allow` rule of higher priority
-over the same span makes an exception, which is recorded on the verdict that it set aside.
+span (`STRICTNESS`); what shapes the request or adds text composes. An `allow` rule of higher priority over
+the same span makes an exception, which is recorded on the verdict that it set aside.
+
+What stands in place of edited text is worked out in `redaction`.
 """
 
 from __future__ import annotations
 
-import json
-from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from checkstream.core.holdback import Replacement
-from checkstream.core.policy.program import (
+from checkstream.core.match.segments import LINE_ENDS
+from checkstream.core.policy.action import (
     Allow,
-    InjectDisclaimer,
+    AnyAction,
     LogEvent,
     Redact,
     Reject,
-    RuleMeta,
-    Signal,
+    RequireConfirmation,
+    RewriteSpan,
+    SafeMode,
     Stop,
 )
+from checkstream.core.policy.program import RuleMeta, Signal
+from checkstream.core.redaction import Original, Region, Wanted, regions, written
+from checkstream.core.replacements import Replacement
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
-_STRICTNESS = {"allow": 0, "log_event": 1, "inject_disclaimer": 2, "redact": 3, "stop": 4, "reject": 5}
+STRICTNESS = (
+    "allow",
+    "log_event",
+    "attribute_sources",
+    "inject_disclaimer",
+    "require_disclaimer",
+    "adapt_tone",
+    "lower_temp",
+    "constrain_tools",
+    "allow_constrained",
+    "rewrite_span",
+    "redact",
+    "require_confirmation",
+    "safe_mode",
+    "stop",
+    "reject",
+)
+"""Actions from the mildest to the strictest."""
 
 
 def strictest(actions: Sequence[str]) -> str:
     """Return the strictest of some actions by name; `allow` when there are none."""
-    return max(actions, key=_STRICTNESS.__getitem__, default="allow")
+    return max(actions, key=STRICTNESS.index, default="allow")
 
 
 class Firing(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule that one signal has fired, over one span."""
+    """One rule that has fired, over one span."""
 
     rule: RuleMeta
-    signal: Signal
+    signal: Signal | None
+    """What fired it; None: a rule without triggers."""
     span: Span
+    mode: Literal["enforce", "shadow"]
+    """As it counts in this exchange, which may make an enforced rule a shadow one."""
     confidence: float = 1.0
+    undecided: bool = False
+    """A condition could not be decided, and the fail mode lets it count as if it held."""
+
+    @property
+    def label(self) -> str:
+        """What stands in place of redacted text unless the rule says otherwise."""
+        return self.signal.placeholder if self.signal is not None else "[REDACTED]"
+
+
+class Page(Original, Protocol):
+    """All that may be known of the text that edits are made in."""
+
+    def fill(self, template: str, firing: Firing) -> str:
+        """Return a text of a rule's action with what it names put in."""
+
+    def widen(self, span: Span, scope: Literal["span", "word", "sentence"]) -> Span:
+        """Return a span with all of the words or the sentences that it touches."""
 
 
 class Halt(msgspec.Struct, frozen=True):
@@ -50,6 +91,37 @@ class Halt(msgspec.Struct, frozen=True):
     position: int
     rule: RuleMeta
     message: str
+    status: int | None = None
+    """Of an answer that is not streamed: the whole of it becomes an error with this status."""
+
+
+class Pivot(NamedTuple):
+    """The place from which on text is dropped and the answer continued under stricter parameters."""
+
+    position: int
+    rule: RuleMeta
+    action: SafeMode
+    """Its texts are filled."""
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """An action that composes with all others and is carried out elsewhere. Its texts are not filled yet.
+
+    Only who carries it out knows on which channel they are written, and what they name (`{sources}`).
+    """
+
+    firing: Firing
+    action: AnyAction
+
+    @property
+    def rule(self) -> RuleMeta:
+        """The rule that asks."""
+        return self.firing.rule
+
+    @property
+    def span(self) -> Span:
+        """The span that fired it."""
+        return self.firing.span
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,28 +129,36 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     verdicts: tuple[Verdict, ...]
     edits: tuple[Replacement, ...] = ()
+    """In the order of the text, disjoint, all before `halt` and `pivot`."""
     halt: Halt | None = None
-    reject: tuple[RuleMeta, Reject] | None = None
-    disclaimers: tuple[InjectDisclaimer, ...] = ()
+    pivot: Pivot | None = None
+    """Never beside a halt."""
+    rejects: tuple[tuple[RuleMeta, Reject], ...] = ()
+    """In the order of the firings; their messages are filled, as those of `confirmations`."""
+    confirmations: tuple[tuple[RuleMeta, RequireConfirmation], ...] = ()
+    asks: tuple[Ask, ...] = ()
 
 
-def resolve(firings: Sequence[Firing], stage: Stage, channel: Channel) -> Outcome:
+def resolve(firings: Sequence[Firing], stage: Stage, channel: Channel, page: Page) -> Outcome:
     """Decide what firings over overlapping spans come to.
 
     Args:
-        firings: Rules that fired, in the order of the text. Shadow rules are recorded and change nothing.
+        firings: Rules that fired, in the order of the text. Shadow ones are recorded and change nothing.
         stage: Where the text stands.
         channel: The channel that the spans are of.
+        page: The text that the spans are of.
 
     Returns:
-        Verdicts for every firing, edits in the order of the text and disjoint, and what ends the answer.
+        Verdicts for every firing, edits of the text, and what ends or turns the answer.
     """
     allowed = [firing for firing in firings if _enforced(firing) and _has(firing.rule, Allow)]
     verdicts: list[Verdict] = []
-    redactions: list[tuple[Span, str]] = []
-    halts: list[tuple[Span, RuleMeta, Stop]] = []
+    wanted: list[Wanted] = []
+    halts: list[tuple[Firing, Stop]] = []
+    pivots: list[tuple[Firing, SafeMode]] = []
     rejects: list[tuple[RuleMeta, Reject]] = []
-    disclaimers: list[InjectDisclaimer] = []
+    confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
+    asks: list[Ask] = []
     for firing in firings:
         exception = next((other for other in allowed if _excepts(other, firing)), None)
         verdicts.append(_verdict(firing, stage, channel, exception))
@@ -86,28 +166,41 @@ def resolve(firings: Sequence[Firing], stage: Stage, channel: Channel) -> Outcom
             continue
         for action in firing.rule.actions:
             match action:
-                case Redact():
-                    text = action.text if action.text is not None else firing.signal.placeholder
-                    redactions.append((firing.span, text))
+                case Redact() | RewriteSpan():
+                    wanted.append(_wanted(firing, action, page))
                 case Stop():
-                    halts.append((firing.span, firing.rule, action))
+                    halts.append((firing, action))
+                case SafeMode() if stage is Stage.MIDSTREAM:
+                    pivots.append((firing, action))
                 case Reject():
-                    rejects.append((firing.rule, action))
-                case InjectDisclaimer():
-                    disclaimers.append(action)
+                    rejects.append((firing.rule, _filled(action, firing, page)))
+                case RequireConfirmation():
+                    confirmations.append((firing.rule, _filled(action, firing, page)))
                 case Allow() | LogEvent():
                     pass
+                case _:
+                    asks.append(Ask(firing, action))
+    joined = regions(wanted, page)
+    halt, pivot = _end(halts, pivots, joined, page)
+    end = halt or pivot
     return Outcome(
         verdicts=tuple(verdicts),
-        edits=_merge(redactions),
-        halt=_first_halt(halts, redactions),
-        reject=rejects[0] if rejects else None,
-        disclaimers=tuple(disclaimers),
+        edits=tuple(
+            edit
+            for region in joined
+            if end is None or region.span.end <= end.position
+            for edit in written(region, page)
+        ),
+        halt=halt,
+        pivot=pivot,
+        rejects=tuple(rejects),
+        confirmations=tuple(confirmations),
+        asks=tuple(asks),
     )
 
 
 def _enforced(firing: Firing) -> bool:
-    return firing.rule.mode == "enforce"
+    return firing.mode == "enforce"
 
 
 def _has(rule: RuleMeta, kind: type) -> bool:
@@ -125,148 +218,87 @@ def _verdict(firing: Firing, stage: Stage, channel: Channel, exception: Firing |
         action=strictest([action.name for action in rule.actions]),
         rule_id=rule.id,
         regulation=rule.regulation,
+        citation=rule.citation,
+        severity=rule.severity,
         confidence=firing.confidence,
-        spans=(firing.span,),
+        spans=(firing.span,) if firing.signal is not None else (),
         policy=rule.pack,
         version=rule.version,
         stage=stage,
         channel=channel,
-        mode=rule.mode,
-        triggers=(firing.signal.title,),
+        mode=firing.mode,
+        triggers=(firing.signal.title,) if firing.signal is not None else (),
         excepted_by=exception.rule.id if exception is not None else None,
+        undecided=firing.undecided,
     )
 
 
-def _merge(redactions: Sequence[tuple[Span, str]]) -> tuple[Replacement, ...]:
-    """Join redactions that overlap; the text of the joined one is that of the longest span, the first if equal."""
-    merged: list[tuple[Span, Span, str]] = []
-    for span, text in sorted(redactions, key=lambda item: (item[0].start, -item[0].end)):
-        if merged and span.start < merged[-1][0].end:
-            whole, longest, kept = merged[-1]
-            joined = Span(whole.start, max(whole.end, span.end))
-            longer = span.end - span.start > longest.end - longest.start
-            merged[-1] = (joined, span if longer else longest, text if longer else kept)
-        else:
-            merged.append((span, span, text))
-    return tuple(Replacement(whole.start, whole.end, text) for whole, _, text in merged)
+def _wanted(firing: Firing, action: Redact | RewriteSpan, page: Page) -> Wanted:
+    text = page.fill(action.text or "", firing) if isinstance(action, Redact) and action.style == "text" else ""
+    return Wanted(
+        span=page.widen(firing.span, action.scope), found=firing.span, action=action, label=firing.label, text=text
+    )
 
 
-def _first_halt(halts: Sequence[tuple[Span, RuleMeta, Stop]], redactions: Sequence[tuple[Span, str]]) -> Halt | None:
-    """Return where the answer ends: before the first stopping span and any redaction that runs into it."""
-    if not halts:
-        return None
-    span, rule, action = min(halts, key=lambda halt: (halt[0].start, -halt[1].priority))
-    position = span.start
-    for edit in _merge(redactions):
-        if edit.start < position < edit.end:
-            position = edit.start
-    return Halt(position, rule, action.message)
+_Refusal = TypeVar("_Refusal", Reject, RequireConfirmation)
 
 
-def disclaimer_text(disclaimer: InjectDisclaimer) -> str:
-    """Return what is added to an answer for a disclaimer: its text, set off by a blank line."""
-    return f"{disclaimer.text}\n\n" if disclaimer.position == "start" else f"\n\n{disclaimer.text}"
+def _filled(action: _Refusal, firing: Firing, page: Page) -> _Refusal:
+    return msgspec.structs.replace(action, message=page.fill(action.message, firing))
 
 
-class _Ranges:
-    """Half-open ranges in the order of the text that don't overlap: looked up by halving, kept as plain numbers."""
+def _end(
+    halts: Sequence[tuple[Firing, Stop]],
+    pivots: Sequence[tuple[Firing, SafeMode]],
+    edited: Sequence[Region],
+    page: Page,
+) -> tuple[Halt | None, Pivot | None]:
+    """Return where the answer ends or turns: before the first span that asks for it, and before any edit there.
 
-    __slots__ = ("_ends", "_starts")
-
-    def __init__(self) -> None:
-        self._starts = array("q")
-        self._ends = array("q")
-
-    def add(self, start: int, end: int) -> None:
-        """Add a range behind all others."""
-        self._starts.append(start)
-        self._ends.append(end)
-
-    def around(self, position: int) -> Span | None:
-        """Return the range that starts at or before `position` and is the last to do so."""
-        place = bisect_right(self._starts, position) - 1
-        return Span(self._starts[place], self._ends[place]) if place >= 0 else None
-
-    def forget(self, position: int) -> None:
-        """Drop what ends before `position`, when that is enough to be worth the work."""
-        count = bisect_left(self._ends, position)
-        if count > _MIN_FORGOTTEN and 2 * count >= len(self._ends):
-            del self._starts[:count], self._ends[:count]
-
-
-class JsonStrings:
-    """Where the strings of a JSON text stand that arrives in pieces, so that edits keep it valid.
-
-    Tool-call arguments are such a text. It may be edited inside a string only, and never through an escape.
+    A stop is stricter than a turn over the same text; a turn before it drops the text that it would stop at.
     """
-
-    __slots__ = ("_escape_start", "_escapes", "_position", "_string_start", "_strings")
-
-    def __init__(self) -> None:
-        """Start before the text."""
-        self._strings = _Ranges()
-        """Insides of the complete strings."""
-        self._escapes = _Ranges()
-        """Escape sequences inside strings."""
-        self._position = 0
-        self._string_start: int | None = None
-        self._escape_start: int | None = None
-
-    def feed(self, text: str) -> None:
-        """Take the next piece of the text."""
-        for offset, char in enumerate(text, self._position):
-            if self._escape_start is not None:
-                size = offset - self._escape_start
-                # `\u0041` has five characters after the backslash, any other escape has one.
-                if size == 1 and char == "u":
-                    continue
-                if size == 1 or size == _UNICODE_ESCAPE_CHARS - 1:
-                    self._escapes.add(self._escape_start, offset + 1)
-                    self._escape_start = None
-            elif self._string_start is None:
-                if char == '"':
-                    self._string_start = offset + 1
-            elif char == "\\":
-                self._escape_start = offset
-            elif char == '"':
-                self._strings.add(self._string_start, offset)
-                self._string_start = None
-        self._position += len(text)
-
-    def whole(self, position: int) -> int:
-        """Return `position`, or where the escape starts that it stands in: text may be parted there."""
-        if self._escape_start is not None and position > self._escape_start:
-            return self._escape_start
-        escape = self._escapes.around(position)
-        return escape.start if escape is not None and position < escape.end else position
-
-    def open(self, position: int) -> bool:
-        """Tell whether `position` stands in an escape that is not complete yet."""
-        return self._escape_start is not None and position > self._escape_start
-
-    def editable(self, start: int, end: int) -> Span | None:
-        """Return the span widened to whole escapes if it lies inside one string, else None."""
-        start = self.whole(start)
-        escape = self._escapes.around(end)
-        if escape is not None and escape.start < end < escape.end:
-            end = escape.end
-        string = self._strings.around(start)
-        if string is not None and end <= string.end:
-            return Span(start, end)
-        if self._string_start is not None and self._string_start <= start:
-            return Span(start, end)
-        return None
-
-    def forget(self, position: int) -> None:
-        """Drop what ends before `position`."""
-        self._strings.forget(position)
-        self._escapes.forget(position)
+    halted = min(halts, key=_first) if halts else None
+    turned = min(pivots, key=_first) if pivots else None
+    if turned is not None and (halted is None or turned[0].span.end <= halted[0].span.start):
+        firing, mode = turned
+        instruction = page.fill(mode.instruction, firing) if mode.instruction is not None else None
+        filled = msgspec.structs.replace(mode, message=page.fill(mode.message, firing), instruction=instruction)
+        return None, Pivot(_before_edits(firing.span.start, edited, page), firing.rule, filled)
+    if halted is None:
+        return None, None
+    firing, stop = halted
+    start = firing.span.start if turned is None else min(firing.span.start, turned[0].span.start)
+    position = _before_edits(start, edited, page)
+    return Halt(position, firing.rule, page.fill(stop.message, firing), stop.status), None
 
 
-_MIN_FORGOTTEN = 256
-_UNICODE_ESCAPE_CHARS = 6
+def _first(wish: tuple[Firing, Stop] | tuple[Firing, SafeMode]) -> tuple[int, int]:
+    firing, _ = wish
+    return firing.span.start, -firing.rule.priority
 
 
-def inside_json_string(text: str) -> str:
-    """Return `text` as it stands between the quotes of a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+def _before_edits(position: int, edited: Sequence[Region], page: Page) -> int:
+    """Return the start of what is edited as one over `position`, if something is: no part of that may be left."""
+    spans = [region.span for region in edited]
+    while True:
+        kept = [Span(edit.start, edit.end) for edit in page.edits(Span(position, position + 1)) if edit.rewritten]
+        start = min((span.start for span in (*spans, *kept) if span.start < position < span.end), default=position)
+        if start == position:
+            return position
+        position = start
+
+
+def behind_sentence(text: str, following: str) -> str:
+    """Return `text` as it is put behind a sentence: on a line of its own where the sentence ends one.
+
+    Args:
+        text: What is added.
+        following: What stands behind the sentence, its first character at least.
+    """
+    return f"\n{text}" if following and following[0] in LINE_ENDS else f" {text}"
+
+
+def refused_call(rule: RuleMeta, channel: Channel, span: Span) -> Verdict:
+    """Return the verdict on the call of a tool that `rule` does not permit; `span` is the tool's name."""
+    firing = Firing(rule=rule, signal=None, span=span, mode="enforce")
+    return msgspec.structs.replace(_verdict(firing, Stage.MIDSTREAM, channel, None), action="stop", spans=(span,))

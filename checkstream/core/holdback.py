@@ -4,7 +4,8 @@ Offsets are code points from the channel's start. `received >= releasable`; text
 decided for good. Text waits only
 
 - while a pattern is in a live partial match over it (`Scan.live`),
-- while a finding over it has not been resolved, or
+- while a finding over it has not been resolved,
+- while the word or the sentence that it stands in may still be edited whole (`grain`), or
 - while a classifier that applies has not scored a window with it and the hold's tokens to its right.
 
 INVARIANT: decisions come in the order of the text (a finding by its start, a check by its end), and a
@@ -17,14 +18,22 @@ The holdback knows no rules, no wire and no clock: `Guard` asks it for decisions
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
+from checkstream.core.match.segments import Segments
 from checkstream.core.match.tokens import TokenGrid
+from checkstream.core.replacements import Replacements
 from checkstream.core.terms import Finding, Span
+
+Scope = Literal["span", "word", "sentence"]
+"""What of a text an edit takes: what was found, or all of the words or sentences that it touches."""
+
+EVERYTHING = 1 << 62
+"""Behind the end of any text."""
 
 
 class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,18 +74,14 @@ class Check(msgspec.Struct):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Findings that overlap each other, all of them known: one decision is taken on them together."""
+    """Findings that overlap each other, all of them known: one decision is taken on them together.
+
+    Those overlap too that touch the same word or sentence, where the channel is decided in words or sentences.
+    """
 
     span: Span
+    """With all of the words or sentences touched."""
     findings: tuple[Finding, ...]
-
-
-class Replacement(msgspec.Struct, frozen=True):
-    """A span of the original text and what is sent in its place."""
-
-    start: int
-    end: int
-    text: str
 
 
 class Joints(Protocol):
@@ -88,6 +93,9 @@ class Joints(Protocol):
     def open(self, position: int) -> bool:
         """Tell whether `position` stands in something of which the end has not come yet."""
 
+    def clip(self, whole: Span, span: Span) -> Span:
+        """Return what of `whole`, which holds `span`, can be edited together with it."""
+
 
 _EARLY_CHECKS = frozenset({1, 2, 4})
 
@@ -98,19 +106,23 @@ class Holdback:
     __slots__ = (
         "_base",
         "_checks",
+        "_cluster",
         "_findings",
         "_floor",
         "_grid",
         "_joints",
         "_last_check",
         "_scan",
+        "_segments",
         "_settings",
         "_starts",
         "_text",
         "_with_checks",
+        "_words",
         "cleared",
         "cut",
         "ended",
+        "fence",
         "received",
         "replacements",
         "sent",
@@ -125,6 +137,7 @@ class Holdback:
         settings: HoldSettings,
         grid: bool = True,
         joints: Joints | None = None,
+        grain: Scope = "span",
     ) -> None:
         """Start an empty channel.
 
@@ -135,6 +148,8 @@ class Holdback:
             grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
             joints: Where the text may be parted, None: anywhere. An edit takes all of what must stay together, so
                 none of that may have left, and all of it must have come.
+            grain: The largest scope of an edit: text is decided and released in whole words or sentences, so that all
+                of one can be edited for what stands at its end.
         """
         self.received = 0
         self.sent = 0
@@ -142,10 +157,12 @@ class Holdback:
         self.ended = False
         self.cut: int | None = None
         """The channel was stopped here: text from here on is never sent."""
-        self.cleared = 0 if checks else _EVERYTHING
+        self.cleared = 0 if checks else EVERYTHING
         """Classifiers have no say over text before this any more."""
-        self.replacements: list[Replacement] = []
-        self.wanted = _EVERYTHING
+        self.replacements = Replacements()
+        self.fence = EVERYTHING
+        """Text from here on waits for a decision that comes later than in its place."""
+        self.wanted = EVERYTHING
         """Text from here on is still to be read by somebody else and must be kept."""
         self._text = ""
         self._base = 0
@@ -154,6 +171,11 @@ class Holdback:
         self._checks: deque[Check] = deque()
         self._with_checks = checks
         self._joints = joints
+        self._words = Segments("word") if grain != "span" else None
+        self._segments = Segments("sentence") if grain == "sentence" else self._words
+        """What text is decided and released in."""
+        self._cluster = (0, 0)
+        """How many of the first findings are known to overlap, and where they and what they touch end."""
         self._grid = TokenGrid() if grid and checks else None
         self._settings = settings
         self._starts: deque[int] = deque(maxlen=max(settings.window, settings.tokens + 1))
@@ -166,6 +188,10 @@ class Holdback:
         """Take text from the upstream; return the checks that it makes due."""
         self.received += len(text)
         self._text += text
+        if self._segments is not None:
+            self._segments.feed(text)
+            if self._words is not None and self._words is not self._segments:
+                self._words.feed(text)
         found = self._scan.feed(text)
         if found:
             self._findings.extend(found)
@@ -185,9 +211,10 @@ class Holdback:
         if self.ended:
             return _NO_CHECKS
         self.ended = True
+        self._end_segments()
         self._findings.extend(self._scan.end())
         if self.received == 0:
-            self.cleared = _EVERYTHING
+            self.cleared = EVERYTHING
             return _NO_CHECKS
         if not self._with_checks:
             return _NO_CHECKS
@@ -205,6 +232,8 @@ class Holdback:
     def stall(self) -> list[Check]:
         """Return an early check of what is there, so that it can be released though nothing more comes."""
         position = min(self._scan.live, self.received)
+        if self._segments is not None:
+            position = self._segments.floor(position)  # no more can be released
         if not self._with_checks or self.ended or position <= self.cleared or self._checks:
             return _NO_CHECKS
         return [self._check(position, final=True)]
@@ -228,27 +257,59 @@ class Holdback:
         """Return the next decision in the order of the text, or None while something before it is unknown."""
         live = self.received if self.ended else self._scan.live
         check = self._checks[0] if self._checks else None
-        if self._findings:
-            first = self._findings[0]
-            if check is None or first.span.start < check.position:
-                return self._next_cluster(live)
-        if check is None or not check.answered or check.position > live:
+        if check is None:
+            return self._next_cluster(live) if self._findings else None
+        position = check.position
+        if self._segments is not None:
+            # What stands in the word or sentence is decided first: the check may edit all of it.
+            touched = self._touched(Span(max(position - 1, 0), position))
+            if touched is None:
+                return self._next_cluster(live) if self._findings else None
+            position = touched.end
+        if self._findings and self._findings[0].span.start < position:
+            return self._next_cluster(live)
+        if not check.answered or position > live:
             return None
         return self._checks.popleft()
 
     def _next_cluster(self, live: int) -> Cluster | None:
         findings = self._findings
-        start = findings[0].span.start
-        end = findings[0].span.end
-        size = 0
-        for finding in findings:
-            if finding.span.start >= end:
-                break
-            end = max(end, finding.span.end)
-            size += 1
+        size, end = self._cluster
+        while size < len(findings) and (size == 0 or findings[size].span.start < end):
+            touched = self._touched(findings[size].span)
+            if touched is None:
+                return None
+            size, end = size + 1, max(end, touched.end)
+            self._cluster = size, end
         if end > live or (self._joints is not None and not self.ended and self._joints.open(end)):
             return None
-        return Cluster(Span(start, end), tuple(findings.popleft() for _ in range(size)))
+        self._cluster = 0, 0
+        first = self._touched(findings[0].span) or findings[0].span
+        return Cluster(Span(first.start, end), tuple(findings.popleft() for _ in range(size)))
+
+    def _touched(self, span: Span) -> Span | None:
+        """Return a span with what it touches of the channel's grain; None while the end of that is not known."""
+        return span if self._segments is None else self._clipped(self._segments.around(span), span)
+
+    def _clipped(self, whole: Span | None, span: Span) -> Span | None:
+        if whole is None:
+            return None
+        if self.cut is not None:
+            whole = Span(whole.start, max(min(whole.end, self.cut), span.end))
+        return whole if self._joints is None else self._joints.clip(whole, span)
+
+    def widen(self, span: Span, scope: Scope) -> Span:
+        """Return a span with all of the words or the sentences that it touches, as far as they have come.
+
+        Args:
+            span: Stands in a decision, so that what it touches is complete.
+            scope: Has no effect beyond the channel's grain.
+        """
+        segments = self._words if scope == "word" else self._segments
+        if segments is None or scope == "span":
+            return span
+        whole = segments.around(span) or Span(segments.floor(span.start), self.received)
+        return self._clipped(whole, span) or span
 
     def expects(self, check: Check) -> bool:
         """Tell whether the answer to a check that holds text still matters."""
@@ -258,14 +319,24 @@ class Holdback:
     def releasable(self) -> int:
         """End of the text that may be sent now."""
         limit = self.received if self.ended else self._scan.live
-        limit = min(limit, self.cleared)
+        limit = min(limit, self.cleared, self.fence)
         if self._findings:
             limit = min(limit, self._findings[0].span.start)
         if self.cut is not None:
             limit = min(limit, self.cut)
-        if self._joints is not None and not (self.ended and limit == (self.received if self.cut is None else self.cut)):
-            limit = self._joints.whole(limit)
+        if not (self.ended and limit == (self.received if self.cut is None else self.cut)):
+            if self._segments is not None:
+                limit = self._segments.floor(limit)
+            if self._joints is not None:
+                limit = self._joints.whole(limit)
+        if self.cut is None or limit < self.cut:
+            limit = self.replacements.whole(limit)
         return max(limit, self.sent)
+
+    @property
+    def decided(self) -> bool:
+        """The channel has ended, and all that was found or checked in it has been handed out."""
+        return self.ended and not self._findings and not self._checks
 
     @property
     def settled(self) -> bool:
@@ -288,25 +359,6 @@ class Holdback:
         elif len(check.starts) >= hold:
             self.cleared = max(self.cleared, check.starts[-hold])
 
-    def replace(self, start: int, end: int, text: str) -> None:
-        """Put `text` in the place of a span that is not released yet; merges with replacements it overlaps.
-
-        The later call decides the text of what it covers whole; of an overlap only the free part is added.
-        """
-        if not self.replacements or start >= self.replacements[-1].end:
-            self.replacements.append(Replacement(start, end, text))
-            return
-        kept = [item for item in self.replacements if not (start <= item.start and item.end <= end)]
-        for item in kept:
-            if item.start < start < item.end:
-                start = item.end
-            if item.start < end < item.end:
-                end = item.start
-        if start < end:
-            kept.append(Replacement(start, end, text))
-        kept.sort(key=lambda item: item.start)
-        self.replacements = kept
-
     def scored_through(self, position: int) -> list[Check]:
         """Leave text before `position` out of later windows: it is dealt with, and must not fire again.
 
@@ -316,11 +368,11 @@ class Holdback:
         """
         self._floor = max(self._floor, position)
         self.cleared = max(self.cleared, position)
+        self._checks = deque(check for check in self._checks if check.position > position)
         renewed: list[Check] = []
         for place, check in enumerate(self._checks):
             if check.window.start < position:
-                window = Span(min(position, check.position), check.position)
-                self._checks[place] = Check(check.position, window, check.starts, check.final)
+                self._checks[place] = Check(check.position, Span(position, check.position), check.starts, check.final)
                 renewed.append(self._checks[place])
         return renewed
 
@@ -329,8 +381,10 @@ class Holdback:
         if self.cut is not None and self.cut <= position:
             return _NO_CHECKS
         self.cut = position
-        self.replacements = [item for item in self.replacements if item.start < position]
+        self.replacements.cut(position)
         self._findings.clear()
+        self._cluster = 0, 0
+        self._end_segments()
         self._checks = deque(check for check in self._checks if check.position <= position)
         self._scan.end()
         self.ended = True
@@ -352,6 +406,12 @@ class Holdback:
         self._findings = decided
         return checks
 
+    def _end_segments(self) -> None:
+        if self._segments is not None:
+            self._segments.end()
+        if self._words is not None:
+            self._words.end()
+
     def _covers(self, position: int) -> bool:
         return bool(self._checks) and self._checks[-1].final and self._checks[-1].position >= position
 
@@ -363,34 +423,23 @@ class Holdback:
 
     def render(self, start: int, end: int) -> str:
         """Return what is sent for the original text `start..end`: a replacement stands where its span starts."""
-        stop = end if self.cut is None else min(end, self.cut)
+        stop = max(end if self.cut is None else min(end, self.cut), start)
         if not self.replacements:
-            return self.text(Span(start, max(stop, start)))
-        parts: list[str] = []
-        at = start
-        for item in self.replacements:
-            if item.end <= start:
-                continue
-            if item.start >= stop:
-                break
-            if item.start >= start:
-                parts += (self.text(Span(at, item.start)), item.text)
-            at = max(at, item.end)
-        if at < stop:
-            parts.append(self.text(Span(at, stop)))
-        return "".join(parts)
+            return self.text(Span(start, stop))
+        return self.replacements.render(start, stop, self.text, cut=self.cut is not None and start <= self.cut < end)
 
     def changed(self, start: int, end: int) -> bool:
         """Tell whether what is sent for `start..end` differs from what came."""
-        if self.cut is not None and end > self.cut:
-            return True
-        return any(item.start < end and item.end > start for item in self.replacements)
+        return (self.cut is not None and end > self.cut) or self.replacements.touch(start, end)
 
     def release(self, end: int) -> None:
         """Note that the text up to `end` has been released, and forget what nothing needs any more."""
         self.sent = max(self.sent, end)
         if self._with_checks and self._grid is None:
             return
+        if self._segments is not None and self._words is not None:
+            self._segments.forget(self.sent)
+            self._words.forget(self.sent)
         keep = min(self.sent, self._scan.live, self.wanted)
         if self._grid is not None:
             keep = min(keep, self._starts[0] if self._starts else 0)
@@ -401,9 +450,8 @@ class Holdback:
         if keep - self._base > _TRIM_CHARS:
             self._text = self._text[keep - self._base :]
             self._base = keep
-            self.replacements = [item for item in self.replacements if item.end >= self.sent]
+            self.replacements.forget(self.sent)
 
 
-_EVERYTHING = 1 << 62
 _NO_CHECKS: list[Check] = []
 _TRIM_CHARS = 512

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkstream.core.actions import JsonStrings
 from checkstream.core.checking import MAX_UNDER_WAY
 from checkstream.core.commands import (
     ArmTimer,
@@ -36,7 +35,6 @@ from checkstream.core.events import (
 from checkstream.core.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.terms import Span
 from checkstream.core.wire.openai_chat import OpenAIChat
 from tests.playbook import Exchange, Played, by_words, constant, play
 
@@ -712,17 +710,6 @@ def test_g08_an_edit_of_json_never_parts_an_escape_however_it_came(value: str) -
     cut = stream(MAIL + CAPPED, [argues("", name="f"), *map(argues, text), ends(reason="tool_calls"), DONE])
     assert json.loads(arguments_of(whole))["b"] == 1
     assert arguments_of(whole) == arguments_of(cut) != text
-
-
-def test_g10_strings_of_json_are_kept_as_long_as_they_can_matter_and_found_by_halving() -> None:
-    strings = JsonStrings()
-    for sent in range(0, 40_000, 4):
-        strings.feed('"\\n"')
-        strings.forget(sent)
-    assert strings.editable(39_997, 39_998) == Span(39_997, 39_999)
-    assert strings.whole(39_998) == 39_997
-    assert strings.editable(39_996, 39_998) is None
-    assert strings.editable(1, 2) is None, "forgotten: it was sent long ago"
 
 
 def test_g05_what_follows_the_end_of_a_choice_stays_as_it_came_but_for_text_that_no_judge_has_seen() -> None:

@@ -1,0 +1,152 @@
+"""What is sent in place of parts of a channel's text: replaced spans, and insertions between characters."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from checkstream.core.terms import Span
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """A span of the original text and what is sent in its place.
+
+    An empty span is an insertion: it is sent together with the character that follows it, right before that.
+    """
+
+    start: int
+    end: int
+    text: str
+    rewritten: bool = False
+    """The text says some of what the original said, so it is not proof against later edits of a part of the span."""
+    behind: str = ""
+    """Insertions inside the span: they are sent behind the text."""
+
+
+class Replacements:
+    """The replacements of one channel, disjoint and in the order of the text.
+
+    An insertion stands before the span that starts at its place and behind the one that ends there, never inside one.
+    """
+
+    __slots__ = ("_items", "_rewritten")
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._items: list[Replacement] = []
+        self._rewritten = False
+
+    def __iter__(self) -> Iterator[Replacement]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._items)
+
+    def add(self, item: Replacement, sent: int) -> None:
+        """Add a replacement; it merges with those it overlaps.
+
+        The later one decides the text of what it covers whole; of an overlap only the free part is added, but text
+        that has only been rewritten gives way whole. An insertion inside a replaced span, whichever came first, is
+        put behind it.
+
+        Args:
+            item: What is sent, and for what.
+            sent: End of the text that has been sent. A span starts behind it; an insertion stands there at least.
+        """
+        if item.start == item.end:
+            self._insert(max(item.start, sent), item.text, sent)
+            return
+        self._rewritten = self._rewritten or item.rewritten
+        if not self._items or item.start >= self._items[-1].end:
+            self._items.append(item)
+        else:
+            self._overlay(item)
+
+    def _insert(self, position: int, text: str, sent: int) -> None:
+        for place, item in enumerate(self._items):
+            if item.start < position < item.end:
+                if item.start >= sent:
+                    self._items[place] = msgspec.structs.replace(item, behind=item.behind + text)
+                    return
+                position = item.end
+        place = bisect_right(self._items, position, key=lambda item: item.end)
+        self._items.insert(place, Replacement(position, position, text))
+
+    def _overlay(self, new: Replacement) -> None:
+        start, end = new.start, new.end
+        for item in self._items:
+            if item.rewritten and item.start < end and start < item.end:
+                start, end = min(start, item.start), max(end, item.end)
+        covered = [item for item in self._items if item.start < item.end and start <= item.start and item.end <= end]
+        kept = [item for item in self._items if item.start == item.end or item.start < start or end < item.end]
+        for item in kept:
+            if item.start < start < item.end:
+                start = item.end
+            if item.start < end < item.end:
+                end = item.start
+        if start < end:
+            inside = [item for item in kept if item.start == item.end and start < item.start < end]
+            kept = [item for item in kept if item not in inside]
+            # Text to be sent behind a span that is covered whole is sent behind what covers it.
+            behind = "".join(
+                item.text if item.start == item.end else item.behind for item in sorted((*covered, *inside), key=_place)
+            )
+            kept.append(Replacement(start, end, new.text, new.rewritten, new.behind + behind))
+        self._items = sorted(kept, key=_place)
+
+    def within(self, span: Span) -> list[Replacement]:
+        """Return the replacements that stand in a span or over its bounds, in order; none of those that touch it."""
+        found: list[Replacement] = []
+        for place in range(bisect_right(self._items, span.start, key=lambda item: item.end), len(self._items)):
+            if self._items[place].start >= span.end:
+                break
+            found.append(self._items[place])
+        return found
+
+    def touch(self, start: int, end: int) -> bool:
+        """Tell whether what is sent for `start..end` differs from the original."""
+        return any(item.start < end and (item.end > start or item.start == start) for item in self._items)
+
+    def render(self, start: int, end: int, original: Callable[[Span], str], *, cut: bool = False) -> str:
+        """Return what is sent for `start..end` of the original text: a replacement stands where its span starts.
+
+        Args:
+            start: Start of the text.
+            end: End of it.
+            original: Returns the original text of a span.
+            cut: The text goes on behind `end`, and nothing of that is sent but what is inserted at `end`.
+        """
+        parts: list[str] = []
+        at = start
+        for item in self._items:
+            if item.start >= end and not (cut and item.end == end):
+                break
+            if item.start >= start:
+                parts += (original(Span(at, item.start)), item.text, item.behind)
+            at = max(at, item.end)
+        if at < end:
+            parts.append(original(Span(at, end)))
+        return "".join(parts)
+
+    def whole(self, position: int) -> int:
+        """Return `position`, or where the rewritten text starts that stands over it, for that is sent all at once."""
+        if self._rewritten:
+            for item in self.within(Span(position, position + 1)):
+                if item.rewritten and item.start < position:
+                    return item.start
+        return position
+
+    def cut(self, position: int) -> None:
+        """Drop what starts at `position` or behind it; what is inserted there stays."""
+        self._items = [item for item in self._items if item.start < position or item.end == position]
+
+    def forget(self, position: int) -> None:
+        """Drop what ends before `position`."""
+        self._items = [item for item in self._items if item.end >= position]
+
+
+def _place(item: Replacement) -> tuple[int, int]:
+    return item.start, item.end
