@@ -1,0 +1,123 @@
+"""Which actions a route can carry out: by the API that it speaks, and by what its upstream can do.
+
+An entry of the tables is an action's name, or `action.field` for what one field of it needs besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+import msgspec
+
+from checkstream.core.policy.action import AllowConstrained, AnyAction, SafeMode
+from checkstream.core.terms import Stage
+
+Can = Literal["continue", "bad_words", "logit_bias", "json_schema", "grammar"]
+CAN: tuple[str, ...] = get_args(Can)
+"""What an upstream is said to support. continue: an answer that was cut off is gone on with. bad_words: texts that are
+not written. logit_bias: tokens made more or less likely. json_schema, grammar: answers of a fixed form."""
+
+CHAT, COMPLETIONS = "openai.chat", "openai.completions"
+SURFACES = (CHAT, COMPLETIONS)
+_ALL = frozenset(SURFACES)
+_WITH_MESSAGES = frozenset({CHAT})
+
+SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "allow": _ALL,
+        "reject": _ALL,
+        "require_confirmation": _ALL,
+        "constrain_tools": _WITH_MESSAGES,
+        "redact": _ALL,
+        "rewrite_span": _ALL,
+        "stop": _ALL,
+        "inject_disclaimer": _ALL,
+        "require_disclaimer": _ALL,
+        "attribute_sources": _ALL,
+        "safe_mode": _ALL,
+        "safe_mode.instruction": _WITH_MESSAGES,
+        "safe_mode.tools": _WITH_MESSAGES,
+        "lower_temp": _ALL,
+        "allow_constrained": _ALL,
+        "adapt_tone": _WITH_MESSAGES,
+        "log_event": _ALL,
+    }
+)
+"""Action, or field of one -> the surfaces that can carry it out."""
+
+UPSTREAM_ACTIONS: Mapping[tuple[str, Stage | None], Can] = MappingProxyType(
+    {
+        ("safe_mode", Stage.MIDSTREAM): "continue",
+        ("safe_mode.bad_words", None): "bad_words",
+        ("safe_mode.logit_bias", None): "logit_bias",
+        ("allow_constrained.json_schema", None): "json_schema",
+        ("allow_constrained.grammar", None): "grammar",
+    }
+)
+"""Action, or field of one, and the stage at which it is asked for (None: any) -> what the upstream must support."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """One route that a policy is compiled for."""
+
+    route: str
+    """Name of the route."""
+    surface: str
+    """`openai.chat`, `openai.completions`."""
+    upstream: str
+    """Name of the upstream, as configured."""
+    can: frozenset[str]
+    """What it is said to support, of `CAN`."""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Something that an action needs and a route has not."""
+
+    need: str
+    """What it needs, to be read behind "needs"."""
+    advice: str
+    """What to do about it."""
+
+
+def missing(action: AnyAction, stage: Stage, target: Target) -> tuple[Missing, ...]:
+    """Return all that `action` needs at `stage` and the target has not."""
+    return tuple(_missing(action, stage, target))
+
+
+def _missing(action: AnyAction, stage: Stage, target: Target) -> Iterator[Missing]:
+    for entry in _entries(action):
+        said = entry.rpartition(".")[2]
+        if entry in SURFACE_ACTIONS and target.surface not in SURFACE_ACTIONS[entry]:
+            surfaces = " or ".join(f"`{name}`" for name in sorted(SURFACE_ACTIONS[entry]))
+            yield Missing(
+                f"the API {surfaces} for `{said}`",
+                f"route `{target.route}` speaks `{target.surface}`; leave the policy out there, or remove `{said}`",
+            )
+        for at in (stage, None):
+            ability = UPSTREAM_ACTIONS.get((entry, at))
+            if ability is not None and ability not in target.can:
+                way = f"run it at `{Stage.INGRESS}` only" if at is not None else f"remove `{said}`"
+                yield Missing(
+                    f"an upstream that can `{ability}`",
+                    f"add `can: [{ability}]` to upstream `{target.upstream}` if it does, or {way}",
+                )
+
+
+def _entries(action: AnyAction) -> Iterator[str]:
+    """Yield the entries of the tables that speak of this action as it is written."""
+    yield action.name
+    match action:
+        case SafeMode():
+            fields = {
+                "bad_words": bool(action.bad_words),
+                "logit_bias": bool(action.logit_bias),
+                "tools": action.tools is not None,
+                "instruction": action.instruction is not None,
+            }
+        case AllowConstrained():
+            fields = {"json_schema": action.json_schema is not None, "grammar": action.grammar is not None}
+        case _:
+            return
+    yield from (f"{action.name}.{field}" for field, given in fields.items() if given)
