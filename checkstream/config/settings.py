@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from checkstream.core.policy.capabilities import Can
+
 Ms = Annotated[int, Meta(ge=1, le=86_400_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 
@@ -145,6 +147,8 @@ class Upstream(Settings, frozen=True):
     """Longest silence after that."""
     retries: Annotated[int, Meta(ge=0, le=10)] = 2
     """Only while the request was not sent."""
+    can: tuple[Can, ...] = ()
+    """What the server supports beyond the plain API, for policies that need it."""
 
     def __post_init__(self) -> None:
         """The url is an http url without query."""
@@ -157,6 +161,8 @@ class Upstream(Settings, frozen=True):
             raise ValueError(f"`{self.url}` is not the root of a server; write `http://host:port`")
         if parts.username or parts.password:
             raise ValueError("the url holds a password; put it into `headers` from the environment")
+        if len(set(self.can)) < len(self.can):
+            raise ValueError("`can` names something twice; name it once")
         if len({name.lower() for name in self.headers}) < len(self.headers):
             raise ValueError("`headers` has a name twice, in other letter case; keep one")
         for name, value in self.headers.items():

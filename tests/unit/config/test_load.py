@@ -278,3 +278,21 @@ YAML_BITS = [
 def test_hostile_files_give_config_errors_only(content: str | bytes) -> None:
     with pytest.raises(ConfigError):
         read_config("c.yaml", content, Path("/nowhere"))
+
+
+def test_what_an_upstream_can_do_is_of_a_known_kind_and_said_once() -> None:
+    def upstream(can: str) -> str:
+        return GOOD.replace('prefix: "Bearer "}}}', f'prefix: "Bearer "}}}}, can: {can}}}')
+
+    config = read_config("c.yaml", upstream("[continue, logit_bias]"), Path("/nowhere"))
+    assert config.upstreams["local"].can == ("continue", "logit_bias")
+    assert read_config("c.yaml", GOOD, Path("/nowhere")).upstreams["local"].can == ()
+    for can, fault in (
+        ("[continu]", "upstreams.local.can[0]: `continu` is not known here; did you mean `continue`?"),
+        ("[logit_bias, 7]", "upstreams.local.can[1]: `7` is not known here; known: continue, bad_words"),
+        ("continue", "upstreams.local.can: expected a list"),
+        ("{continue: true}", "upstreams.local.can: expected a list"),
+        ("[grammar, continue, grammar]", "upstreams.local: `can` names something twice; name it once"),
+    ):
+        (found,) = faults(upstream(can))
+        assert found.partition(": ")[2].startswith(fault)
