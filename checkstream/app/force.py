@@ -11,9 +11,11 @@ import msgspec
 from checkstream.config import BUILTIN, Config, RouteSettings, Secret, Upstream, policy_file, reveal, warnings
 from checkstream.core.guard import Plan
 from checkstream.core.holdback import HoldSettings
+from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
+from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import surface_for
 from checkstream.errors import ConfigError, Fault, PolicyError
 from checkstream.proxy.accept import Route
@@ -77,24 +79,43 @@ def load(read: Callable[[], Config], labels: Sequence[ClassifierLabel]) -> Loade
         PolicyError: policies can't be used; carries every fault of every route.
     """
     config = read()
+    targets: dict[tuple[str, ...], list[Target]] = {}
+    for route in config.routes:
+        if not route.pass_:
+            targets.setdefault(route.policies, []).append(_target(route, config))
     programs: dict[tuple[str, ...], Program] = {}
     files: dict[Path, None] = {}
     faults: dict[Fault, None] = {}
-    for route in config.routes:
-        if route.pass_ or route.policies in programs:
-            continue
+    for policies, reached in targets.items():
         sources = []
-        for reference in route.policies:
+        for reference in policies:
             file = policy_file(reference)
             files[file] = None
             sources.append((reference if reference.startswith(BUILTIN) else str(file), _content(reference, file)))
         try:
-            programs[route.policies] = compile_sources(sources, labels)
+            programs[policies] = compile_sources(sources, labels, reached)
         except PolicyError as error:
             faults.update(dict.fromkeys(error.faults))
     if faults:
         raise PolicyError(tuple(faults))
     return Loaded(config=config, programs=programs, files=tuple(files))
+
+
+def _target(route: RouteSettings, config: Config) -> Target:
+    """Return what a route's policies can count on.
+
+    Raises:
+        ConfigError: its path can't be guarded.
+    """
+    can = frozenset[str](config.upstreams[route.upstream].can)
+    return Target(route.name, _surface(route).name, route.upstream, can)
+
+
+def _surface(route: RouteSettings) -> Surface:
+    surface = surface_for(route.match.path)
+    if surface is None:
+        raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` can't be guarded"),))
+    return surface
 
 
 def _content(reference: str, file: Path) -> bytes:
@@ -168,14 +189,11 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
         prompt_chars=limits.prompt_chars,
         parts=route.parts,
     )
-    surface = surface_for(route.match.path)
-    if surface is None:
-        raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` can't be guarded"),))
     return Route(
         name=route.name,
         match=route.match,
         upstream=upstream,
-        surface=surface,
+        surface=_surface(route),
         plan=plan,
         policies=", ".join(program.packs),
     )

@@ -237,3 +237,33 @@ async def test_every_entry_and_every_score_is_counted(tmp_path: Path) -> None:
                 metrics = await response.text()
     assert "checkstream_audit_entries_total 3.0" in metrics  # start, stream, pass
     assert 'checkstream_score_count{classifier="lexicon.injection"} 1.0' in metrics
+
+
+SAFE = """
+pack: {name: t, version: 1.0.0}
+policies: [{name: r, id: SAFE-1, stage: [ingress], phrases: [x], actions: [{type: safe_mode, bad_words: [boom]}]}]
+"""
+
+
+async def test_g08_a_policy_that_a_routes_upstream_can_not_carry_out_is_refused_by_name(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given:
+        given.policy.write_text(SAFE)
+        with pytest.raises(PolicyError) as raised:
+            await given.app().__aenter__()
+        (fault,) = raised.value.faults
+        assert "`safe_mode` of rule `SAFE-1` needs an upstream that can `bad_words`" in fault.reason
+        assert "route `c`" in fault.reason
+        assert fault.advice == "add `can: [bad_words]` to upstream `llm` if it does, or remove `bad_words`"
+        given.settings["upstreams"]["llm"]["can"] = ["bad_words"]
+        given.file.write_text(json.dumps(given.settings))
+        async with given.app() as app:
+            assert app.listener.address.port
+
+
+async def test_g08_each_route_that_shares_a_policy_is_asked(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given:
+        given.policy.write_text(SAFE.replace("safe_mode, bad_words: [boom]", "adapt_tone, instruction: be kind"))
+        route = {"match": {"path": "/v1/completions"}, "name": "old", "upstream": "llm", "policies": ["policy.yaml"]}
+        given.file.write_text(json.dumps(given.settings | {"routes": [given.settings["routes"][0], route]}))
+        with pytest.raises(PolicyError, match="route `old`"):
+            await given.app().__aenter__()
