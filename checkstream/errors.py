@@ -8,6 +8,7 @@ CheckstreamError
 ├── ExpressionError         a condition can't be read, or its types don't agree; says at which character
 ├── TemplateError           a text has a variable that can't be read or isn't known; says at which character
 ├── CodeInvalid             compiled conditions are not safe to run
+├── ProgramInvalid          a stored program can't be trusted or read
 ├── FileUnreadable          a file that a command was given is not there or can't be read
 ├── PatternError            a pattern can't be compiled or has no bound
 │   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
