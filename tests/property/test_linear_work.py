@@ -114,7 +114,8 @@ def counting(patterns: PatternSet) -> Counter:
 
     for view, table in patterns.tables.items():
         if id(table) not in made:
-            made[id(table)] = Table(
+            made[id(table)] = msgspec.structs.replace(
+                table,
                 members=tuple(map(member, table.members)),
                 gates=tuple(Counted(regex, counter, table.companions) for regex in table.gates),
                 companions=tuple(Counted(regex, counter, (regex,)) for regex in table.companions),

@@ -60,7 +60,7 @@ class Chain:
     def __init__(self, names: Sequence[str], patterns: PatternSet) -> None:
         """Start asleep; views at the end that no pattern is searched in are left out."""
         kept = list(names)
-        while kept and not patterns.tables[kept[-1]].members:
+        while kept and not patterns.tables[kept[-1]].numbers:
             kept.pop()
         self._names = tuple(kept)
         self._tables = tuple(patterns.tables[name] for name in kept)
@@ -172,5 +172,5 @@ class Chain:
 
 
 def _same_resume(lane: Lane, parent: Lane) -> bool:
-    members = {member.index for member in lane.table.members}
-    return lane.resume == {index: to for index, to in parent.resume.items() if index in members}
+    known = lane.table.numbers
+    return lane.resume == {index: to for index, to in parent.resume.items() if index in known}

@@ -48,10 +48,10 @@ class Encoded:
         lane = self._lane
         if lane is None:
             return self.at
-        live = lane.live(lane.read_to, lane.table)
-        while lane.decide(live, out):
-            live = lane.live(lane.read_to, lane.table)
-        return min(self.at, live)
+        while True:
+            live = min(lane.live(lane.read_to, lane.table), lane.phrases_live(lane.read_to))
+            if not lane.decide(live, out):
+                return min(self.at, live)
 
     def read(self, text: str, out: list[Found], *, ended: bool) -> None:
         """Read on; `text` is the original from `at` to what has been received."""
@@ -79,7 +79,11 @@ class Encoded:
     def due(self, out: list[Found] | None) -> tuple[bool, int]:
         """See `Lane.due`."""
         lane = self._lane
-        return (False, NEVER) if lane is None else lane.due(lane.read_to, lane.table, out, derived=True)
+        if lane is None:
+            return False, NEVER
+        capped, soonest = lane.due(lane.read_to, lane.table, out, derived=True)
+        more, place = lane.phrases_due(lane.read_to, out)
+        return capped or more, min(soonest, place)
 
     def _block(self, window: str, at: int, out: list[Found], *, last: bool) -> int:
         """Read one block that starts at the original offset `at`; return how many characters were read."""

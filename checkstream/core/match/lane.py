@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table, compile_regex
+from checkstream.core.match.phrase_search import Match, PhraseSearch
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
@@ -45,7 +46,7 @@ class Lane:
     Positions inside are indexes into `text`; all that goes in or out is original code points.
     """
 
-    __slots__ = ("base", "begun", "ends", "floor", "read_to", "resume", "starts", "table", "text")
+    __slots__ = ("base", "begun", "ends", "floor", "phrases", "read_to", "resume", "starts", "table", "text")
 
     def __init__(self, table: Table, at: int = 0) -> None:
         """Start with no text at the original offset `at`, with the identity as offset map."""
@@ -62,7 +63,8 @@ class Lane:
         self.read_to = at
         """Original offset up to which the view has been read."""
         self.resume: dict[int, int] = {}
-        """Member -> original offset before which no candidate of it counts any more."""
+        """Member or phrase -> original offset before which no candidate of it counts any more."""
+        self.phrases = None if table.phrases is None else PhraseSearch(table.phrases)
 
     def branch(self, table: Table, behind: int, at: int) -> Lane:
         """Return a lane for a view equal to this one but for its last `behind` characters; it has read to `at`."""
@@ -76,8 +78,7 @@ class Lane:
             lane.starts, lane.ends = self.starts[:cut], self.ends[:cut]
         lane.begun = self.begun
         lane.floor = min(self.floor, cut)
-        members = {member.index for member in table.members}
-        lane.resume = {index: to for index, to in self.resume.items() if index in members}
+        lane.resume = {index: to for index, to in self.resume.items() if index in table.numbers}
         return lane
 
     def append(self, text: str, starts: Sequence[int], ends: Sequence[int], read_to: int) -> None:
@@ -118,6 +119,8 @@ class Lane:
 
     def _first_live(self, end: int, table: Table) -> int:
         """Return `leftmost` without regard to where members resume."""
+        if not table.companions:
+            return end
         text, at = self.text, self.floor
         size = end - at
         random = (
@@ -144,6 +147,23 @@ class Lane:
         end = self.index(stop)
         found = self.leftmost(end, table)
         return stop if found == end else self.start(found)
+
+    def phrases_live(self, stop: int) -> int:
+        """Return, in original offsets, from where the text up to the offset `stop` could become a phrase."""
+        end = self.index(stop)
+        found = self.leftmost_phrase(end)
+        return stop if found == end else self.start(found)
+
+    def leftmost_phrase(self, end: int) -> int:
+        """Return the first index from which `text[:end]` could still become a phrase; `end` if there is none."""
+        if self.phrases is None:
+            return end
+        return self.phrases.leftmost(self.text, self.floor, end, self.free if self.resume else None)
+
+    def free(self, number: int, start: int) -> bool:
+        """Whether a candidate of a phrase counts that starts at the index `start`."""
+        to = self.resume.get(number)
+        return to is None or self.start(start) >= to
 
     def _leftmost_of(self, member: Member, end: int) -> int:
         low = self._low(member)
@@ -172,6 +192,9 @@ class Lane:
                 if resumed >= 0:
                     found = True
                     self.resume[member.index] = resumed
+        if self.phrases is not None and (self.phrases.found or self.phrases.at < high):
+            for match in self.phrases.take(self.text, self.floor, high):
+                found |= self._claim(match, out)
         self.floor = high
         if self.resume:
             self.resume = {index: to for index, to in self.resume.items() if to > limit}
@@ -247,6 +270,43 @@ class Lane:
                 self.resume[member.index] = stop
         return capped, soonest
 
+    def _claim(self, match: Match, out: list[Found]) -> bool:
+        """Report a phrase, unless it began within an earlier one of its own; return whether it was."""
+        number = match.phrase.number
+        if not self.free(number, match.start):
+            return False
+        resumed = self._end(match.end)
+        out.append(Found(self.start(match.start), resumed, match.phrase.signal))
+        self.resume[number] = resumed
+        return True
+
+    def phrases_due(self, stop: int, out: list[Found] | None) -> tuple[bool, int]:
+        """Look for phrases that are live over their cap in a derived view; see `due`."""
+        search, end = self.phrases, self.index(stop)
+        live = self.leftmost_phrase(end)
+        if search is None or live == end:
+            return False, NEVER
+        soonest = self.start(live) + search.index.least_cap
+        if stop < soonest:
+            return False, soonest
+        capped, soonest, seen = False, NEVER, set[int]()
+        for start, phrase in search.begun(self.text, end):
+            if phrase.number in seen or not self.free(phrase.number, start):
+                continue
+            seen.add(phrase.number)
+            first = self.start(start)
+            if stop - first < phrase.view_cap:
+                soonest = min(soonest, first + phrase.view_cap)
+                continue
+            capped = True
+            if out is not None:
+                for match in PhraseSearch(search.index).take(self.text, self.floor, start):
+                    if match.phrase.number == phrase.number:
+                        self._claim(match, out)
+                out.append(Found(first, stop, phrase.signal, capped=True))
+                self.resume[phrase.number] = stop
+        return capped, soonest
+
     def _live_after(self, member: Member, end: int, found: list[Found]) -> int:
         """Return where `text[:end]` is live for a member once all before that is decided (which goes to `found`)."""
         low = self._low(member)
@@ -263,6 +323,8 @@ class Lane:
         self.text = self.text[cut:]
         self.begun = False
         self.floor -= cut
+        if self.phrases is not None:
+            self.phrases.trim(cut)
         if self.starts is None:
             self.base += cut
         else:

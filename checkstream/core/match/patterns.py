@@ -5,12 +5,11 @@ of falling back to a backtracking engine; every compiled expression is asserted 
 
 A set costs two searches of clean text: one *gate* (the alternation of all patterns) and one
 *companion* (all prefixes of all patterns, see `tree`). A pattern alone is searched only after its
-set's gate has hit.
+set's gate has hit. Phrases, of which there may be thousands, are left to `phrases`.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol, cast
@@ -18,7 +17,9 @@ from typing import Final, Protocol, cast
 import msgspec
 import re2
 
-from checkstream.core.match.syntax import parse
+from checkstream.core.match.phrases import Phrase, PhraseIndex
+from checkstream.core.match.shapes import GAP_CHARS, is_word
+from checkstream.core.match.syntax import MAX_REGEX_CHARS, parse
 from checkstream.core.match.tree import Node, companion, render, width
 from checkstream.errors import PatternError
 
@@ -110,6 +111,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[Member, ...]
     gates: tuple[Regex, ...]
     companions: tuple[Regex, ...]
+    phrases: PhraseIndex | None = None
+    """What is left to it: the same in every view."""
+    numbers: frozenset[int] = frozenset()
+    """Position in the set of each member and phrase."""
 
 
 class PatternSet:
@@ -122,19 +127,22 @@ class PatternSet:
             PatternError: not RE2 syntax, matches the empty string, no bound on its length and no
                 `max_chars`, `max_chars` out of range, or an unknown view.
         """
-        trees = [_checked(pattern) for pattern in patterns]
         self.patterns = tuple(patterns)
-        members = tuple(_member(i, p, tree) for i, (p, tree) in enumerate(zip(patterns, trees, strict=True)))
+        phrases = [phrase for number, pattern in enumerate(patterns) if (phrase := _phrase(number, pattern))]
+        index = PhraseIndex(phrases) if phrases else None
+        literal = index.numbers if index is not None else frozenset()
+        trees = {number: _checked(each) for number, each in enumerate(patterns) if number not in literal}
+        members = tuple(_member(number, patterns[number], tree) for number, tree in trees.items())
         made: dict[tuple[int, ...], Table] = {}
         self.tables: dict[str, Table] = {}
         for view in VIEWS:
             chosen = tuple(member for member in members if _IMPLIED_BY[view] & member.pattern.views or view == "raw")
             key = tuple(member.index for member in chosen)
             if key not in made:
-                made[key] = _table(chosen, trees)
+                made[key] = _table(chosen, [trees[number] for number in key], index)
             self.tables[view] = made[key]
         self.min_cap = min((member.cap for member in members if member.cap is not None), default=None)
-        self.min_view_cap = min((member.view_cap for member in members), default=None)
+        self.min_view_cap = min([each.view_cap for each in members] + [each.view_cap for each in phrases], default=None)
 
     def __len__(self) -> int:
         """Return the number of patterns."""
@@ -187,7 +195,7 @@ def _member(index: int, pattern: Pattern, tree: Node) -> Member:
     greatest = width(tree)[1]
     cap = pattern.max_chars
     if greatest is not None and (cap is None or cap >= greatest):
-        cap, view_cap = None, max(greatest * _VIEW_STRETCH, _LEAST_VIEW_CAP)
+        cap, view_cap = None, _view_cap(greatest)
     else:
         view_cap = cap or MAX_CAP_CHARS
     try:
@@ -203,14 +211,32 @@ def _member(index: int, pattern: Pattern, tree: Node) -> Member:
         raise PatternError(f"`{pattern.name}`: {error}") from error
 
 
-def _table(members: tuple[Member, ...], trees: Sequence[Node]) -> Table:
-    sources = [trees[member.index] for member in members]
+def _view_cap(greatest: int) -> int:
+    """Return the cap, in a derived view, of what matches at most `greatest` characters."""
+    return max(greatest * _VIEW_STRETCH, _LEAST_VIEW_CAP)
+
+
+def _phrase(number: int, pattern: Pattern) -> Phrase | None:
+    """Return the phrase that a pattern is, if its expression says nothing but its name (see `phrase_regex`)."""
+    words = " ".join(pattern.name.split())
+    if pattern.refine is not phrase_refine or pattern.views != ALL_VIEWS or pattern.max_chars is not None:
+        return None
+    if not words or phrase_regex(words) != pattern.regex or len(pattern.regex) > MAX_REGEX_CHARS:
+        return None
+    if any("\ud800" <= char <= "\udfff" for char in words):
+        return None
+    greatest = len(words) + words.count(" ") * (GAP_CHARS - 1)
+    return Phrase(number, pattern.signal, words, _view_cap(greatest))
+
+
+def _table(members: tuple[Member, ...], trees: Sequence[Node], phrases: PhraseIndex | None) -> Table:
+    literal = phrases.numbers if phrases is not None else frozenset()
     return Table(
         members=members,
-        gates=tuple(_union(sources, lambda parts: "|".join(f"(?:{render(part)})" for part in parts))),
-        companions=tuple(
-            _union(sources, lambda parts: f"(?:{'|'.join(f'(?:{companion(part)})' for part in parts)})\\z")
-        ),
+        gates=tuple(_union(trees, lambda parts: "|".join(f"(?:{render(part)})" for part in parts))),
+        companions=tuple(_union(trees, lambda parts: f"(?:{'|'.join(f'(?:{companion(part)})' for part in parts)})\\z")),
+        phrases=phrases,
+        numbers=literal.union(member.index for member in members),
     )
 
 
@@ -236,7 +262,7 @@ def phrase_regex(phrase: str) -> str:
     words = phrase.split()
     if not words:
         raise PatternError("a phrase needs a word; remove the empty phrase")
-    return "(?i)" + "\\s{1,8}".join("".join(_quoted(char) for char in word) for word in words)
+    return "(?i)" + f"\\s{{1,{GAP_CHARS}}}".join("".join(_quoted(char) for char in word) for word in words)
 
 
 def _quoted(char: str) -> str:
@@ -244,12 +270,8 @@ def _quoted(char: str) -> str:
 
 
 def phrase_refine(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
-    """Return the candidate if it stands alone: no letter, digit, mark or underscore touches it (Unicode)."""
-    if (start and is_word(text[start - 1])) or is_word(text[end : end + 1]):
+    """Return the candidate if it stands alone: no letter, digit, mark or underscore of it touches another (Unicode)."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if (is_word(before) and is_word(text[start])) or (is_word(after) and is_word(text[end - 1])):
         return ()
     return ((start, end),)
-
-
-def is_word(char: str) -> bool:
-    """Whether a character (or "") belongs to a word: alphanumeric, a mark, or the underscore."""
-    return char.isalnum() or char == "_" or (char > "\x7f" and unicodedata.category(char).startswith("M"))

@@ -137,7 +137,7 @@ class Scan:
             parts.append(_LEET)
         if escaping.names:
             parts.append(TRIGGERS)
-        if self._patterns.tables["base64"].members:
+        if self._base64.numbers:
             parts.append(_RUN)
         return compile_regex("|".join(parts)) if parts else None
 
@@ -173,12 +173,15 @@ class Scan:
         raw = self._raw
         size = len(raw.text)
         ends = (size, *undecided(raw.text)) if self._chains[0].names else (size,)
-        stop = ends[self._last_end]
+        stop, phrases = ends[self._last_end], raw.phrases
         self._encoded_at = encoded_at = self._run_start()
         while True:
             live = stop
             for table, number in self._checks:
                 place = raw.leftmost(ends[number], table)
+                live = min(live, place)
+            if phrases is not None:
+                place = phrases.leftmost(raw.text, raw.floor, stop, raw.free if raw.resume else None)
                 live = min(live, place)
             live = min(raw.base + live, encoded_at)
             if live <= self.live:
@@ -195,7 +198,7 @@ class Scan:
 
     def _run_start(self) -> int:
         """Return where the run of base64 characters at the text's end starts."""
-        if not self._base64.members:
+        if not self._base64.numbers:
             return self._received
         return self._raw.base + len(self._raw.text.rstrip(ALPHABET))
 
@@ -209,7 +212,7 @@ class Scan:
                 folding.wake(raw)
         if escaping.names and not escaping.awake and _ESCAPING.search(grown, escaping.stops[0] - raw.base) is not None:
             escaping.wake(raw)
-        if self._encoded is None and self._base64.members and _ENCODING.search(grown, self._encoded_at - raw.base):
+        if self._encoded is None and self._base64.numbers and _ENCODING.search(grown, self._encoded_at - raw.base):
             self._encoded = Encoded(self._base64, self._encoded_at)
         self._asleep = self._encoded is None and not (folding.awake or escaping.awake)
 
@@ -218,9 +221,12 @@ class Scan:
         self._doze()
         views = list(self._views())
         checks = self._awake_checks(views)
+        phrase_stops = _least_stops(checks) if self._raw.phrases is not None else []
         encoded_live = self._decide_encoded()
         while True:
             live = min(encoded_live, *[lane.live(stop, table) for lane, stop, table in checks])
+            for lane, stop in phrase_stops:
+                live = min(live, lane.phrases_live(stop))
             again = False
             for lane, name in views:
                 out: list[Found] = []
@@ -254,7 +260,7 @@ class Scan:
     def _stops(self) -> list[int]:
         """Return where the last view of each chain, and the encoded one, have stopped."""
         stops = [chain.stops[-1] for chain in self._chains if chain.names]
-        if self._base64.members:
+        if self._base64.numbers:
             stops.append(self._encoded_at if self._encoded is None else self._encoded.at)
         return stops
 
@@ -280,6 +286,8 @@ class Scan:
     def _asleep_checks(self) -> tuple[tuple[Table, int], ...]:
         """Return the tables to ask while all views sleep; one whose members another answers for is left out."""
         raw = self._raw.table
+        if not raw.members:
+            return ()
         ends = {id(raw): (raw, 0)}
         for name in self._chains[0].names:
             table = self._patterns.tables[name]
@@ -293,9 +301,9 @@ class Scan:
         capped, soonest = self._caps(commit=False)
         for chain in self._chains:
             for lane, stop, table in chain.shadows(self._raw):
-                over, place = lane.due(stop, table, None, derived=True)
-                capped |= over
-                soonest = min(soonest, place)
+                for over, place in (lane.due(stop, table, None, derived=True), lane.phrases_due(stop, None)):
+                    capped |= over
+                    soonest = min(soonest, place)
         if capped:
             self._force()
             _, soonest = self._caps(commit=True)
@@ -311,6 +319,9 @@ class Scan:
             out: list[Found] | None = [] if commit else None
             capped, place = lane.due(lane.read_to, lane.table, out, derived=name != "raw")
             over, soonest = over or capped, min(soonest, place)
+            if name != "raw":
+                capped, place = lane.phrases_due(lane.read_to, out)
+                over, soonest = over or capped, min(soonest, place)
             self._note(name, out or [])
         if self._encoded is not None:
             out = [] if commit else None
@@ -327,7 +338,7 @@ class Scan:
                     chain.wake(self._raw)
                     chain.read("", self._received, self._raw, ended=False)
                 chain.force(self._raw)
-        if self._encoded is None and self._base64.members:
+        if self._encoded is None and self._base64.numbers:
             self._encoded = Encoded(self._base64, self._encoded_at)
             self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
         self._asleep = self._encoded is None and not any(chain.awake for chain in self._chains)
@@ -351,6 +362,16 @@ class Scan:
             rank, capped = self._found.pop(key)
             out.append(Finding(signal=key[2], span=Span(key[0], key[1]), view=VIEWS[rank], capped=capped))
         return out
+
+
+def _least_stops(checks: Sequence[tuple[Lane, int, Table]]) -> list[tuple[Lane, int]]:
+    """Return each lane with the least offset to which a view has read that it stands for: all have the same phrases."""
+    stops: dict[int, tuple[Lane, int]] = {}
+    for lane, stop, _ in checks:
+        known = stops.setdefault(id(lane), (lane, stop))
+        if stop < known[1]:
+            stops[id(lane)] = lane, stop
+    return list(stops.values())
 
 
 def _without_surrogates(text: str) -> str:

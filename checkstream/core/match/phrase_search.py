@@ -1,0 +1,175 @@
+"""The search of one lane for phrases: which are found, and the oldest place that could still become one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from checkstream.core.match.phrases import Phrase, PhraseIndex
+from checkstream.core.match.shapes import ASCII_LETTERS, is_word, shaped
+
+_SPACE: Final = ord(" ")
+_FIRST_WINDOW: Final = 64
+"""Characters that are compared at first; more only while they begin a phrase."""
+
+Free = Callable[[int, int], bool]
+"""`free(number, start)`: whether a candidate of that phrase counts when it starts at the index `start`."""
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A phrase that was found, as indexes into the text."""
+
+    start: int
+    end: int
+    phrase: Phrase
+
+
+class PhraseSearch:
+    """The search of one lane for phrases; mutable. Indexes are those of the lane's text.
+
+    INVARIANT: it is a function of the text, of where the lane's candidates begin and of which of them are free:
+    `at` and `found` only save work.
+    """
+
+    __slots__ = ("_end", "at", "found", "index")
+
+    def __init__(self, index: PhraseIndex) -> None:
+        """Start at the beginning of the text."""
+        self.index = index
+        self.at = 0
+        """No phrase is live at a start before this, and those that match from one are in `found`."""
+        self.found: list[Match] = []
+        """In the order of their starts."""
+        self._end = 0
+
+    def leftmost(self, text: str, floor: int, end: int, free: Free | None) -> int:  # noqa: C901 - calls cost too much
+        """Return the first index from `floor` on from which `text[:end]` could still become a match, else `end`.
+
+        Args:
+            text: The lane's text.
+            floor: Index from which candidates are undecided.
+            end: Where the text is taken to end for now.
+            free: Which candidates count; None: all.
+        """
+        at = self.at
+        if end < self._end or at < floor:
+            at = self._again(floor, end)
+        self._end = end
+        if at >= end:
+            return end
+        index, piece = self.index, text[at:end]
+        if free is not None or index.leads or not piece.isascii():
+            return self._search(text, end, free)
+        letters = piece.encode().translate(ASCII_LETTERS)
+        words = letters.split()
+        if not index.firsts.isdisjoint(words) and not (
+            index.pairs.isdisjoint(zip(words, words[1:]))  # noqa: B905, RUF007 - these would cost a third more
+            and (not index.singles or index.singles.isdisjoint(words))
+        ):
+            return self._search(text, end, None)
+        size = 0  # characters at the end that are the beginning of a phrase: of the last two words, if any
+        if letters[-1] == _SPACE:
+            if words and words[-1] in index.firsts:
+                size = self._ends_in_first(piece, letters, words[-1])
+                if size == len(piece) and at and is_word(text[at - 1]):  # the search has got to within a word
+                    size = 0
+        else:
+            last = words[-1]
+            if len(words) > 1 and (
+                b" " + last in index.seconds.get(words[-2], b"") or (index.odd and words[-2] in index.odd)
+            ):
+                size = self._ends_in_second(piece, letters, words[-2], last)
+            if not size and last in index.beginnings:
+                size = len(last)
+            if size == len(piece) and at and is_word(text[at - 1]):
+                size = len(last) if len(last) < size and last in index.beginnings else 0
+        self.at = end - size
+        return self.at
+
+    def _ends_in_first(self, piece: str, letters: bytes, last: bytes) -> int:
+        """Return the size of a phrase's beginning at the end: its first word, with what stands behind it; or 0."""
+        size = len(letters) - letters.rindex(last)
+        if piece[-1] == " " and size == len(last) + 1:
+            return size if last in self.index.opens else 0
+        return size if self._goes_on(piece[-size:]) else 0
+
+    def _ends_in_second(self, piece: str, letters: bytes, first: bytes, last: bytes) -> int:
+        """Return the size of a phrase's beginning at the end: its first word and part of its second; or 0."""
+        size = len(letters) - letters.rindex(first, 0, -len(last))
+        if first not in self.index.odd and size == len(first) + 1 + len(last) and piece[-1 - len(last)] == " ":
+            return size  # one space between them: there are such phrases
+        return size if self._goes_on(piece[-size:]) else 0
+
+    def _again(self, floor: int, end: int) -> int:
+        """Start at `floor` where that is further, or where less of the text is asked for than before."""
+        if end < self._end:
+            self.at = floor
+            self.found.clear()
+        self.at = max(self.at, floor)
+        return self.at
+
+    def _goes_on(self, text: str) -> bool:
+        """Whether a text is the beginning of a phrase."""
+        shape, _ = shaped(text)
+        keys = self.index.keys
+        place = bisect_left(keys, shape)
+        return place < len(keys) and keys[place].startswith(shape)
+
+    def take(self, text: str, floor: int, high: int) -> list[Match]:
+        """Return what matches from a start before `high`, once; nothing that starts there is live."""
+        at = max(self.at, floor)
+        if at < high:  # the text has ended
+            for start in self.index.candidates(text, at, len(text)):
+                if start < high:
+                    self._resolve(text, start, len(text), None, ended=True)
+            self.at = high
+        taken = [match for match in self.found if match.start < high]
+        del self.found[: len(taken)]
+        return taken
+
+    def begun(self, text: str, end: int) -> Iterator[tuple[int, Phrase]]:
+        """Yield, from left to right, each start from which a phrase is live in `text[:end]`, with the phrase."""
+        for start in self.index.candidates(text, self.at, end):
+            for place in self.index.begun(shaped(text[start:end])[0]):
+                for phrase in self.index.phrases[place]:
+                    yield start, phrase
+
+    def trim(self, cut: int) -> None:
+        """Follow a cut of the first `cut` characters of the text, before which all has been taken."""
+        self.at -= cut
+        self._end -= cut
+        if self.found:
+            self.found = [msgspec.structs.replace(m, start=m.start - cut, end=m.end - cut) for m in self.found]
+
+    def _search(self, text: str, end: int, free: Free | None) -> int:
+        for start in self.index.candidates(text, self.at, end):
+            if self._resolve(text, start, end, free, ended=False):
+                self.at = start
+                return start
+        self.at = end
+        return end
+
+    def _resolve(self, text: str, start: int, end: int, free: Free | None, *, ended: bool) -> bool:
+        """Return whether a match from `start` is still possible; if not, note which phrases match from it."""
+        index, size = self.index, _FIRST_WINDOW
+        while True:
+            stop = min(end, start + size)
+            shape, ends = shaped(text[start:stop])
+            live = next(index.begun(shape), None) is not None
+            if live and free is not None:
+                begun = (phrase.number for place in index.begun(shape) for phrase in index.phrases[place])
+                live = any(free(number, start) for number in begun)
+            if stop == end or not live:
+                break
+            size *= 4
+        if live and not ended:
+            return True
+        for place in index.within(shape):
+            key = index.keys[place]
+            after = start + (ends[len(key) - 1] if ends else len(key))
+            if not (is_word(key[-1]) and is_word(text[after : after + 1])):
+                self.found += [Match(start, after, phrase) for phrase in index.phrases[place]]
+        return False
