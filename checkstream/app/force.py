@@ -169,6 +169,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
     program = loaded.programs[route.policies]
     plan = Plan(
         program=program,
+        route=route.name,
         hold=HoldSettings(
             tokens=route.holdback.tokens,
             calm_tokens=route.holdback.calm_tokens,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from checkstream.core.actions import Halt, refused_call
+from checkstream.core.actions import Halt, Pivot, refused_call
 from checkstream.core.checking import Checking
 from checkstream.core.closing import Closing, Said, closing_of
 from checkstream.core.holdback import EVERYTHING
 from checkstream.core.judge import Judge, Ruling
-from checkstream.core.outbox import Choice, Outbox, Part, Waiting
+from checkstream.core.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.prompt import Prompt
 from checkstream.core.terms import Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.surface import Surface
@@ -36,6 +36,10 @@ class Answer:
         """The upstream has sent its terminator."""
         self.cut_off = False
         """A rule has ended the last choice that ran: nothing more is wanted of the upstream."""
+        self.turning: Pivot | None = None
+        """The upstream is to be cut off and asked to go on from here, once all before it has been sent."""
+        self.may_turn = True
+        """The upstream can still be asked to go on."""
         self.first_text_at: float | None = None
         self._prompt = prompt
         self._checking = checking
@@ -96,11 +100,12 @@ class Answer:
             ledger.upstream_failure = "error_event"
             ledger.unscanned("midstream:error_event")
         self.outbox.put(Waiting(unit, parts, self._checking.now))
-        for part in parts:
-            if part.judge is not None:
-                if part.judge.channel.kind == "tool_arguments":
-                    self._end_name(part.judge.channel)
-                self.rule(part.judge)
+        for judge in (part.judge for part in parts if part.judge is not None):
+            if judge.channel.kind == "tool_arguments":
+                self._end_name(judge.channel)
+            self.rule(judge)
+        if self.turning is not None:
+            return
         for number in unit.finished:
             self._finish(number)
         if unit.terminator:
@@ -197,6 +202,8 @@ class Answer:
             self._take_asks(choice, ruling)
             if ruling.halt is not None:
                 self._halt(choice, judge, ruling.halt)
+            elif ruling.pivot is not None:
+                self._turn(choice, judge, ruling.pivot)
 
     def _begin(self, number: int) -> None:
         """Begin a choice, with what the prompt's rules have asked for it."""
@@ -239,3 +246,40 @@ class Answer:
                     self._take_asks(choice, ruling)
         self._checking.forget(choice.judges)
         self.cut_off = self.cut_off or not self.running
+
+    def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
+        """Cut the answer where the upstream is to go on under stricter parameters; stop it where that can't be."""
+        request = self._prompt.request
+        plain = judge.channel.kind == "content" and all(each.channel.kind not in CALL for each in choice.judges)
+        if request is None or request.choices != 1 or not plain or not self.may_turn:
+            self._halt(choice, judge, Halt(pivot.position, pivot.rule, pivot.action.message))
+            return
+        self.may_turn = False  # once an answer: what it says then is stopped
+        self.turning = pivot
+        self.terminated = choice.finished = False
+        self._checking.ledger.carried_out("safe_mode")
+        for other in choice.judges:
+            if other is not judge:
+                other.holdback.stop(other.holdback.releasable)
+                for ruling in self._checking.advance(other):
+                    self._take_asks(choice, ruling)
+        self._checking.forget(choice.judges)
+        self.outbox.turn(judge)
+
+    def go_on(self, said: str) -> None:
+        """Take what comes from here on as the continuation of `said`, which has been sent."""
+        self.turning = None
+        choice = self.choices.setdefault(0, Choice())
+        self.judges.clear()
+        channel = Channel("content")
+        judge = self.judges[channel] = self._checking.judge(channel, Stage.MIDSTREAM, said=said)
+        choice.judges = [judge]
+        self.outbox.go_on()
+
+    def stop_here(self, pivot: Pivot) -> None:
+        """Stop an answer that could not be continued, with the message that its rule has for that."""
+        choice = self.choices[0]
+        judge = choice.judges[0]
+        self.turning = None
+        judge.holdback.stop(judge.holdback.received)
+        self._halt(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message))

@@ -24,6 +24,8 @@ from checkstream.core.terms import Channel, ExchangeFacts, Stage, Verdict
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
 must not fill their queue, nor its last checks miss a deadline that runs while they wait behind its first."""
+_PRELUDE_CHARS = 512
+"""Of an answer that goes on: text before it that patterns and classifiers read along."""
 _SLACK_S = 0.001
 """Timers of an event loop may fire this much early."""
 
@@ -60,8 +62,25 @@ class Checking:
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
 
-    def judge(self, channel: Channel, stage: Stage, *, grid: bool = True, seams: tuple[int, ...] = ()) -> Judge:
-        """Return a new judge for `channel`, with its followers; `seams` as `Judge` has them."""
+    def judge(
+        self,
+        channel: Channel,
+        stage: Stage,
+        *,
+        grid: bool = True,
+        seams: tuple[int, ...] = (),
+        said: str = "",
+    ) -> Judge:
+        """Return a new judge for `channel`, with its followers.
+
+        Args:
+            channel: Which text it is.
+            stage: The section of the policy that applies.
+            grid: As `Judge` has it.
+            seams: As `Judge` has them.
+            said: What has been sent of the channel already, when it goes on.
+        """
+        prelude = said[-_PRELUDE_CHARS:]
         settings = self._plan.hold
         judge = Judge(
             channel,
@@ -74,6 +93,8 @@ class Checking:
             degrade=self.degrade,
             grid=grid,
             seams=seams,
+            base=len(said) - len(prelude),
+            prelude=prelude,
         )
         judge.follow(stage, settings, grid=grid)
         if stage is Stage.MIDSTREAM:

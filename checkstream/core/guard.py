@@ -9,6 +9,8 @@ States::
                    \            \-> WHOLE ----/
                     \-> CLOSED (refused)
 
+An answer that a rule turns goes back to STREAMING, or to FORWARDED when it is not streamed, with a second request.
+
 INVARIANT: text of the answer leaves only through `Outbox`; `Record` comes exactly once, when the state becomes
 CLOSED.
 """
@@ -21,7 +23,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from checkstream.core.actions import Halt
+from checkstream.core.actions import Halt, Pivot
 from checkstream.core.answer import Answer
 from checkstream.core.checking import Checking
 from checkstream.core.commands import (
@@ -123,6 +125,9 @@ class Guard:
         self._paused = False
         self._begun = False
         self._ending: _Ending | None = None
+        self._turned: Pivot | None = None
+        self._first: tuple[Unit, dict[int, str]] | None = None
+        """The first part of a whole answer that was continued."""
         self._last_byte_at = 0.0
         self._last_sent_at = 0.0
         self._timers: set[str] = set()
@@ -175,6 +180,7 @@ class Guard:
         self.state = State.FORWARDED
         self._upstream_open = True
         self._streaming = request.streaming
+        self._outbox.keeps_said = self._plan.program.turns
         self._do(ForwardRequest(body, request.streaming))
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -219,9 +225,11 @@ class Guard:
             return
         for frame in frames:
             self._take_frame(frame)
-            if self._ending is not None:
+            if self._ending is not None or self._answer.turning is not None:
                 break
-        if self._ending is None and len(event.data) > room:
+        if self._answer.turning is not None:
+            self._settle()
+        elif self._ending is None and len(event.data) > room:
             self._fail("answer_too_large", f"the answer passed {self._plan.answer_bytes} bytes")
         elif self._ending is None and self._decoder.fault is not None:
             self._fail("upstream_error", str(self._decoder.fault))
@@ -241,10 +249,10 @@ class Guard:
             self._fail("upstream_error", str(error))
             return
         for frame in frames:
-            if frame.data is not None and self._ending is None:
+            if frame.data is not None and self._ending is None and self._answer.turning is None:
                 # The client must get a whole event, or it would join it with what comes next.
                 self._take_frame(Frame(frame.raw.rstrip(b"\r\n") + b"\n\n", frame.data, frame.event))
-        if self._ending is None:
+        if self._ending is None and self._answer.turning is None:
             self._begin_closing(_Ending("complete"))
         else:
             self._settle()
@@ -298,8 +306,10 @@ class Guard:
         self._look_whether_cut_off()
 
     def _look_whether_cut_off(self) -> None:
-        """Cut the upstream off when a rule has ended the last choice that ran."""
-        if self._answer.cut_off and self.state is State.STREAMING:
+        """Cut the upstream off when a rule has ended the last choice that ran, or has turned the answer."""
+        if self._answer.turning is not None:
+            self._cancel_upstream()
+        elif self._answer.cut_off and self.state is State.STREAMING:
             self._cancel_upstream()
             self._ending = _Ending("stopped", terminate=True)
             self.state = State.CLOSING
@@ -328,6 +338,9 @@ class Guard:
         """Send what may leave, then end the exchange if it is closing and nothing waits any more."""
         if self.state is State.CLOSED:
             return
+        if self._answer.turning is not None and self.state in {State.STREAMING, State.CLOSING}:
+            self._settle_turn()
+            return
         if self._streaming and self.state is not State.FORWARDED:
             released = self._outbox.release(self._now)
             if released is not None:
@@ -345,6 +358,58 @@ class Guard:
         elif self._answer.settled:
             self._give_whole()
 
+    # --- an answer that goes on under stricter parameters
+
+    def _settle_turn(self) -> None:
+        """Send what stands before the turn; when all of it is decided, ask the upstream to go on from there."""
+        if self._streaming:
+            released = self._outbox.release(self._now)
+            if released is not None:
+                self._send(released)
+            if self._outbox.fault is not None:
+                self._answer.turning = None
+                self._fail("upstream_error", f"the upstream sent an event that can't be edited: {self._outbox.fault}")
+                return
+        if self._answer.settled and not self._checking.undecided and (not self._streaming or not len(self._outbox)):
+            self._turn()
+
+    def _turn(self) -> None:
+        """Send the request again, with what the caller has got of the answer as the beginning of it."""
+        pivot, request = self._answer.turning, self._prompt.request
+        if pivot is None or request is None:
+            raise AssertionError("only the answer to a request turns")
+        if not self._streaming:
+            self._first = self._outbox.first_whole()
+        said = self._outbox.said
+        self._prompt.wishes.be_safe(pivot.action, pivot.rule, pivot.action.instruction or "")
+        self._turned, self._ending = pivot, None
+        self._answer.go_on(said)
+        try:
+            body = self._prompt.render(request, said or None)
+        except WireError as error:
+            self._fail("upstream_error", f"the answer can't be continued: {error}")
+            return
+        self.state = State.STREAMING if self._streaming else State.FORWARDED
+        self._decoder = sse.Decoder(self._plan.event_bytes)
+        self._body.clear()
+        self._upstream_open = True
+        self._do(ForwardRequest(body, request.streaming))
+
+    def _on_continued(self, event: UpstreamOpened) -> None:
+        """The upstream goes on with the answer, or will not: then it is stopped where it turned."""
+        self._last_byte_at = self._now
+        if event.streaming and event.status < 400:
+            return
+        self._cancel_upstream()
+        self._checking.degrade("not_continued")
+        if self._turned is not None:
+            self._answer.stop_here(self._turned)
+        self._ending = _Ending("stopped", terminate=True)
+        self.state = State.CLOSING
+        self._settle()
+
+    # --- whole answers, and ends by policy
+
     def _give_whole(self) -> None:
         """Answer with the whole answer, edited, now that all of it has been decided."""
         refused = self._answer.refused_whole
@@ -353,12 +418,15 @@ class Guard:
             return
         try:
             whole = self._outbox.whole(self._now)
+            data = whole.data
+            if self._first is not None:
+                data = self._surface.join_whole(*self._first, self._surface.read_whole(data))
         except WireError as error:
             self._fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
             return
         self._ledger.held_s = max(self._ledger.held_s, whole.held_s)
         outcome = "stopped" if self._answer.stopped else "complete"
-        self._reply(self._status, whole.data, outcome, action=self._ledger.action)
+        self._reply(self._status, data, outcome, action=self._ledger.action)
 
     def _refuse_answer(self, halt: Halt) -> None:
         """Answer with an error in place of a whole answer that a rule has stopped with a status."""
@@ -430,6 +498,8 @@ class Guard:
     def _begin_closing(self, ending: _Ending) -> None:
         self._ending = ending
         self.state = State.CLOSING
+        if ending.error is not None:
+            self._answer.may_turn = False
         self._answer.end()
         self._settle()
 
@@ -463,6 +533,8 @@ class Guard:
         """End the exchange because the answer can't be checked or passes a cap: never a silent end."""
         self._cancel_upstream()
         self._ledger.upstream_failure = kind
+        self._answer.may_turn = False
+        self._answer.turning = None
         if self._streaming:
             self._answer.give_up()
             self._begin_closing(_Ending("failed", (kind, message)))
@@ -471,6 +543,9 @@ class Guard:
 
     def _on_upstream_failed(self, event: UpstreamFailed) -> None:
         self._upstream_open = False
+        if self._answer.turning is not None:
+            return  # nothing more was wanted of it
+        self._answer.may_turn = False
         self._ledger.upstream_failure = event.kind
         message = f"the upstream failed ({event.kind})"
         if self.state is State.STREAMING:
@@ -482,6 +557,8 @@ class Guard:
 
     def _on_draining(self, _: Draining) -> None:
         self._cancel_upstream()
+        self._answer.may_turn = False
+        self._answer.turning = None
         message = "the proxy is shutting down"
         if self.state is State.STREAMING:
             self._answer.give_up()
@@ -491,6 +568,7 @@ class Guard:
 
     def _on_downstream_closed(self, _: DownstreamClosed) -> None:
         self._cancel_upstream()
+        self._answer.may_turn = False
         for choice in self._answer.choices.values():
             for judge in choice.judges:
                 judge.holdback.end()
@@ -543,6 +621,7 @@ class Guard:
         (State.FORWARDED, ScoringFailed): _on_score,
         (State.WHOLE, Scored): _on_score,
         (State.WHOLE, ScoringFailed): _on_score,
+        (State.STREAMING, UpstreamOpened): _on_continued,
         (State.STREAMING, UpstreamBytes): _on_stream_bytes,
         (State.STREAMING, UpstreamClosed): _on_stream_end,
         (State.STREAMING, UpstreamFailed): _on_upstream_failed,

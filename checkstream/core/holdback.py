@@ -206,6 +206,20 @@ class Holdback:
                 due.append(self._check(end))
         return due
 
+    def seed(self, text: str) -> None:
+        """Begin behind a text that has been sent already: what comes is matched and scored together with it."""
+        self.received = self.sent = len(text)
+        self._text = text
+        self._findings.extend(self._scan.feed(text))
+        if self._segments is not None:
+            self._segments.feed(text)
+            if self._words is not None and self._words is not self._segments:
+                self._words.feed(text)
+        if self._grid is not None:
+            self._starts.extend(start for start, _ in self._grid.feed(text))
+        if self._with_checks:
+            self.cleared = self._last_check = len(text)
+
     def end(self) -> list[Check]:
         """Take the end of the channel: every pattern is decided; return the last checks."""
         if self.ended:

@@ -27,7 +27,7 @@ from checkstream.core.policy.program import Entry, Program, RuleMeta, Waits
 from checkstream.core.policy.vm import Machine, counts_undecided
 from checkstream.core.reading import Reading
 from checkstream.core.replacements import Replacement
-from checkstream.core.terms import Channel, ExchangeFacts, Facts, Finding, Span, Stage
+from checkstream.core.terms import Channel, ExchangeFacts, Facts, Finding, Span, Stage, Verdict
 
 FailMode = Literal["open", "closed"]
 
@@ -70,6 +70,7 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
+        "_base",
         "_degrade",
         "_digest",
         "_facts",
@@ -94,6 +95,7 @@ class Judge:
         "holdback",
         "leads",
         "page",
+        "prelude",
         "seams",
         "stage",
         "uncounted",
@@ -113,6 +115,8 @@ class Judge:
         leads: bool = True,
         grid: bool = True,
         seams: tuple[int, ...] = (),
+        base: int = 0,
+        prelude: str = "",
     ) -> None:
         """Start with an empty channel.
 
@@ -129,6 +133,8 @@ class Judge:
             grid: False: classifiers see the whole text once, at its end.
             seams: Where texts have been put together that other judges see apart, in order: only findings over a
                 seam count, and no classifier is asked.
+            base: Where the channel starts in the answer's text: spans are recorded from the start of that.
+            prelude: Text that has been sent already, of an answer that goes on: it is only read along.
         """
         scope = program.scope(stage, channel.kind)
         self.channel = channel
@@ -166,7 +172,13 @@ class Judge:
         self._postponed: list[_Postponed] = []
         self._fired: set[int] = set()
         self._over = False
-        self._passed_on = 0
+        self._passed_on = len(prelude)
+        self._base = base
+        self.prelude = len(prelude)
+        """Characters of the text that were sent before it began."""
+        if prelude:
+            self._read_along(prelude)
+            self.holdback.seed(prelude)
 
     def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool) -> None:
         """Add a follower for the rules of `stage` that never hold text, if there are any."""
@@ -185,6 +197,7 @@ class Judge:
             leads=False,
             grid=grid,
             seams=self.seams,
+            base=self._base + self.prelude,
         )
         self.followers.append(follower)
         self.holdback.wanted = 0
@@ -208,6 +221,10 @@ class Judge:
 
     def feed(self, text: str) -> list[Check]:
         """Take text of the channel; return the checks that it makes due."""
+        self._read_along(text)
+        return self.holdback.feed(text)
+
+    def _read_along(self, text: str) -> None:
         if self._json is not None:
             self._json.feed(text)
             self._json.forget(self.holdback.sent)
@@ -215,7 +232,6 @@ class Judge:
             self._reading.feed(text)
         if self._sentences is not None:
             self._sentences.feed(text)
-        return self.holdback.feed(text)
 
     def advance(self) -> list[Ruling]:
         """Decide all that can be decided now, in the order of the text."""
@@ -358,13 +374,16 @@ class Judge:
     def _judge_findings(self, findings: Iterable[Finding]) -> Ruling | None:
         firings: list[Firing] = []
         for finding in findings:
+            if finding.span.end <= self.prelude:
+                continue
             signal, counts = finding.signal, self._facts.counts
             counts[signal] = counts.get(signal, 0) + 1
             if self.seams and not self._over_seam(finding.span):
                 continue
             if self.leads or signal not in self._scope.held:  # else the one that leads has it
                 self._keep_digest(finding, self._program.signals[signal].title)
-            firings += self._rules_of(signal, finding.span, 1.0, covered=False).values()
+            span = Span(max(finding.span.start, self.prelude), finding.span.end)
+            firings += self._rules_of(signal, span, 1.0, covered=False).values()
         return self._carry_out(firings) if firings else None
 
     def _over_seam(self, span: Span) -> bool:
@@ -380,7 +399,7 @@ class Judge:
             FindingDigest(
                 detector=detector,
                 channel=f"{channel.kind}/{channel.choice}/{channel.index}",
-                span=finding.span,
+                span=_moved(finding.span, self._base),
                 view=finding.view,
                 digest=self._digest(self.holdback.text(finding.span)),
             )
@@ -390,13 +409,15 @@ class Judge:
 
     def _carry_out(self, firings: list[Firing]) -> Ruling:
         outcome = resolve(firings, self.stage, self.channel, self.page)
+        if self._base:
+            outcome = msgspec.structs.replace(outcome, verdicts=tuple(self._in_answer(v) for v in outcome.verdicts))
         halt, pivot = outcome.halt, outcome.pivot
         end = min((place.position for place in (halt, pivot) if place is not None), default=EVERYTHING)
         for edit in outcome.edits:
             if edit.start >= end:
                 break
             if self._replace(edit):
-                rule = next(v.rule_id for v in outcome.verdicts if v.spans and v.spans[0].start < edit.end)
+                rule = next(v.rule_id for v in outcome.verdicts if v.spans and v.spans[0].start - self._base < edit.end)
                 halt, end = Halt(edit.start, self._rule(rule), ""), edit.start
         if pivot is not None and halt is not None and halt.position <= pivot.position:
             pivot = None
@@ -408,6 +429,10 @@ class Judge:
                     self._pending_insertions.append((ask.span.end, text))
         checks = self.holdback.stop(end) if end < EVERYTHING else []
         return Ruling(judge=self, outcome=outcome, checks=tuple(checks), halt=halt, pivot=pivot)
+
+    def _in_answer(self, verdict: Verdict) -> Verdict:
+        """Return a verdict whose spans count from the start of the answer."""
+        return msgspec.structs.replace(verdict, spans=tuple(_moved(span, self._base) for span in verdict.spans))
 
     def _rule(self, rule_id: str) -> RuleMeta:
         return next(rule for rule in self._program.rules if rule.id == rule_id)
@@ -526,3 +551,7 @@ class Judge:
             if rule.holds and asks and not off and (rule.fail_mode or self._fail_mode) == "closed":
                 return rule
         return None
+
+
+def _moved(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by) if by else span

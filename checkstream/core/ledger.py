@@ -95,7 +95,7 @@ class Ledger:
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),
             prompt_chars=prompt_chars if prompt else 0,
-            answer_chars=sum(judge.holdback.received for judge in answer),
+            answer_chars=sum(judge.holdback.received - judge.prelude for judge in answer),
             released_chars=released_chars,
         )
 

@@ -19,7 +19,8 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
 
-_CALL = frozenset({"tool_name", "tool_arguments"})
+CALL = frozenset({"tool_name", "tool_arguments"})
+"""Channels of a tool call."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -85,9 +86,13 @@ class Outbox:
         "_like",
         "_prefixes",
         "_queue",
+        "_said",
         "_surface",
+        "_turned",
+        "_turning",
         "bytes_held",
         "fault",
+        "keeps_said",
         "released_chars",
         "usage_sent",
     )
@@ -105,7 +110,13 @@ class Outbox:
         self._prefixes = prefixes
         self._queue: ChoiceQueue[Waiting] = ChoiceQueue()
         self._like = Unit(raw=b"")
+        self._said: list[str] = []
+        """Content that has been sent of an answer that may be continued."""
+        self._turning: Judge | None = None
+        self._turned = False
         self.bytes_held = 0
+        self.keeps_said = False
+        """Keep what is sent of the content: the answer may have to be continued."""
         self.released_chars = 0
         self.usage_sent = False
         self.fault: str | None = None
@@ -119,8 +130,50 @@ class Outbox:
         """Add a unit at the end."""
         self._queue.put(waiting, waiting.unit.choices)
         self.bytes_held += len(waiting.unit.raw)
-        if waiting.unit.choices:
+        if waiting.unit.choices and not self._turned:
             self._like = waiting.unit
+
+    # --- answers that are continued
+
+    @property
+    def said(self) -> str:
+        """The content that has been sent, without what rules have put before it."""
+        return "".join(self._said)
+
+    def turn(self, judge: Judge) -> None:
+        """Send nothing behind the place at which `judge` has cut its channel."""
+        self._turning = judge
+
+    def go_on(self) -> None:
+        """Send what comes from here on as the rest of the same answer."""
+        self._turning = None
+        self._turned = True
+
+    def _is_behind_turn(self, waiting: Waiting) -> bool:
+        """Tell whether a unit holds the place at which the answer turns, or stands behind it."""
+        if self._turning is None:
+            return False
+        cut = self._turning.holdback.cut
+        beyond = any(part.judge is self._turning and cut is not None and part.end > cut for part in waiting.parts)
+        return beyond or bool(waiting.unit.finished) or not waiting.unit.choices
+
+    def _spoken(self, waiting: Waiting) -> list[bytes]:
+        """Return the content of a unit in an event of the answer's own: who speaks has been said, under another id."""
+        texts = self._texts(waiting, set())
+        deltas = waiting.unit.deltas
+        text = "".join(texts.get(place, deltas[place].text) for place in range(len(deltas)))
+        return [self._surface.text_event(self._like, 0, text)] if text else []
+
+    def _is_speech(self, waiting: Waiting) -> bool:
+        """Tell whether a unit of a continued answer carries nothing but more of its content."""
+        unit = waiting.unit
+        return (
+            self._turned
+            and unit.choices == (0,)
+            and not unit.finished
+            and self._choices[0].halt is None
+            and all(delta.channel.kind == "content" for delta in unit.deltas)
+        )
 
     # --- streams
 
@@ -131,7 +184,13 @@ class Outbox:
         while (waiting := self._queue.pop(self._ready)) is not None:
             self.bytes_held -= len(waiting.unit.raw)
             try:
-                if self._plain(waiting):
+                if self._is_behind_turn(waiting):
+                    data += self._spoken(waiting) if waiting.unit.choices else []
+                    self._queue.clear()
+                    self.bytes_held = 0
+                elif self._is_speech(waiting):
+                    data += self._spoken(waiting)
+                elif self._plain(waiting):
                     data.append(self._as_it_came(waiting))
                 else:
                     data += self._emit(waiting)
@@ -236,6 +295,8 @@ class Outbox:
             if part.judge is not None:
                 part.judge.holdback.release(part.end)
             self.released_chars += part.end - part.start
+        if self.keeps_said:
+            self._said += (delta.text for delta in waiting.unit.deltas if delta.channel.kind == "content")
         return waiting.unit.raw
 
     def _halting(self, waiting: Waiting) -> set[int]:
@@ -262,6 +323,8 @@ class Outbox:
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
             holdback.release(end)
             self.released_chars += max(end - part.start, 0)
+            if self.keeps_said and part.judge.channel.kind == "content":
+                self._said.append(texts.get(place, waiting.unit.deltas[place].text))
             if part.judge.channel.kind == "content" and part.end > part.start:
                 choice = self._choices[part.judge.channel.choice]
                 if not choice.begun:
@@ -301,6 +364,14 @@ class Outbox:
 
     # --- whole answers
 
+    def first_whole(self) -> tuple[Unit, dict[int, str]]:
+        """Return the unit of a whole answer that is continued, and what its texts become before the turn."""
+        waiting = self._queue.pop(self._ready)
+        if waiting is None:
+            raise AssertionError("an answer is continued when all before the turn has been decided")
+        self.bytes_held = 0
+        return waiting.unit, self._texts(waiting, set())
+
     def whole(self, now: float) -> Released:
         """Return the one unit of a whole answer, edited, all of whose decisions have been taken.
 
@@ -337,13 +408,13 @@ class Outbox:
         """
         torn: set[tuple[int, int]] = set()
         for part in waiting.parts:
-            if part.judge is not None and part.judge.channel.kind in _CALL and _is_cut(part):
+            if part.judge is not None and part.judge.channel.kind in CALL and _is_cut(part):
                 torn.add((part.judge.channel.choice, part.judge.channel.index))
         for place, part in enumerate(waiting.parts):
             if part.judge is None or part.judge.channel.choice not in halted:
                 continue
             channel = part.judge.channel
-            if channel.kind in _CALL and (channel.choice, channel.index) in torn:
+            if channel.kind in CALL and (channel.choice, channel.index) in torn:
                 texts.pop(place, None)
                 self.released_chars -= part.judge.holdback.sent - part.start
             else:
@@ -363,7 +434,7 @@ def _leaves_no_call(unit: Unit, number: int, texts: Mapping[int, str]) -> bool:
         for place, delta in enumerate(unit.deltas)
         if delta.channel.choice == number
     ]
-    return any(kind in _CALL for kind, _ in left) and not any(text for _, text in left)
+    return any(kind in CALL for kind, _ in left) and not any(text for _, text in left)
 
 
 def _last_content(unit: Unit, number: int) -> int | None:

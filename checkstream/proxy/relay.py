@@ -399,8 +399,17 @@ class Exchange:
             self._may_read.set()
 
     def _cancel_fetching(self) -> None:
+        """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""
         if self._fetching is not None:
             self._fetching.cancel()
+        kept: list[on.AnyEvent] = []
+        for event in self._inbox:
+            if isinstance(event, on.UpstreamBytes):
+                self._backlog -= len(event.data)
+                self._hold(-min(self._held, len(event.data)))
+            elif not isinstance(event, on.UpstreamOpened | on.UpstreamClosed | on.UpstreamFailed):
+                kept.append(event)
+        self._inbox = collections.deque(kept)
 
     # --- scores and timers
 

@@ -15,7 +15,7 @@ import msgspec
 from checkstream.core.cel.code import Instruction
 from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import PatternSet
-from checkstream.core.policy.action import Allow, AnyAction, holds_text
+from checkstream.core.policy.action import Allow, AnyAction, SafeMode, holds_text
 from checkstream.core.terms import Facts, Stage
 
 
@@ -210,6 +210,16 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rules of ingress without triggers: decided once, on the request."""
     loads: tuple[Callable[[Facts], Value], ...]
     """Beside each variable: takes its value from the facts."""
+
+    @property
+    def turns(self) -> bool:
+        """A rule may have an answer continued under stricter parameters."""
+        return any(
+            rule.mode == "enforce"
+            and Stage.MIDSTREAM in rule.stages
+            and any(isinstance(action, SafeMode) for action in rule.actions)
+            for rule in self.rules
+        )
 
     def scope(self, stage: Stage, channel: str) -> Scope:
         """Return what a channel of the kind `channel` needs at `stage`.

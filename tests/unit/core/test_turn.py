@@ -1,0 +1,214 @@
+"""`safe_mode` midstream: the upstream is cut off and asked to go on from what the caller has got."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from checkstream.core.commands import CancelUpstream, ForwardRequest
+from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamFailed, UpstreamOpened
+from checkstream.core.guard import Plan
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.surfaces import SURFACES
+from tests.playbook import Exchange, Played, Scorer, by_words
+
+CHAT = SURFACES["/v1/chat/completions"]
+LABELS = (ClassifierLabel("toy.risk", 0.5),)
+RULES = """pack: {name: p, version: 1.0.0}
+policies:
+  - name: turn
+    id: SAFE-1
+    stage: midstream
+    channels: [content]
+    phrases: [launder money]
+    classifiers: [{name: toy.risk}]
+    actions:
+      - type: safe_mode
+        temperature: 0.2
+        bad_words: [launder]
+        instruction: Speak of lawful ways only.
+        message: "[Stopped.]"
+  - {name: mail, id: PII-1, stage: midstream, entities: [EMAIL], actions: [{type: redact}]}
+  - {name: end, id: END-1, stage: egress, phrases: [lawful], actions: [{type: inject_disclaimer, text: No advice.}]}
+"""
+
+
+def event(delta: dict[str, Any], finish: str | None = None, number: str = "one") -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"id": number, "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+def stream(*texts: str, number: str = "one") -> list[bytes]:
+    return [
+        event({"role": "assistant", "content": ""}, number=number),
+        *(event({"content": text}, number=number) for text in texts),
+        event({}, "stop", number=number),
+        b"data: [DONE]\n\n",
+    ]
+
+
+def request(**more: object) -> bytes:
+    body = {"model": "m", "messages": [{"role": "user", "content": "How?"}], "temperature": 1.0, "stream": True}
+    return json.dumps(body | more).encode()
+
+
+def exchange(scorer: Scorer | None = None, rules: str = RULES) -> Exchange:
+    if scorer is None:
+        scorer = by_words("toy.risk", ())
+    return Exchange(CHAT, Plan(program=compile_sources([("p.yaml", rules)], LABELS)), scorer)
+
+
+def content(played: Played) -> str:
+    """Return the content of all events, in order."""
+    texts = []
+    for line in played.joined.decode().splitlines():
+        if line.startswith("data: {"):
+            for choice in json.loads(line[6:])["choices"]:
+                texts.append(choice["delta"].get("content") or "")
+    return "".join(texts)
+
+
+def forwarded(played: Played) -> list[dict[str, Any]]:
+    return [json.loads(command.body) for command in played.commands if isinstance(command, ForwardRequest)]
+
+
+def run(first: list[bytes], second: list[bytes], scorer: Scorer | None = None, rules: str = RULES) -> Played:
+    """Feed the first stream until the guard cuts it off, then the second."""
+    running = exchange(scorer, rules)
+    running.send(RequestReceived(request()))
+    running.send(UpstreamOpened(200, streaming=True))
+    for piece in first:
+        if not running.out.cancelled:
+            running.send(UpstreamBytes(piece))
+    if not running.out.cancelled and len(forwarded(running.out)) == 1:
+        running.send(UpstreamClosed())
+    assert len(forwarded(running.out)) == 2
+    running.send(UpstreamOpened(200, streaming=True))
+    for piece in second:
+        if running.out.record is None:
+            running.send(UpstreamBytes(piece))
+    if running.out.record is None:
+        running.send(UpstreamClosed())
+    return running.out
+
+
+def test_the_answer_goes_on_from_what_was_sent_under_stricter_parameters() -> None:
+    first = stream("Write to joe@", "example.com. You could ", "launder money ", "like this")
+    played = run(first, stream("pay your taxes.", number="two"))
+    assert content(played) == "Write to [EMAIL]. You could pay your taxes."
+    again = forwarded(played)[1]
+    assert again["messages"] == [
+        {"role": "system", "content": "Speak of lawful ways only."},
+        {"role": "user", "content": "How?"},
+        {"role": "assistant", "content": "Write to [EMAIL]. You could "},
+    ]
+    assert (again["temperature"], again["bad_words"], again["continue_final_message"]) == (0.2, ["launder"], True)
+    assert played.joined.count(b'"role"') == 1
+    assert played.joined.count(b"[DONE]") == 1
+    assert played.closed
+    assert played.record is not None
+    assert (played.record.action, played.record.outcome) == ("safe_mode", "complete")
+    assert [verdict.rule_id for verdict in played.record.verdicts] == ["PII-1", "SAFE-1"]
+
+
+def test_a_classifier_turns_an_answer_that_the_upstream_has_ended() -> None:
+    first = stream("Go to the ", "casino tonight.")
+    played = run([b"".join(first)], stream("library.", number="two"), by_words("toy.risk", ["casino"]))
+    assert content(played).endswith("library.")
+    assert "casino" not in content(played)
+    assert played.joined.count(b"[DONE]") == 1
+
+
+def test_rules_judge_what_comes_then_and_spans_count_from_the_start_of_the_answer() -> None:
+    played = run(stream("You could ", "launder money"), stream("write to joe@example.com, a lawful way.", number="two"))
+    assert content(played) == "You could write to [EMAIL], a lawful way.\n\nNo advice."
+    assert played.record is not None
+    spans = {verdict.rule_id: verdict.spans[0] for verdict in played.record.verdicts}
+    assert spans["PII-1"].start == len("You could write to ")
+    assert spans["END-1"].start == len("You could write to joe@example.com, a ")
+
+
+def test_text_on_both_sides_of_the_turn_is_matched_together() -> None:
+    played = run(stream("You could mail joe ", "launder money"), stream("@example.com now", number="two"))
+    assert "example.com" in content(played)  # `joe ` has left, and with the blank it is no address
+    played = run(stream("Do not launder", "? launder money"), stream("money", number="two"))
+    assert content(played) == "Do not launder? money"
+
+
+def test_a_second_turn_stops_the_answer() -> None:
+    played = run(stream("You could ", "launder money"), stream("really launder money so", number="two"))
+    assert content(played) == "You could really [Stopped.]"
+    assert played.joined.count(b"content_filter") == 1
+    assert played.record is not None
+    assert (played.record.action, played.record.outcome) == ("stop", "stopped")
+
+
+def test_several_choices_can_only_be_stopped() -> None:
+    running = exchange()
+    running.send(RequestReceived(request(n=2)))
+    running.send(UpstreamOpened(200, streaming=True))
+    running.send(UpstreamBytes(event({"content": "You could launder money now"})))
+    assert len(forwarded(running.out)) == 1
+    assert content(running.out) == "You could [Stopped.]"
+
+
+@pytest.mark.parametrize("refusal", [UpstreamOpened(400, streaming=False), UpstreamOpened(200, streaming=False)])
+def test_an_upstream_that_will_not_go_on_stops_the_answer(refusal: UpstreamOpened) -> None:
+    running = exchange()
+    running.send(RequestReceived(request()))
+    running.send(UpstreamOpened(200, streaming=True))
+    for piece in stream("You could ", "launder money"):
+        if not running.out.cancelled:
+            running.send(UpstreamBytes(piece))
+    running.out.cancelled = False
+    running.send(refusal)
+    assert content(running.out) == "You could [Stopped.]"
+    assert running.out.joined.endswith(b"data: [DONE]\n\n")
+    assert running.out.record is not None
+    assert "not_continued" in running.out.record.degradations
+
+
+def test_an_upstream_that_fails_then_is_an_error_of_the_stream() -> None:
+    running = exchange()
+    running.send(RequestReceived(request()))
+    running.send(UpstreamOpened(200, streaming=True))
+    running.send(UpstreamBytes(b"".join(stream("You could ", "launder money"))))
+    running.send(UpstreamFailed("connect"))
+    assert b'"error"' in running.out.joined
+    assert running.out.record is not None
+    assert running.out.record.outcome == "upstream_failed"
+
+
+def test_a_whole_answer_is_continued_too() -> None:
+    def whole(text: str, tokens: int) -> bytes:
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": tokens, "total_tokens": tokens + 1}
+        return json.dumps({"id": "x", "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+
+    running = exchange()
+    running.send(RequestReceived(request(stream=False)))
+    running.send(UpstreamOpened(200, streaming=False))
+    running.send(UpstreamBytes(whole("Write to joe@example.com. You could launder money", 9)))
+    running.send(UpstreamClosed())
+    assert len(forwarded(running.out)) == 2
+    running.send(UpstreamOpened(200, streaming=False))
+    running.send(UpstreamBytes(whole("pay taxes.", 3)))
+    running.send(UpstreamClosed())
+    assert running.out.reply is not None
+    answer = json.loads(running.out.reply.body)
+    assert answer["choices"][0]["message"]["content"] == "Write to [EMAIL]. You could pay taxes."
+    assert answer["usage"]["completion_tokens"] == 12
+    assert running.out.reply.action == "safe_mode"
+
+
+@pytest.mark.parametrize("cut", [1, 7, 30])
+def test_g03_how_the_first_stream_is_cut_changes_nothing(cut: int) -> None:
+    first = b"".join(stream("Write to joe@", "example.com. You could ", "launder money ", "like this"))
+    pieces = [first[at : at + cut] for at in range(0, len(first), cut)]
+    played = run(pieces, stream("pay your taxes.", number="two"))
+    assert content(played) == "Write to [EMAIL]. You could pay your taxes."
+    assert sum(isinstance(command, CancelUpstream) for command in played.commands) <= 1
