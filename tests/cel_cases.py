@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ import msgspec
 import pytest
 
 from checkstream.core.cel import types
-from checkstream.core.cel.values import Duration, Timestamp, TypeValue, Uint, Value, map_key
+from checkstream.core.cel.check import check
+from checkstream.core.cel.code import Assembler
+from checkstream.core.cel.machine import run
+from checkstream.core.cel.syntax import parse
+from checkstream.core.cel.values import Duration, EvalError, Timestamp, TypeValue, Uint, Value, map_key
+from checkstream.core.cel.verify import verify
 
 FOLDER = Path(os.environ.get("CHECKSTREAM_CONFORMANCE") or Path(__file__).parents[2] / "shared" / "conformance") / "cel"
 WHOLE = (
@@ -154,6 +160,17 @@ def same(one: Value, other: Value) -> bool:
             return math.isnan(other)
         return one == other and math.copysign(1, one) == math.copysign(1, other)
     return one == other
+
+
+def come_to(text: str, bound: Mapping[str, Value] | None = None) -> Value:
+    """Return what an expression comes to, whose variables are all `dyn`; its faults are not looked at."""
+    values = bound or {}
+    assembler = Assembler()
+    start = assembler.add(check(parse(text), dict.fromkeys(values, types.DYN)).expr)
+    code = assembler.build()
+    verify(code, [start])
+    names = code.variables
+    return run(code.instructions, code.constants, start, lambda number: values.get(names[number], EvalError("absent")))
 
 
 def expected(case: Case) -> list[Value]:

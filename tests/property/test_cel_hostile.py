@@ -234,7 +234,11 @@ def test_code_of_chance_is_refused_or_runs_to_a_value(
     run(code.instructions, code.constants, 0, [("a", 1)].__getitem__, budget=1000)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), nested))
 def test_any_json_is_a_value_or_one_error(value: Any) -> None:
     got = from_json(value)
     assert type(got) is EvalError or type_name(got) != "error"

@@ -26,7 +26,6 @@ from checkstream.core.cel.ast import (
 )
 from checkstream.core.cel.check import Checked
 from checkstream.core.cel.functions import FUNCTIONS, NUMBER_OF
-from checkstream.core.match.regex import TextRegex
 
 CHARS_A_STEP: Final = 10
 MOST: Final = 10**15
@@ -176,8 +175,4 @@ def _greatest(extents: list[Extent]) -> Extent:
 
 
 def _extent(value: object) -> Extent:
-    if isinstance(value, str | bytes):
-        return Extent(len(value), 1 + len(value) // CHARS_A_STEP)
-    if isinstance(value, TextRegex):
-        return _SMALL
-    return _SMALL
+    return Extent(len(value), 1 + len(value) // CHARS_A_STEP) if isinstance(value, str | bytes) else _SMALL

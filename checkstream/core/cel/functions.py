@@ -20,7 +20,7 @@ from checkstream.core.match.regex import TextRegex
 
 Style = Literal["global", "method", "either"]
 Work = Literal["step", "first", "both", "search"]
-"""What a call costs: one step; reading its first operand; reading both; reading the second for each of the first."""
+"""What a call reads: little; all of its first operand; of both what the smaller one has; the second for the first."""
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     _function("_/_", arithmetic.divide, _NUMBERS),
     _function("_%_", arithmetic.remainder, "int int -> int; uint uint -> uint"),
     _function("size", arithmetic.size, "string -> int; bytes -> int; list(A) -> int; map(A,B) -> int", "either"),
-    _function("contains", _contains, "string string -> bool", "method", "both"),
+    _function("contains", _contains, "string string -> bool", "method", "first"),
     _function("startsWith", _starts_with, "string string -> bool", "method", "both"),
     _function("endsWith", _ends_with, "string string -> bool", "method", "both"),
     _function(MATCHES, _matches, "string string -> bool", "either", "first"),

@@ -42,7 +42,7 @@ def _has(call: Call) -> Expr:
     field = call.arguments[0]
     if not isinstance(field, Select) or field.test:
         raise ExpressionError("`has` asks for a field", call.position, "write `has(value.field)`")
-    return Select(call.position, field.operand, field.field, test=True)
+    return Select(field.position, field.operand, field.field, test=True)
 
 
 def _loop(call: Call, source: Expr, fold: Fold, body: tuple[Expr, Expr | None], variables: int) -> Expr:
