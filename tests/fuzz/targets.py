@@ -20,10 +20,10 @@ from checkstream.cli.replay import replay
 from checkstream.config import bundled, read_config, warnings
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.policy.program import disassemble
+from checkstream.core.policy.listing import disassemble
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.surface import Edit, Frame, Surface
+from checkstream.core.wire.surface import Edit, Frame, Request, Shaping, Surface
 from checkstream.demo.scenario import read_scenario
 from checkstream.errors import (
     AuditError,
@@ -40,6 +40,8 @@ from checkstream.scoring.lexicon import Lexicon
 from tests.fuzz.exchange import CHAT, COMPLETIONS, POLICY, run_cuts, run_exchange
 
 Target = Callable[[bytes], None]
+COOL = Shaping(max_temperature=0.25, bad_words=("boom",), logit_bias=((7, -100),), json_schema="{}")
+KIND = Shaping(tools=("weather",), instructions=("Be kind.",), grammar="g")
 CHAIN = "c1"
 SPLIT = b"\n---- heads ----\n"
 """Between a segment and its heads in an input of the target `audit`."""
@@ -89,6 +91,28 @@ def read_request(surface: Surface, data: bytes) -> None:
     kept = [place for place, delta in enumerate(request.unit.deltas) if delta.path[:1] != ("checkstream",)]
     assert [delta.text for delta in edited.unit.deltas] == [f"<{place}>" for place in kept]
     json.dumps(request.unknown_fields)
+    _shape(surface, request)
+
+
+def _shape(surface: Surface, request: Request) -> None:
+    """What policies want of a body is in it, or it is refused."""
+    for shaping in (COOL, KIND, Shaping(continue_from="so far")):
+        try:
+            again = surface.read_request(surface.write_request(request, {}, shaping))
+        except RequestInvalid:
+            raise
+        except WireError:
+            continue
+        assert again.extension is None
+        assert again.structured == (
+            shaping.grammar is not None or shaping.json_schema is not None or request.structured
+        )
+        assert again.choices == request.choices
+        if shaping.tools is not None:
+            assert set(again.tools) <= {"weather"}
+        if shaping.max_temperature is not None:
+            assert again.temperature is not None
+            assert again.temperature <= shaping.max_temperature
 
 
 def read_event(surface: Surface, data: bytes) -> None:
