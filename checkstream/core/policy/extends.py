@@ -74,29 +74,30 @@ class _Family:
     def __init__(self, packs: Sequence[Pack]) -> None:
         self.rules = [(pack, rule) for pack in packs for rule in pack.rules]
         self._versions: dict[str, list[int]] = {}
-        """Id -> the rule of this id, then those that stand in for it, each for the one before."""
+        """Id -> the first rule of this id, then those that stand in for it, each for the one before."""
+        self._doubled: list[int] = []
         for replacing in (False, True):
             for place, (_, rule) in enumerate(self.rules):
                 if _replaces(rule) == replacing and rule.id.value:
-                    self._versions.setdefault(rule.id.value, []).append(place)
+                    versions = self._versions.setdefault(rule.id.value, [])
+                    (self._doubled if versions and not replacing else versions).append(place)
         self._lost: set[int] = set()
         """Rules whose other rule can't be found."""
         self.parents = {place: self._parent(place) for place in range(len(self.rules))}
 
     def is_replaced(self, place: int) -> bool:
         """Tell whether another rule stands in for this one."""
-        versions = self._versions.get(self.rules[place][1].id.value, [place])
-        return versions[-1] != place and _replaces(self.rules[versions[-1]][1])
+        versions = self._versions.get(self.rules[place][1].id.value, [])
+        return place in versions[:-1]
 
     def report_doubled(self) -> None:
         """Report ids that stand twice without one rule extending the other."""
-        for versions in self._versions.values():
-            first, *others = (self.rules[place] for place in versions)
-            for pack, rule in others:
-                if not _replaces(rule):
-                    reason = f"rule id {shown(rule.id.value)} stands twice"
-                    where = f"{first[0].source.name}:{first[1].id.at.line}"
-                    pack.source.fault(rule.id.at, reason, f"give each rule its own id; the first is at {where}")
+        for place in self._doubled:
+            pack, rule = self.rules[place]
+            first_pack, first = self.rules[self._versions[rule.id.value][0]]
+            where = f"{first_pack.source.name}:{first.id.at.line}"
+            reason = f"rule id {shown(rule.id.value)} stands twice"
+            pack.source.fault(rule.id.at, reason, f"give each rule its own id; the first is at {where}")
 
     def in_order(self) -> list[int]:
         """Return the rules that can be put together, each after the one that it extends; report the others."""
