@@ -20,20 +20,20 @@ def tool_lists(body: Mapping[str, object]) -> Iterator[tuple[Path, object]]:
     for path in _PLACES:
         found: object = body
         for key in path:
-            found = found.get(key) if isinstance(found, Mapping) else None
+            found = found.get(key) if isinstance(found, dict) else None
         if found is not None:
             yield path, found
     messages = body.get("messages")
     for position, message in enumerate(messages if isinstance(messages, list) else ()):
-        if isinstance(message, Mapping) and message.get("tools") is not None:
+        if isinstance(message, dict) and message.get("tools") is not None:
             yield ("messages", position, "tools"), message["tools"]
 
 
 def tool_names(tool: object) -> tuple[str, ...]:
     """Return each name that a reader could take for the tool's; built-in tools are called by their type."""
-    if not isinstance(tool, Mapping):
+    if not isinstance(tool, dict):
         return ()
-    inner = [tool[form] for form in _FORMS if isinstance(tool.get(form), Mapping)]
+    inner = [tool[form] for form in _FORMS if isinstance(tool.get(form), dict)]
     given = [found.get("name") for found in (tool, *inner)]
     names = dict.fromkeys(name for name in given if isinstance(name, str))
     form = tool.get("type")
@@ -69,10 +69,10 @@ def choice_allowed(choice: object, allow: Sequence[str]) -> bool:
     """Tell whether a `tool_choice` or `function_call` names only tools on the list; a mode word names none."""
     if isinstance(choice, str):
         return choice in _MODES or allowed(choice, allow)
-    if not isinstance(choice, Mapping):
+    if not isinstance(choice, dict):
         return choice is None
     inner = choice.get("allowed_tools")
-    group = inner if isinstance(inner, Mapping) else choice
+    group = inner if isinstance(inner, dict) else choice
     tools = group.get("tools")
     if isinstance(tools, list):
         return all(tool_allowed(tool, allow) for tool in tools)
