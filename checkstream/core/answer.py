@@ -143,8 +143,9 @@ class Answer:
 
     def _end_channel(self, judge: Judge) -> None:
         """End a channel; a tool's name is known then, and whether it may be called."""
+        known = judge.holdback.ended
         self._checking.ask(judge, judge.holdback.end())
-        if judge.channel.kind == "tool_name" and self._prompt.wishes.limits:
+        if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not known:
             self._limit(judge)
         self.rule(judge)
 

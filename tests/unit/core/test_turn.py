@@ -64,12 +64,8 @@ def exchange(scorer: Scorer | None = None, rules: str = RULES) -> Exchange:
 
 def content(played: Played) -> str:
     """Return the content of all events, in order."""
-    texts = []
-    for line in played.joined.decode().splitlines():
-        if line.startswith("data: {"):
-            for choice in json.loads(line[6:])["choices"]:
-                texts.append(choice["delta"].get("content") or "")
-    return "".join(texts)
+    events = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
+    return "".join(choice["delta"].get("content") or "" for body in events for choice in body["choices"])
 
 
 def forwarded(played: Played) -> list[dict[str, Any]]:

@@ -1,0 +1,346 @@
+"""The matrix action x stage x channel x surface (G8): what a policy may ask for is carried out, streamed and whole;
+what can't be is refused by name when the policy is compiled. `policies/LANGUAGE.md` publishes the same matrix.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from checkstream.core.commands import ForwardRequest
+from checkstream.core.events import AnyEvent, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.guard import Plan
+from checkstream.core.policy.capabilities import CAN, CHAT, COMPLETIONS, SURFACE_ACTIONS, Target
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.placing import ACTION_STAGES, POSITION_STAGES
+from checkstream.core.terms import STAGE_CHANNELS, Stage
+from checkstream.core.wire.surfaces import SURFACES
+from checkstream.errors import PolicyError
+from tests.playbook import Exchange, Played
+
+FOUND = "zebra crossing"
+ADDED = "Mind the gap."
+ACTIONS = {
+    "allow": "{type: allow}",
+    "reject": "{type: reject, status: 403}",
+    "require_confirmation": "{type: require_confirmation}",
+    "constrain_tools": "{type: constrain_tools, allow: [look_up]}",
+    "redact": "{type: redact}",
+    "rewrite_span": "{type: rewrite_span, words: {zebra crossing: crosswalk}, scope: span}",
+    "stop": "{type: stop}",
+    "inject_disclaimer": f"{{type: inject_disclaimer, text: {ADDED}}}",
+    "inject_disclaimer start": f"{{type: inject_disclaimer, text: {ADDED}, position: start}}",
+    "inject_disclaimer after_sentence": f"{{type: inject_disclaimer, text: {ADDED}, position: after_sentence}}",
+    "require_disclaimer": f"{{type: require_disclaimer, text: {ADDED}}}",
+    "attribute_sources": "{type: attribute_sources}",
+    "safe_mode": "{type: safe_mode, temperature: 0.25, bad_words: [stripes]}",
+    "lower_temp": "{type: lower_temp, temperature: 0.25}",
+    "allow_constrained": "{type: allow_constrained, json_schema: {type: object}}",
+    "adapt_tone": "{type: adapt_tone, instruction: Be kind.}",
+    "log_event": "{type: log_event}",
+}
+PATHS = {CHAT: "/v1/chat/completions", COMPLETIONS: "/v1/completions"}
+CHANNELS = {
+    CHAT: {stage: STAGE_CHANNELS[stage] for stage in Stage},
+    # A completion is one text, asked for by one text.
+    COMPLETIONS: {Stage.INGRESS: ("user", "document"), Stage.MIDSTREAM: ("content",), Stage.EGRESS: ("content",)},
+}
+
+
+def policy(action: str, stage: Stage, channel: str) -> str:
+    rule = f"stage: [{stage}], channels: [{channel}], phrases: [{FOUND}], actions: [{ACTIONS[action]}]"
+    rules = [f"  - {{name: r, id: R-1, priority: 5, {rule}}}"]
+    if action == "allow":
+        rules.append(f"  - {{name: s, id: R-2, {rule.replace('allow}', 'redact}')}}}")
+    return "pack: {name: p, version: 1.0.0}\npolicies:\n" + "\n".join(rules) + "\n"
+
+
+def stages(action: str) -> tuple[Stage, ...]:
+    name, _, position = action.partition(" ")
+    return POSITION_STAGES[position] if position else ACTION_STAGES[name]
+
+
+def combinations() -> Iterator[tuple[str, Stage, str, str, bool]]:
+    for action, surface, streamed in itertools.product(ACTIONS, PATHS, (True, False)):
+        if surface in SURFACE_ACTIONS[action.partition(" ")[0]]:
+            for stage in stages(action):
+                only_content = stage is Stage.MIDSTREAM and action in {"safe_mode", "inject_disclaimer after_sentence"}
+                for channel in ("content",) if only_content else CHANNELS[surface][stage]:
+                    yield action, stage, channel, surface, streamed
+
+
+def request(surface: str, streamed: bool, texts: dict[str, str]) -> bytes:
+    extension = {"documents": [{"text": texts.get("document", "plain"), "title": "The Book"}]}
+    body: dict[str, Any] = {"model": "m", "stream": streamed, "temperature": 0.9, "checkstream": extension}
+    if surface == COMPLETIONS:
+        return json.dumps(body | {"prompt": texts.get("user", "Hi")}).encode()
+    call = {"id": "c", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    body["messages"] = [
+        {"role": "system", "content": texts.get("system", "Be brief.")},
+        {"role": "user", "content": texts.get("user", "Hi")},
+        {"role": "assistant", "content": texts.get("assistant", "Yes?"), "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": texts.get("tool_result", "4")},
+    ]
+    body["tools"] = [{"type": "function", "function": {"name": name}} for name in ("look_up", "delete_all")]
+    return json.dumps(body).encode()
+
+
+def answer(surface: str, streamed: bool, texts: dict[str, str]) -> list[bytes]:
+    said = "Hello there. " + texts.get("content", "")
+    if surface == COMPLETIONS:
+        choice: dict[str, Any] = {"index": 0, "text": said, "finish_reason": None if streamed else "stop"}
+        ends = {"index": 0, "text": "", "finish_reason": "stop"}
+    else:
+        message: dict[str, Any] = {"role": "assistant", "content": said}
+        message |= {"refusal": texts["refusal"]} if "refusal" in texts else {}
+        message |= {"reasoning_content": texts["reasoning"]} if "reasoning" in texts else {}
+        if "tool_name" in texts or "tool_arguments" in texts:
+            function = {"name": texts.get("tool_name", "look_up"), "arguments": texts.get("tool_arguments", "{}")}
+            message["tool_calls"] = [{"index": 0, "id": "c", "type": "function", "function": function}]
+        key = "delta" if streamed else "message"
+        choice = {"index": 0, key: message, "finish_reason": None if streamed else "stop"}
+        ends = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    if not streamed:
+        return [json.dumps({"id": "x", "object": "o", "choices": [choice]}).encode()]
+    bodies = [{"id": "x", "object": "o", "choices": [each]} for each in (choice, ends)]
+    return [*(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies), b"data: [DONE]\n\n"]
+
+
+def play(rules: str, surface: str, streamed: bool, texts: dict[str, str], *, confirmed: tuple[str, ...] = ()) -> Played:
+    target = Target(route="r", surface=surface, upstream="u", can=frozenset(CAN))
+    plan = Plan(program=compile_sources([("p.yaml", rules)], (), (target,)))
+    running = Exchange(SURFACES[PATHS[surface]], plan)
+    prompts = {name: text for name, text in texts.items() if name in STAGE_CHANNELS[Stage.INGRESS]}
+    running.send(RequestReceived(request(surface, streamed, prompts), confirmed=confirmed))
+    for asked, said in enumerate((texts, {"content": "Safe."}), 1):
+        if len(forwards(running.out)) < asked:
+            break
+        running.out.cancelled = False
+        events: list[AnyEvent] = [
+            UpstreamOpened(200, streamed),
+            *map(UpstreamBytes, answer(surface, streamed, said)),
+            UpstreamClosed(),
+        ]
+        for event in events:
+            if not running.out.cancelled and running.out.record is None:
+                running.send(event)
+    return running.out
+
+
+def forwards(played: Played) -> list[dict[str, Any]]:
+    return [json.loads(command.body) for command in played.commands if isinstance(command, ForwardRequest)]
+
+
+def received(played: Played, surface: str) -> dict[str, str]:
+    """Return the texts of the answer as the caller gets them, by channel, and its finish reason."""
+    bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
+    bodies += [json.loads(played.reply.body)] if played.reply is not None else []
+    got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
+    for choice in (choice for body in bodies for choice in body.get("choices", ())):
+        got["finish"] = choice.get("finish_reason") or got.get("finish", "")
+        if surface == COMPLETIONS:
+            got["content"] += choice.get("text") or ""
+            continue
+        said = choice.get("delta") or choice.get("message") or {}
+        for name, key in (("content", "content"), ("refusal", "refusal"), ("reasoning", "reasoning_content")):
+            got[name] += said.get(key) or ""
+        for call in said.get("tool_calls") or ():
+            got["tool_name"] += call["function"].get("name") or ""
+            got["tool_arguments"] += call["function"].get("arguments") or ""
+    return got
+
+
+def found_in(channel: str) -> str:
+    return f'{{"q": "{FOUND}. Then"}}' if channel == "tool_arguments" else f"A {FOUND}. Then more."
+
+
+class Ran(NamedTuple):
+    """A case that has run."""
+
+    played: Played
+    got: dict[str, str]
+    stage: Stage
+    channel: str
+
+
+Check = Callable[[Ran], None]
+
+
+def check_edit(word: str) -> Check:
+    def check(ran: Ran) -> None:
+        if ran.stage == Stage.INGRESS:
+            sent = json.dumps(forwards(ran.played)[0])
+            # Documents are for the policies: nothing of them is forwarded.
+            assert FOUND not in sent
+            assert (word in sent) == (ran.channel != "document")
+        elif ran.channel == "tool_name":
+            # A name can't be edited, so the choice is stopped before it.
+            assert ran.got["tool_name"] in {"", "A "}
+            assert ran.got["finish"] == "content_filter"
+        else:
+            assert ran.got[ran.channel].endswith(found_in(ran.channel).replace(FOUND, word))
+
+    return check
+
+
+def check_end(ran: Ran) -> None:
+    assert ran.got["content"].endswith(f"\n\n{ADDED}")
+
+
+def check_fields(**fields: object) -> Check:
+    def check(ran: Ran) -> None:
+        assert fields.items() <= forwards(ran.played)[-1].items()
+
+    return check
+
+
+def check_refusal(status: int) -> Check:
+    def check(ran: Ran) -> None:
+        assert ran.played.reply is not None
+        assert (ran.played.reply.status, forwards(ran.played)) == (status, [])
+        assert json.loads(ran.played.reply.body)["rule_id"] == "R-1"
+        assert (ran.played.reply.confirm is not None) == (status == 409)
+
+    return check
+
+
+def check_stop(ran: Ran) -> None:
+    assert ran.got["finish"] == "content_filter"
+    assert FOUND not in "".join(ran.got.values())
+
+
+def check_start(ran: Ran) -> None:
+    assert ran.got["content"].startswith(f"{ADDED}\n\nHello")
+
+
+def check_sentence(ran: Ran) -> None:
+    assert ran.got["content"] == f"Hello there. A {FOUND}. {ADDED} Then more."
+
+
+def check_sources(ran: Ran) -> None:
+    assert ran.got["content"].endswith("\n\nSources: The Book")
+
+
+def check_safe_mode(ran: Ran) -> None:
+    sent = forwards(ran.played)
+    assert len(sent) == (2 if ran.stage == Stage.MIDSTREAM else 1)
+    assert (sent[-1]["temperature"], sent[-1]["bad_words"]) == (0.25, ["stripes"])
+    if ran.stage == Stage.MIDSTREAM:
+        assert ran.got["content"] == "Hello there. A Hello there. Safe."
+
+
+def check_tools(ran: Ran) -> None:
+    assert [tool["function"]["name"] for tool in forwards(ran.played)[0]["tools"]] == ["look_up"]
+
+
+def check_tone(ran: Ran) -> None:
+    assert {"role": "system", "content": "Be kind."} in forwards(ran.played)[0]["messages"]
+
+
+def check_nothing(ran: Ran) -> None:
+    assert len(forwards(ran.played)) == 1
+    if ran.stage != Stage.INGRESS:
+        assert ran.got[ran.channel].endswith(found_in(ran.channel))
+
+
+CHECKS: dict[str, Check] = {
+    "allow": check_nothing,
+    "reject": check_refusal(403),
+    "require_confirmation": check_refusal(409),
+    "constrain_tools": check_tools,
+    "redact": check_edit("[REDACTED]"),
+    "rewrite_span": check_edit("crosswalk"),
+    "stop": check_stop,
+    "inject_disclaimer": check_end,
+    "inject_disclaimer start": check_start,
+    "inject_disclaimer after_sentence": check_sentence,
+    "require_disclaimer": check_end,
+    "attribute_sources": check_sources,
+    "safe_mode": check_safe_mode,
+    "lower_temp": check_fields(temperature=0.25),
+    "allow_constrained": check_fields(
+        response_format={
+            "type": "json_schema",
+            "json_schema": {"name": "policy", "schema": {"type": "object"}, "strict": True},
+        }
+    ),
+    "adapt_tone": check_tone,
+    "log_event": check_nothing,
+}
+
+
+@pytest.mark.parametrize(("action", "stage", "channel", "surface", "streamed"), list(combinations()))
+def test_g08_what_the_matrix_allows_is_carried_out(
+    action: str, stage: Stage, channel: str, surface: str, streamed: bool
+) -> None:
+    texts = {channel: found_in(channel)}
+    played = play(policy(action, stage, channel), surface, streamed, texts)
+    assert played.record is not None
+    mine = [verdict for verdict in played.record.verdicts if verdict.rule_id == "R-1"]
+    assert [(verdict.stage, verdict.channel.kind) for verdict in mine[:1]] == [(stage, channel)]
+    if action == "allow":
+        others = [verdict for verdict in played.record.verdicts if verdict.rule_id == "R-2"]
+        assert [verdict.excepted_by for verdict in others] == ["R-1"]
+    CHECKS[action](Ran(played, received(played, surface), stage, channel))
+
+
+@pytest.mark.parametrize(
+    ("action", "stage"),
+    [(action, stage) for action in ACTIONS for stage in Stage if stage not in stages(action)],
+)
+def test_g08_what_the_matrix_does_not_allow_is_refused_by_name(action: str, stage: Stage) -> None:
+    with pytest.raises(PolicyError) as raised:
+        compile_sources([("p.yaml", policy(action, stage, STAGE_CHANNELS[stage][0]))])
+    name, _, position = action.partition(" ")
+    said = raised.value.faults[0].reason
+    assert f"`{name}`" in said or (position == "start" and "before the answer" in said) or "sentence" in said
+
+
+@pytest.mark.parametrize("action", [name for name in ACTIONS if COMPLETIONS not in SURFACE_ACTIONS[name.split()[0]]])
+def test_g08_what_a_surface_can_not_carry_out_is_refused_by_name(action: str) -> None:
+    target = Target(route="r", surface=COMPLETIONS, upstream="u", can=frozenset(CAN))
+    with pytest.raises(PolicyError) as raised:
+        compile_sources([("p.yaml", policy(action, Stage.INGRESS, "user"))], (), (target,))
+    assert f"`{action}` of rule `R-1` needs" in raised.value.faults[0].reason
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_call_of_a_tool_that_is_not_allowed_ends_the_choice(streamed: bool) -> None:
+    rules = policy("constrain_tools", Stage.INGRESS, "user")
+    texts = {"user": found_in("user"), "tool_name": "delete_all", "tool_arguments": '{"all": true}'}
+    played = play(rules, CHAT, streamed, texts)
+    got = received(played, CHAT)
+    assert (got["tool_name"], got["tool_arguments"], got["finish"]) == ("", "", "content_filter")
+    assert played.record is not None
+    assert [(v.action, v.channel.kind) for v in played.record.verdicts] == [
+        ("constrain_tools", "user"),
+        ("stop", "tool_name"),
+    ]
+    allowed = play(rules, CHAT, streamed, texts | {"tool_name": "look_up"})
+    assert received(allowed, CHAT)["tool_name"] == "look_up"
+
+
+def test_a_confirmed_request_is_forwarded() -> None:
+    rules = policy("require_confirmation", Stage.INGRESS, "user")
+    played = play(rules, CHAT, True, {"user": found_in("user")}, confirmed=("R-1",))
+    assert len(forwards(played)) == 1
+    other = play(rules, CHAT, True, {"user": found_in("user")}, confirmed=("R-2",))
+    assert forwards(other) == []
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_status_makes_an_error_of_a_whole_answer_and_not_of_a_stream(streamed: bool) -> None:
+    rules = policy("stop", Stage.MIDSTREAM, "content").replace(
+        "{type: stop}", "{type: stop, status: 451, message: No.}"
+    )
+    played = play(rules, CHAT, streamed, {"content": found_in("content")})
+    if streamed:
+        assert received(played, CHAT)["content"] == "Hello there. A No."
+    else:
+        assert played.reply is not None
+        assert (played.reply.status, played.reply.retry) == (451, False)
+        assert json.loads(played.reply.body)["error"]["message"] == "No."
