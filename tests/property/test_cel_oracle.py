@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checkstream.core.cel import types
 from checkstream.core.cel.check import check
 from checkstream.core.cel.code import Assembler, Instruction
-from checkstream.core.cel.cost import worst_cost
+from checkstream.core.cel.cost import CHARS_A_STEP, Extent, worst_cost
 from checkstream.core.cel.machine import run
 from checkstream.core.cel.syntax import parse
 from checkstream.core.cel.values import Duration, EvalError, Timestamp, TypeValue, Uint, Value, from_json
@@ -224,6 +224,18 @@ def extent(value: Value) -> int:
     return 1
 
 
+def tight(value: Value) -> Extent:
+    """The extent of a value, as small as it can be said."""
+    if isinstance(value, str | bytes):
+        return Extent(len(value), 1 + len(value) // CHARS_A_STEP)
+    if isinstance(value, tuple | dict):
+        inner = [tight(item) for item in (value if isinstance(value, tuple) else value.values())]
+        keys = [tight(key).work for key in value if isinstance(value, dict) and type(key) is str]
+        longest = max([len(value), *(one.length for one in inner)])
+        return Extent(longest, 1 + len(value) + sum(keys) + sum(one.work for one in inner))
+    return Extent()
+
+
 @settings(max_examples=400)
 @given(expressions(), BINDINGS)
 def test_the_machine_agrees_with_the_oracle_and_keeps_within_its_cost(text: str, bound: Mapping[str, Value]) -> None:
@@ -241,6 +253,7 @@ def test_the_machine_agrees_with_the_oracle_and_keeps_within_its_cost(text: str,
         assert same(got, wanted), (text, got, wanted)
     sizes = {name: max(1, extent(value)) for name, value in bound.items()}
     assert counted.steps <= worst_cost(checked, sizes, default=1), text
+    assert counted.steps <= worst_cost(checked, {name: tight(value) for name, value in bound.items()}, default=1), text
     if not checked.faults and not isinstance(got, EvalError):
         assert fits(got, checked.type), (text, got, checked.type)
 

@@ -16,8 +16,10 @@ from checkstream.core.cel.values import EvalError, Value, key_value, map_key
 
 LOOP_BUDGET: Final = 10_000
 """Elements that one run may visit in all its loops together."""
-SIZE_OF_ELEMENT: Final = 64
-"""Characters or elements of a kept value that count as one more visit."""
+FREE_OF_CHARGE: Final = 64
+"""A visit counts once more for each so many instructions of the loop's body, and characters or elements of what is
+worked on in it or kept: no loop takes long or fills the memory, whoever wrote the code."""
+_SIZED: Final = frozenset({str, bytes, tuple, dict})
 
 # Plain numbers, as the code holds them: comparing with members of the enumeration would take twice the time.
 _LOAD, _CONST, _SELECT, _CALL1, _CALL2 = int(Op.LOAD), int(Op.CONST), int(Op.SELECT), int(Op.CALL1), int(Op.CALL2)
@@ -66,6 +68,8 @@ def run(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes 
                 stack[-1] = selected(holder, constants[argument])
         elif op == _CALL2:
             other = pop()
+            if loops is not None:
+                loops.charge(stack[-1], other)
             stack[-1] = _RUNS[argument](stack[-1], other)
         elif op == _SKIP_FALSE:
             if stack[-1] is False:
@@ -137,6 +141,13 @@ class _Loops:
         self._open: list[_Loop] = []
         self.variables: list[Any] = []
 
+    def charge(self, one: Any, other: Any) -> None:
+        """Count the size of two values that are worked on."""
+        if type(one) in _SIZED:
+            self._budget -= len(one) // FREE_OF_CHARGE
+        if type(other) in _SIZED:
+            self._budget -= len(other) // FREE_OF_CHARGE
+
     def carry_out(self, op: int, argument: int, place: int) -> int:
         """Carry out the instruction before `place` and return the place of the next one, or `_EXHAUSTED`."""
         if op == _NEXT:
@@ -184,7 +195,7 @@ class _Loops:
         element: Any = next(loop.elements, _DONE)
         if element is _DONE:
             return end
-        self._budget -= 1
+        self._budget -= 1 + (end - place) // FREE_OF_CHARGE
         if self._budget < 0:
             return _EXHAUSTED
         if loop.pairs:
@@ -212,18 +223,14 @@ class _Loops:
         return False
 
     def _collect(self, loop: _Loop) -> bool:
-        """Take the truth and the result of one element; return whether an error has decided.
-
-        What is kept counts by its size, so that no loop fills the memory.
-        """
+        """Take the truth and the result of one element; return whether an error has decided."""
         value, kept = self._stack.pop(), self._stack.pop()
         if kept is False:
             return False
         if kept is not True or type(value) is EvalError:
             loop.total = refused("a loop", kept, value)
             return True
-        if type(value) is str or type(value) is bytes or type(value) is tuple:
-            self._budget -= len(value) // SIZE_OF_ELEMENT
+        self.charge(kept, value)
         if loop.fold == Fold.LIST:
             loop.total.append(value)
         else:

@@ -30,7 +30,7 @@ TIMESTAMP_MIN: Final = -62135596800 * SECOND
 """The start of the year 1."""
 TIMESTAMP_MAX: Final = 253402300800 * SECOND - 1
 """The end of the year 9999."""
-MAX_COMPARED: Final = 10_000
+MAX_COMPARED: Final = 2_000
 """Elements that one comparison of lists or maps looks at."""
 MAX_NESTING: Final = 64
 """Levels of lists and maps that a value from outside may have."""

@@ -77,13 +77,27 @@ def test_loops_share_one_budget() -> None:
     assert outcome(109) == EvalError("the loops visit too many elements")
 
 
-def test_what_a_loop_keeps_counts_by_its_size() -> None:
+@pytest.mark.parametrize("text", ["r.map(x, x).size()", "r.filter(x, x == x).size()", "r.map(x, [x, x] == [x]).size()"])
+def test_what_a_loop_keeps_and_works_on_counts_by_its_size(text: str) -> None:
     assembler = Assembler()
-    start = assembler.add(check(parse("r.map(x, x + x).size()"), {"r": DYN}).expr)
+    start = assembler.add(check(parse(text), {"r": DYN}).expr)
     code = assembler.build()
 
-    def outcome(length: int) -> object:
-        return run(code.instructions, code.constants, start, lambda _: ("a" * length,) * 10, budget=30)
+    def outcome(length: int, budget: int) -> object:
+        return run(code.instructions, code.constants, start, lambda _: ("a" * length,) * 10, budget=budget)
 
-    assert outcome(64) == 10
-    assert outcome(128) == EvalError("the loops visit too many elements")
+    assert outcome(63, 10) == 10
+    assert outcome(64, 10) == (10 if "[x]" in text else EvalError("the loops visit too many elements"))
+    assert outcome(64, 40) == 10
+
+
+def test_a_long_body_counts_for_each_visit() -> None:
+    assembler = Assembler()
+    start = assembler.add(check(parse("r.all(x, " + " && ".join(["x == 1"] * 40) + ")"), {"r": DYN}).expr)
+    code = assembler.build()
+
+    def outcome(budget: int) -> object:
+        return run(code.instructions, code.constants, start, lambda _: (1,) * 10, budget=budget)
+
+    assert outcome(60) is True
+    assert isinstance(outcome(20), EvalError)
