@@ -143,7 +143,10 @@ def invert(value: Any) -> Value:
 
 def is_equal(one: Any, other: Any) -> Value:
     """Return whether the values are equal."""
-    if type(one) is EvalError or type(other) is EvalError:
+    kind = type(one)
+    if kind is type(other) and kind in _ORDERED:
+        return one == other  # type: ignore[no-any-return]
+    if kind is EvalError or type(other) is EvalError:
         return refused("_==_", one, other)
     return equal(one, other)
 
@@ -154,37 +157,43 @@ def is_unequal(one: Any, other: Any) -> Value:
     return not result if type(result) is bool else result
 
 
-def _ordered(function: str, one: Any, other: Any) -> tuple[Any, Any] | EvalError:
-    """Return what Python orders as CEL orders the values; a double beside a whole number makes both double."""
-    kind, kind_of_other = type(one), type(other)
-    if kind is kind_of_other and kind in _ORDERED:
-        return one, other
-    if kind in NUMBERS and kind_of_other in NUMBERS:
-        return (float(one), float(other)) if float in {kind, kind_of_other} else (int(one), int(other))
+def _numbers(function: str, one: Any, other: Any) -> tuple[float, float] | EvalError:
+    """Return numbers of two types so that Python orders them as CEL does; a double makes the other one double too."""
+    kinds = {type(one), type(other)}
+    if kinds <= NUMBERS:
+        return (float(one), float(other)) if float in kinds else (int(one), int(other))
     return refused(function, one, other)
 
 
 def less(one: Any, other: Any) -> Value:
     """Return whether `one` comes before `other`."""
-    pair = _ordered("_<_", one, other)
+    if type(one) is type(other) and type(one) in _ORDERED:
+        return one < other  # type: ignore[no-any-return]
+    pair = _numbers("_<_", one, other)
     return pair[0] < pair[1] if type(pair) is tuple else pair
 
 
 def less_equal(one: Any, other: Any) -> Value:
     """Return whether `one` comes before `other` or equals it."""
-    pair = _ordered("_<=_", one, other)
+    if type(one) is type(other) and type(one) in _ORDERED:
+        return one <= other  # type: ignore[no-any-return]
+    pair = _numbers("_<=_", one, other)
     return pair[0] <= pair[1] if type(pair) is tuple else pair
 
 
 def greater(one: Any, other: Any) -> Value:
     """Return whether `one` comes after `other`."""
-    pair = _ordered("_>_", one, other)
+    if type(one) is type(other) and type(one) in _ORDERED:
+        return one > other  # type: ignore[no-any-return]
+    pair = _numbers("_>_", one, other)
     return pair[0] > pair[1] if type(pair) is tuple else pair
 
 
 def greater_equal(one: Any, other: Any) -> Value:
     """Return whether `one` comes after `other` or equals it."""
-    pair = _ordered("_>=_", one, other)
+    if type(one) is type(other) and type(one) in _ORDERED:
+        return one >= other  # type: ignore[no-any-return]
+    pair = _numbers("_>=_", one, other)
     return pair[0] >= pair[1] if type(pair) is tuple else pair
 
 
