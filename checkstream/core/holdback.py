@@ -343,7 +343,7 @@ class Holdback:
                 limit = self._segments.floor(limit)
             if self._joints is not None:
                 limit = self._joints.whole(limit)
-        if self.cut is None or limit < self.cut:
+        if self.replacements and limit != self.cut:
             limit = self.replacements.whole(limit)
         return max(limit, self.sent)
 

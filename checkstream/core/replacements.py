@@ -31,12 +31,11 @@ class Replacements:
     An insertion stands before the span that starts at its place and behind the one that ends there, never inside one.
     """
 
-    __slots__ = ("_items", "_rewritten")
+    __slots__ = ("_items",)
 
     def __init__(self) -> None:
         """Start with none."""
         self._items: list[Replacement] = []
-        self._rewritten = False
 
     def __iter__(self) -> Iterator[Replacement]:
         return iter(self._items)
@@ -54,26 +53,23 @@ class Replacements:
 
         Args:
             item: What is sent, and for what.
-            sent: End of the text that has been sent. A span starts behind it; an insertion stands there at least.
+            sent: End of the text that has been sent, `whole` by that. A span starts there or later; an insertion
+                is put there at least.
         """
         if item.start == item.end:
-            self._insert(max(item.start, sent), item.text, sent)
-            return
-        self._rewritten = self._rewritten or item.rewritten
-        if not self._items or item.start >= self._items[-1].end:
+            self._insert(max(item.start, sent), item.text)
+        elif not self._items or item.start >= self._items[-1].end:
             self._items.append(item)
         else:
             self._overlay(item)
 
-    def _insert(self, position: int, text: str, sent: int) -> None:
-        for place, item in enumerate(self._items):
-            if item.start < position < item.end:
-                if item.start >= sent:
-                    self._items[place] = msgspec.structs.replace(item, behind=item.behind + text)
-                    return
-                position = item.end
+    def _insert(self, position: int, text: str) -> None:
         place = bisect_right(self._items, position, key=lambda item: item.end)
-        self._items.insert(place, Replacement(position, position, text))
+        if place < len(self._items) and self._items[place].start < position:
+            item = self._items[place]
+            self._items[place] = msgspec.structs.replace(item, behind=item.behind + text)
+        else:
+            self._items.insert(place, Replacement(position, position, text))
 
     def _overlay(self, new: Replacement) -> None:
         start, end = new.start, new.end
@@ -132,12 +128,9 @@ class Replacements:
         return "".join(parts)
 
     def whole(self, position: int) -> int:
-        """Return `position`, or where the rewritten text starts that stands over it, for that is sent all at once."""
-        if self._rewritten:
-            for item in self.within(Span(position, position + 1)):
-                if item.rewritten and item.start < position:
-                    return item.start
-        return position
+        """Return `position`, or where the replaced span starts in which it stands, for that is sent all at once."""
+        over = self.within(Span(position, position + 1))
+        return min(position, over[0].start) if over else position
 
     def cut(self, position: int) -> None:
         """Drop what starts at `position` or behind it; what is inserted there stays."""

@@ -84,8 +84,10 @@ def test_g03_what_is_said_of_a_span_is_never_taken_back(grain: Grain, text: str,
     found = Segments(grain)
     said: list[Span] = []
     floors: list[int] = []
+    ends: list[tuple[int, int]] = []
     for place, char in enumerate(text, 1):
         found.feed(char)
+        ends.append((found.floor(place), found.earliest_end))
         floors.append(found.floor(place))
         if place >= span.end and (around := found.around(span)) is not None:
             said.append(around)
@@ -94,6 +96,8 @@ def test_g03_what_is_said_of_a_span_is_never_taken_back(grain: Grain, text: str,
     assert last is not None
     assert set(said) <= {last}
     assert last.start <= span.start <= span.end <= last.end
+    for floor, earliest in ends:
+        assert all(earliest <= each.end for each in complete(found) if each.start <= floor < each.end)
     inside = [each for each in complete(found) if any(each.start < floor < each.end for floor in floors)]
     assert not inside, "no part of a segment is let go before all of it is known"
 

@@ -93,6 +93,11 @@ class Segments:
         end = segment.end if segment is not None and last < segment.end else span.end
         return Span(self.floor(span.start), max(end, span.end))
 
+    @property
+    def earliest_end(self) -> int:
+        """Where the unfinished segment ends at the earliest; the text behind that may turn out to be beyond it."""
+        return self._word_end if self._start is not None and self._word_end > self._start else self._position
+
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""
         self._complete.forget(position)

@@ -82,12 +82,8 @@ def test_an_insertion_leaves_once_with_the_character_behind_it() -> None:
     assert [replacements.touch(a, b) for a, b in ((0, 4), (4, 4), (4, 7), (5, 7))] == [False, False, True, False]
 
 
-def test_an_insertion_that_comes_late_stands_where_the_sent_text_ends_and_never_inside_what_was_sent() -> None:
+def test_an_insertion_that_comes_late_stands_where_the_sent_text_ends() -> None:
     assert made(Replacement(2, 2, "+"), sent=5).render(5, 10, original) == "+56789"
-    replacements = made(Replacement(2, 6, "A"))
-    assert replacements.render(0, 4, original) == "01A"
-    replacements.add(Replacement(5, 5, "+"), 4)
-    assert replacements.render(4, 10, original) == "+6789"
 
 
 def test_a_cut_drops_what_starts_behind_it_and_keeps_what_is_inserted_there() -> None:
@@ -99,9 +95,9 @@ def test_a_cut_drops_what_starts_behind_it_and_keeps_what_is_inserted_there() ->
     assert replacements.render(4, 4, original, cut=True) == "+"
 
 
-def test_rewritten_text_is_sent_all_at_once() -> None:
-    replacements = made(Replacement(1, 3, "A"), Replacement(4, 8, "B", rewritten=True))
-    assert [replacements.whole(position) for position in (0, 2, 4, 5, 7, 8, 9)] == [0, 2, 4, 4, 4, 8, 9]
+def test_a_replaced_span_is_sent_all_at_once() -> None:
+    replacements = made(Replacement(1, 3, "A"), Replacement(4, 8, "B"), Replacement(9, 9, "+"))
+    assert [replacements.whole(position) for position in range(11)] == [0, 1, 1, 3, 4, 4, 4, 4, 8, 9, 10]
 
 
 def test_edits_in_a_span_or_over_its_bounds_are_told_and_those_that_touch_it_are_not() -> None:
