@@ -150,6 +150,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[FindingDigest, ...]
     verdicts: tuple[Verdict, ...]
     degradations: tuple[str, ...]
+    confirmed: tuple[str, ...] = ()
+    """Ids of rules that asked for a confirmation and got it."""
     upstream_failure: str | None
     held_ms: float
     """Longest time that released text was held, milliseconds."""

@@ -25,6 +25,8 @@ class Ledger:
         self.verdicts: list[Verdict] = []
         self.judges: list[Judge] = []
         """Every channel that was scanned, of prompt and answer."""
+        self.confirmed: tuple[str, ...] = ()
+        """Ids of rules that asked for a confirmation, which the caller has sent."""
         self.upstream_failure: str | None = None
         self.held_s = 0.0
         self._carried_out: list[str] = []
@@ -60,6 +62,8 @@ class Ledger:
     def action(self) -> str:
         """The strictest action that was carried out so far."""
         done = [v.action for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None]
+        if self.confirmed:  # what has been confirmed was not carried out
+            done = [action for action in done if action != "require_confirmation"]
         return strictest([*done, *self._carried_out])
 
     def record(
@@ -91,6 +95,7 @@ class Ledger:
             detectors=("match", *sorted(classifiers)) if self.judges else (),
             findings=tuple(finding for judge in self.judges for finding in judge.digests),
             verdicts=tuple(sorted(self.verdicts, key=_place)),
+            confirmed=self.confirmed,
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),

@@ -256,7 +256,12 @@ class Prompt:
 
     def _note(self, outcome: Outcome, page: Page) -> None:
         self._rejects += outcome.rejects
-        self._confirmations += (item for item in outcome.confirmations if item[0].id not in self._confirmed)
+        ledger = self._checking.ledger
+        for rule, asked in outcome.confirmations:
+            if rule.id not in self._confirmed:
+                self._confirmations.append((rule, asked))
+            elif rule.id not in ledger.confirmed:
+                ledger.confirmed = (*ledger.confirmed, rule.id)
         for ask in outcome.asks:
             # What is written into the answer is judged as the answer is.
             for_model = isinstance(ask.action, AdaptTone | SafeMode)

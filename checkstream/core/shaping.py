@@ -20,6 +20,7 @@ from checkstream.core.policy.action import (
     SafeMode,
 )
 from checkstream.core.policy.program import RuleMeta
+from checkstream.core.wire.openai_tools import allowed
 from checkstream.core.wire.surface import Document, Shaping
 
 
@@ -32,7 +33,7 @@ class ToolLimit(msgspec.Struct, frozen=True):
 
     def permits(self, name: str) -> bool:
         """Tell whether a tool may be called."""
-        return any(name.startswith(item[:-1]) if item.endswith("*") else name == item for item in self.allow)
+        return allowed(name, self.allow)
 
 
 class Wishes:

@@ -328,6 +328,8 @@ def test_a_confirmed_request_is_forwarded() -> None:
     rules = policy("require_confirmation", Stage.INGRESS, "user")
     played = play(rules, CHAT, True, {"user": found_in("user")}, confirmed=("R-1",))
     assert len(forwards(played)) == 1
+    assert played.record is not None
+    assert (played.record.action, played.record.confirmed) == ("allow", ("R-1",))
     other = play(rules, CHAT, True, {"user": found_in("user")}, confirmed=("R-2",))
     assert forwards(other) == []
 
