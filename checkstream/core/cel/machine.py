@@ -52,6 +52,7 @@ def run(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes 
     stack: list[Any] = []
     push, pop = stack.append, stack.pop
     loops: _Loops | None = None
+    variables: Sequence[Any] = ()
     place = start
     while True:
         op, argument = code[place]
@@ -85,6 +86,8 @@ def run(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes 
             stack[-1] = other if stack[-1] is False and other is False else _disjunction(stack[-1], other)
         elif op == _CALL1:
             stack[-1] = _RUNS[argument](stack[-1])
+        elif op == _LOCAL:
+            push(variables[argument])
         elif op == _RETURN:
             return pop()  # type: ignore[no-any-return]
         elif op == _BRANCH:
@@ -99,13 +102,12 @@ def run(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes 
         elif op == _HAS:
             stack[-1] = has_field(stack[-1], constants[argument])
         else:
-            loops = loops or _Loops(code, stack, budget)
-            if op == _LOCAL:
-                push(loops.variables[argument])
-            else:
-                place = loops.carry_out(op, argument, place)
-                if place == _EXHAUSTED:
-                    return EvalError("the loops visit too many elements")
+            if loops is None:
+                loops = _Loops(code, stack, budget)
+                variables = loops.variables
+            place = loops.carry_out(op, argument, place)
+            if place == _EXHAUSTED:
+                return EvalError("the loops visit too many elements")
 
 
 def _conjunction(one: Value, other: Value) -> Value:
