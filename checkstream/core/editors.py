@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Protocol
 
-from checkstream.core.match.phrases import is_word
+from checkstream.core.match.shapes import is_word
 from checkstream.core.policy.action import RewriteSpan
 
 

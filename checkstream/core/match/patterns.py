@@ -10,7 +10,8 @@ set's gate has hit. Phrases, of which there may be thousands, are left to `phras
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Protocol, cast
 
@@ -44,10 +45,16 @@ _IMPLIED_BY: Final = MappingProxyType(
 """A view of a view implies the one that it reads."""
 _ENGINE_BYTES: Final = 256 << 20
 """Most memory that RE2 may use for the automata of one expression; they grow as text needs them."""
+_MOST_EXPRESSIONS: Final = 1024
+"""Compiled expressions that are remembered, and so shared: those of two large policies."""
+_MOST_UNIONS: Final = 256
+_MOST_PHRASES: Final = 1 << 14
 _VIEW_STRETCH: Final = 12
 """Most original characters for one of a view (`\\uD83D\\uDE00` is one emoji)."""
 _LEAST_VIEW_CAP: Final = 1024
 """A view's cap of a bounded pattern is at least this, so that long text isn't cut into small pieces for it."""
+
+_QUOTED: Final = str.maketrans({char: f"\\{char}" for char in "\\.+*?()|[]{}^$"} | {" ": f"\\s{{1,{GAP_CHARS}}}"})
 
 Refine = Callable[[str, int, int], Sequence[tuple[int, int]]]
 """`refine(text, start, end)`: text is a window in which the candidate `text[start:end]` stands, with
@@ -105,7 +112,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Cap in a derived view, where ignored or escaped characters may stretch a match without bound."""
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Table(msgspec.Struct, frozen=True):
     """The patterns of one view, with what is searched first. Several gates only when one is too large for RE2."""
 
     members: tuple[Member, ...]
@@ -131,22 +138,32 @@ class PatternSet:
         phrases = [phrase for number, pattern in enumerate(patterns) if (phrase := _phrase(number, pattern))]
         index = PhraseIndex(phrases) if phrases else None
         literal = index.numbers if index is not None else frozenset()
-        trees = {number: _checked(each) for number, each in enumerate(patterns) if number not in literal}
-        members = tuple(_member(number, patterns[number], tree) for number, tree in trees.items())
-        made: dict[tuple[int, ...], Table] = {}
+        made = [_member(number, each) for number, each in enumerate(patterns) if number not in literal]
+        tables: dict[tuple[int, ...], Table] = {}
         self.tables: dict[str, Table] = {}
         for view in VIEWS:
-            chosen = tuple(member for member in members if _IMPLIED_BY[view] & member.pattern.views or view == "raw")
-            key = tuple(member.index for member in chosen)
-            if key not in made:
-                made[key] = _table(chosen, [trees[number] for number in key], index)
-            self.tables[view] = made[key]
+            chosen = [each for each in made if _IMPLIED_BY[view] & each[0].pattern.views or view == "raw"]
+            key = tuple(member.index for member, _ in chosen)
+            if key not in tables:
+                tables[key] = _table(chosen, index)
+            self.tables[view] = tables[key]
+        members = self.tables["raw"].members
         self.min_cap = min((member.cap for member in members if member.cap is not None), default=None)
         self.min_view_cap = min([each.view_cap for each in members] + [each.view_cap for each in phrases], default=None)
 
     def __len__(self) -> int:
         """Return the number of patterns."""
         return len(self.patterns)
+
+
+def check_pattern(pattern: Pattern) -> None:
+    """Hold one pattern to the rules, before there is a set of it.
+
+    Raises:
+        PatternError: see `PatternSet`.
+    """
+    if _phrase(0, pattern) is None:
+        _member(0, pattern)
 
 
 def compile_regex(source: str) -> Regex:
@@ -164,21 +181,54 @@ def compile_regex(source: str) -> Regex:
     return cast(Regex, compiled)
 
 
-def _checked(pattern: Pattern) -> Node:
-    """Read one pattern and hold it to the rules.
+class _Expression(msgspec.Struct, frozen=True):
+    """What is searched for an expression, whichever patterns and sets have it."""
+
+    source: str
+    """In canonical form."""
+    beginnings: str
+    """Its companion, without the end of the text."""
+    regex: Regex
+    companion: Regex
+
+
+@lru_cache(maxsize=_MOST_EXPRESSIONS)
+def _read(regex: str) -> tuple[Node, int, int | None]:
+    """Return an expression as a tree, with the fewest and the most characters that it matches.
+
+    Raises:
+        PatternSyntaxError: see `parse`.
+    """
+    tree = parse(regex)
+    return tree, *width(tree)
+
+
+@lru_cache(maxsize=_MOST_EXPRESSIONS)
+def _expression(regex: str) -> _Expression:
+    """Compile an expression that has been checked; many sets ask for it, and the next version of the policies again.
+
+    Raises:
+        PatternError: too large for RE2.
+    """
+    tree, _, _ = _read(regex)
+    source, beginnings = render(tree), companion(tree)
+    return _Expression(source, beginnings, compile_regex(source), compile_regex(f"(?:{beginnings})\\z"))
+
+
+def _check(pattern: Pattern) -> int | None:
+    """Read one pattern and hold it to the rules; return the most characters that it matches.
 
     Raises:
         PatternError: see `PatternSet`.
     """
     name = pattern.name
     try:
-        tree = parse(pattern.regex)
+        _, least, greatest = _read(pattern.regex)
     except PatternError as error:
         raise PatternError(f"`{name}`: {error}") from error
     unknown = pattern.views - ALL_VIEWS
     if unknown:
         raise PatternError(f"`{name}`: unknown view `{min(unknown)}`; views are {', '.join(VIEWS)}")
-    least, greatest = width(tree)
     if least == 0:
         raise PatternError(f"`{name}` matches the empty string; make a part of `{pattern.regex[:80]}` required")
     if pattern.max_chars is None:
@@ -188,27 +238,23 @@ def _checked(pattern: Pattern) -> Node:
             raise PatternError(f"`{name}` may match {greatest} characters; give it `max_chars`")
     elif not 1 <= pattern.max_chars <= MAX_CAP_CHARS:
         raise PatternError(f"`{name}`: `max_chars` is {pattern.max_chars}; it must be from 1 to {MAX_CAP_CHARS}")
-    return tree
+    return greatest
 
 
-def _member(index: int, pattern: Pattern, tree: Node) -> Member:
-    greatest = width(tree)[1]
-    cap = pattern.max_chars
+def _member(index: int, pattern: Pattern) -> tuple[Member, _Expression]:
+    greatest, cap = _check(pattern), pattern.max_chars
     if greatest is not None and (cap is None or cap >= greatest):
         cap, view_cap = None, _view_cap(greatest)
     else:
         view_cap = cap or MAX_CAP_CHARS
     try:
-        return Member(
-            index=index,
-            pattern=pattern,
-            regex=compile_regex(render(tree)),
-            companion=compile_regex(f"(?:{companion(tree)})\\z"),
-            cap=cap,
-            view_cap=view_cap,
-        )
+        made = _expression(pattern.regex)
     except PatternError as error:
         raise PatternError(f"`{pattern.name}`: {error}") from error
+    member = Member(
+        index=index, pattern=pattern, regex=made.regex, companion=made.companion, cap=cap, view_cap=view_cap
+    )
+    return member, made
 
 
 def _view_cap(greatest: int) -> int:
@@ -218,55 +264,69 @@ def _view_cap(greatest: int) -> int:
 
 def _phrase(number: int, pattern: Pattern) -> Phrase | None:
     """Return the phrase that a pattern is, if its expression says nothing but its name (see `phrase_regex`)."""
-    words = " ".join(pattern.name.split())
     if pattern.refine is not phrase_refine or pattern.views != ALL_VIEWS or pattern.max_chars is not None:
         return None
-    if not words or phrase_regex(words) != pattern.regex or len(pattern.regex) > MAX_REGEX_CHARS:
+    try:
+        same = phrase_regex(pattern.name) == pattern.regex
+    except PatternError:
         return None
-    if any("\ud800" <= char <= "\udfff" for char in words):
+    if not same:
         return None
+    words = " ".join(pattern.name.split())
     greatest = len(words) + words.count(" ") * (GAP_CHARS - 1)
     return Phrase(number, pattern.signal, words, _view_cap(greatest))
 
 
-def _table(members: tuple[Member, ...], trees: Sequence[Node], phrases: PhraseIndex | None) -> Table:
+def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | None) -> Table:
+    members = tuple(member for member, _ in chosen)
     literal = phrases.numbers if phrases is not None else frozenset()
+    if len(chosen) == 1:
+        (made,) = (made for _, made in chosen)
+        return Table(members, (made.regex,), (made.companion,), phrases, literal | {members[0].index})
     return Table(
         members=members,
-        gates=tuple(_union(trees, lambda parts: "|".join(f"(?:{render(part)})" for part in parts))),
-        companions=tuple(_union(trees, lambda parts: f"(?:{'|'.join(f'(?:{companion(part)})' for part in parts)})\\z")),
+        gates=_union(tuple(dict.fromkeys(made.source for _, made in chosen)), ""),
+        companions=_union(tuple(dict.fromkeys(made.beginnings for _, made in chosen)), "\\z"),
         phrases=phrases,
         numbers=literal.union(member.index for member in members),
     )
 
 
-def _union(trees: Sequence[Node], write: Callable[[Sequence[Node]], str]) -> Iterable[Regex]:
-    """Compile one expression for all, or halves of it where RE2 finds it too large."""
-    if not trees:
-        return []
+@lru_cache(maxsize=_MOST_UNIONS)
+def _union(sources: tuple[str, ...], behind: str) -> tuple[Regex, ...]:
+    """Compile one expression for all of `sources` with `behind` behind it, or halves where RE2 finds it too large.
+
+    Raises:
+        PatternError: one alone is too large.
+    """
+    if not sources:
+        return ()
+    joined = "|".join(f"(?:{source})" for source in sources)
     try:
-        return [compile_regex(write(trees))]
+        return (compile_regex(f"(?:{joined}){behind}"),)
     except PatternError:
-        if len(trees) == 1:
+        if len(sources) == 1:
             raise
-        middle = len(trees) // 2
-        return [*_union(trees[:middle], write), *_union(trees[middle:], write)]
+        middle = len(sources) // 2
+        return (*_union(sources[:middle], behind), *_union(sources[middle:], behind))
 
 
+@lru_cache(maxsize=_MOST_PHRASES)
 def phrase_regex(phrase: str) -> str:
     """Return the expression for a literal phrase: any letter case, 1 to 8 white space characters between words.
 
     Raises:
-        PatternError: the phrase has no word.
+        PatternError: the phrase has no word, has a lone surrogate or is too long.
     """
     words = phrase.split()
     if not words:
         raise PatternError("a phrase needs a word; remove the empty phrase")
-    return "(?i)" + f"\\s{{1,{GAP_CHARS}}}".join("".join(_quoted(char) for char in word) for word in words)
-
-
-def _quoted(char: str) -> str:
-    return f"\\{char}" if char in "\\.+*?()|[]{}^$" else char
+    if not phrase.isascii() and any("\ud800" <= char <= "\udfff" for char in phrase):
+        raise PatternError("a lone surrogate is not a character; remove it")
+    regex = "(?i)" + " ".join(words).translate(_QUOTED)
+    if len(regex) > MAX_REGEX_CHARS:
+        raise PatternError(f"is longer than {MAX_REGEX_CHARS} characters as an expression; shorten it")
+    return regex
 
 
 def phrase_refine(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from checkstream.core.match.shapes import LETTERS, SHAPES, is_word, words_of
+from checkstream.core.match.shapes import LETTERS, SHAPES, folded, is_word, words_of
 
 
 class Phrase(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class PhraseIndex:
         """Sort `phrases`, of which there is one at least."""
         same: dict[str, list[Phrase]] = {}
         for phrase in phrases:
-            same.setdefault(phrase.words.translate(SHAPES), []).append(phrase)
+            same.setdefault(folded(phrase.words), []).append(phrase)
         self.keys = sorted(same)
         """Shapes, each once."""
         self.phrases = [tuple(same[key]) for key in self.keys]

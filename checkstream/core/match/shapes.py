@@ -65,12 +65,19 @@ ASCII_LETTERS: Final = "".join(map(_letter_of, map(chr, range(128)))).encode().l
 
 def words_of(shape: str) -> list[bytes]:
     """Return the words of a shape, each a run of characters that belong to words."""
+    if shape.isascii():
+        return shape.encode().translate(ASCII_LETTERS).split()
     return shape.translate(LETTERS).encode().split()
+
+
+def folded(text: str) -> str:
+    """Return a text with letter case folded, and a space for each white-space character."""
+    return text.encode().translate(ASCII_SHAPES).decode() if text.isascii() else text.translate(SHAPES)
 
 
 def shaped(text: str) -> tuple[str, Sequence[int]]:
     """Return the shape of a text, and where each of its characters ends in it; empty: each where it stands."""
-    shape = text.encode().translate(ASCII_SHAPES).decode() if text.isascii() else text.translate(SHAPES)
+    shape = folded(text)
     if "  " not in shape:
         return shape, ()
     out: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Pattern, PatternSet, phrase_regex
+from checkstream.core.match.patterns import Pattern, check_pattern, phrase_regex
 from checkstream.core.policy.classifiers import ClassifierLabel, resolve
 from checkstream.core.policy.conditions import Condition, Names, entity_signal, read_condition, unclear_score
 from checkstream.core.policy.fields import did_you_mean
@@ -139,7 +139,9 @@ class TriggerCheck:
         for pattern in patterns:
             signal = pattern_signal(pattern)
             try:
-                PatternSet([Pattern(signal=0, name=signal.name, regex=pattern.regex.value, max_chars=signal.max_chars)])
+                check_pattern(
+                    Pattern(signal=0, name=signal.name, regex=pattern.regex.value, max_chars=signal.max_chars)
+                )
             except PatternError as error:
                 self._unusable("pattern", signal.name, pattern.regex, error)
                 continue

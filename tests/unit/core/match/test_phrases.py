@@ -46,7 +46,7 @@ def test_a_phrase_is_left_to_the_index_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize("phrase", ["\ud800", "a " * MAX_CAP_CHARS])
 def test_a_phrase_that_no_text_can_have_is_refused(phrase: str) -> None:
-    with pytest.raises(PatternError, match=r"lone surrogate|longer than"):
+    with pytest.raises(PatternError, match=r"lone surrogate|is longer than"):
         compiled(phrase)
 
 
