@@ -25,6 +25,7 @@ CheckstreamError
 │   └── NotReady            draining, or the audit chain can't be written
 ├── UpstreamError           the model server failed
 ├── ScoringError            a classifier gave no usable score
+├── UnmaskableError         an exchange can't be recorded without what must not be kept
 ├── ModelError              a model's manifest or files can't be trusted or read
 └── AuditError              the audit chain is broken or can't be written
 
@@ -205,6 +206,10 @@ class ScoringError(CheckstreamError):
         """Say what happened; `reason` is what `ScoringFailed` carries on to the guard."""
         super().__init__(message)
         self.reason: ScoringReason = reason
+
+
+class UnmaskableError(CheckstreamError):
+    """An exchange holds what can't be read, so personal data in it can't be masked; it is not recorded."""
 
 
 class ModelError(CheckstreamError):

@@ -33,6 +33,7 @@ from checkstream.errors import (
     RouteUnknown,
     ScoringError,
     TemplateError,
+    UnmaskableError,
     UpstreamError,
     WireError,
 )
@@ -76,6 +77,7 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     CodeInvalid: ErrorReply(500, "internal_error"),
     ProgramInvalid: ErrorReply(500, "internal_error"),
     FileUnreadable: ErrorReply(500, "internal_error"),
+    UnmaskableError: ErrorReply(500, "internal_error"),
     ModelError: ErrorReply(500, "internal_error"),
     CheckstreamError: ErrorReply(500, "internal_error"),
 }
