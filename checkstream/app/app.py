@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,11 +19,12 @@ from checkstream.app.force import InForce, labels_of, load, put_in_force
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
-from checkstream.config import AuditSettings, Config, Server, bundled, parse_address, reveal
+from checkstream.config import AuditSettings, Config, RecordSettings, Server, bundled, parse_address, reveal
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
+from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.upstream import UpstreamClient
@@ -104,6 +105,9 @@ class App:
         limits = config.server.limits
         times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
         self._admission = Admission(streams=limits.streams, held_bytes=limits.held_bytes)
+        recorder = await asyncio.to_thread(_open_recorder, config.record, self._counts)
+        if recorder is not None:
+            opening.push_async_callback(asyncio.to_thread, recorder.close)
         self.proxy = Proxy(
             intake=Intake(callers, self._admission, times, limits.body_bytes),
             routes=lambda: self._force.routes,
@@ -111,6 +115,7 @@ class App:
             trail=self._trail,
             digest=key.digest,
             counts=self._counts,
+            recorder=recorder,
         )
         admin = Admin(self, self._trail, self._expose, token)
         self.listener, self.admin = Listener(self.proxy.respond, times), Listener(admin.respond, times)
@@ -314,6 +319,22 @@ def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
         process=f"serve-{os.getpid()}",
     )
     return key, journal
+
+
+def _open_recorder(settings: RecordSettings, told: Counted) -> Recorder | None:
+    """Return what records exchanges, None when nothing is to be recorded. Blocks."""
+    if settings.dir is None or not settings.sample:
+        return None
+    return Recorder(
+        RecorderSettings(
+            directory=Path(settings.dir),
+            sample=settings.sample,
+            masked=settings.text == "masked",
+            keep=timedelta(days=settings.retention_days),
+            max_bytes=settings.max_bytes,
+        ),
+        told,
+    )
 
 
 async def _close_journal(journal: Journal) -> None:

@@ -146,7 +146,7 @@ def _refuse_restart_settings(old: Config, new: Config) -> None:
         Fault(
             file="configuration", reason=f"`{name}` has changed", advice="restart to put it in force, or change it back"
         )
-        for name in ("server", "audit", "telemetry")
+        for name in ("server", "audit", "record", "telemetry")
         if getattr(old, name) != getattr(new, name)
     ]
     if faults:

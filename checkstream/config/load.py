@@ -42,7 +42,6 @@ NOT_YET = {
     "server.callers.jwt": "list callers with keys",
     "routes.holdback.by_language": "set `tokens` for all languages",
     "routes.grounding": "remove it",
-    "record": "remove it",
     "jobs": "remove it",
     "evidence": "remove it",
     "telemetry.otlp": "collect the Prometheus metrics of the admin listener",
@@ -193,6 +192,11 @@ def warnings(config: Config) -> list[str]:
         for route in config.routes
         if route.fail_mode == "open"
     ]
+    record = config.record
+    if record.dir is not None and record.text == "plain":
+        found.append("record.text is plain: prompts and answers are kept as they are, with all personal data in them")
+    if record.dir is not None and not record.sample:
+        found.append("record.dir is given and record.sample is 0: nothing is recorded")
     return found
 
 
@@ -219,6 +223,9 @@ def _absolute(config: Config, base: Path) -> Config:
     audit = replace(config.audit, dir=str(base / config.audit.dir))
     if audit.key is not None:
         audit = replace(audit, key=secret(audit.key))
+    record = config.record
+    if record.dir is not None:
+        record = replace(record, dir=str(base / record.dir))
     upstreams = {
         name: replace(
             upstream,
@@ -238,7 +245,7 @@ def _absolute(config: Config, base: Path) -> Config:
         )
         for route in config.routes
     )
-    return replace(config, server=server, audit=audit, upstreams=upstreams, routes=routes)
+    return replace(config, server=server, audit=audit, record=record, upstreams=upstreams, routes=routes)
 
 
 def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, list[int]]:

@@ -282,6 +282,25 @@ class AuditSettings(Settings, frozen=True):
     """Key of the digests; without it one is made beside the log's folder at the first start."""
 
 
+class RecordSettings(Settings, frozen=True):
+    """Transcripts of a sample of exchanges, for `checkstream replay`."""
+
+    dir: str | None = None
+    """Where they are kept; null: nothing is recorded."""
+    sample: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of exchanges."""
+    text: Literal["masked", "plain"] = "masked"
+    """masked: specimens stand in place of personal data and secrets; what can't be masked is not recorded."""
+    retention_days: Annotated[int, Meta(ge=1, le=3650)] = 7
+    max_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824
+    """Of all transcripts together; the oldest are removed first."""
+
+    def __post_init__(self) -> None:
+        """A share without a place is a mistake."""
+        if self.dir is None and self.sample:
+            raise ValueError("`sample` is given without `dir`; name a directory, such as `dir: var/record`")
+
+
 class TelemetrySettings(Settings, frozen=True):
     """Logs go to stderr."""
 
@@ -295,4 +314,5 @@ class Config(Settings, frozen=True):
     upstreams: dict[str, Upstream] = {}
     routes: tuple[RouteSettings, ...] = ()
     audit: AuditSettings = AuditSettings()
+    record: RecordSettings = RecordSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -105,6 +105,7 @@ class Counted:
         """Write to `metrics` and `log`."""
         self._metrics = metrics
         self._log = log
+        self._recording = "written"
 
     def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
         """Count and log a request that a route has taken; return what counts its exchange."""
@@ -115,6 +116,14 @@ class Counted:
     def recorded(self) -> None:
         """Count an entry of the audit chain."""
         self._metrics.audit_entries.inc()
+
+    def recording(self, outcome: str, stream: str, error: BaseException | None = None) -> None:
+        """Count a recording; log why one was not written, and of failures that repeat the first."""
+        self._metrics.recordings.of(outcome).inc()
+        if outcome not in ("written", self._recording):
+            detail = error.strerror if isinstance(error, OSError) else None
+            self._log.warning("recording.failed", stream=stream, outcome=outcome, detail=detail, exc_info=error)
+        self._recording = outcome
 
     def refused(self, stream: str, error: CheckstreamError) -> None:
         """Log a request that was not taken."""

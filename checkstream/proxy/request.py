@@ -28,7 +28,8 @@ from checkstream.proxy.accept import Route, candidates, choose
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.passing import Passing
-from checkstream.proxy.relay import Classifiers, Exchange, Outgoing
+from checkstream.proxy.recorder import Recorder
+from checkstream.proxy.relay import Classifiers, Exchange, Machine, Outgoing
 from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 
@@ -59,6 +60,7 @@ class Proxy:
         trail: Trail,
         digest: Callable[[str], str],
         counts: Counted,
+        recorder: Recorder | None = None,
     ) -> None:
         """Take what the path needs.
 
@@ -69,7 +71,9 @@ class Proxy:
             trail: Takes the records.
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
+            recorder: Records a sample of the exchanges, if any are to be recorded.
         """
+        self._recorder = recorder
         self._intake = intake
         self._routes = routes
         self._scorer = scorer
@@ -143,7 +147,9 @@ class Proxy:
                 caller=identity.name, route=route.name, program=route.plan.program.hash, context=context, body=body
             )
             confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
-            guard = Guard(surface=route.surface, plan=route.plan, digest=self._digest)
+            guard: Machine = Guard(surface=route.surface, plan=route.plan, digest=self._digest)
+            if self._recorder is not None:
+                guard = self._recorder.follow(guard, route.surface, route.plan, stream=stream, route=route.name)
             exchange = Exchange(
                 request,
                 connection_of(request),

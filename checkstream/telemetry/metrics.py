@@ -52,6 +52,7 @@ SPECS = (
     MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),
     MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("kind",)),
     MetricSpec("checkstream_audit_entries_total", "counter", "Entries appended to the audit chain"),
+    MetricSpec("checkstream_recordings_total", "counter", "Exchanges of the recorded sample", ("outcome",)),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
 )
 
@@ -104,6 +105,7 @@ class Metrics:
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
         self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 1)
         self.audit_entries = self._make(Counter, "checkstream_audit_entries_total")
+        self.recordings = Family(self._make(Counter, "checkstream_recordings_total"), 1)
         tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
         self.tokens_in = tokens.of("in")
         self.tokens_out = tokens.of("out")

@@ -102,7 +102,11 @@ routes:
         ("routes: [{grounding: {sample: 1}}]\n", "not available in this version"),
         ("routes: [{budget: {on_exceeded: drop}}]\n", "on_exceeded"),
         ("routes: [{match: {path: /v1/*/x}}]\n", "at the end only"),
-        ("record: {dir: x}\n", "not available in this version"),
+        ("jobs: {store: x}\n", "not available in this version"),
+        ("record: {sample: 0.5}\n", "`sample` is given without `dir`"),
+        ("record: {dir: x, sample: 1.5}\n", "record.sample"),
+        ("record: {dir: x, text: hashed}\n", "did you mean `masked`?"),
+        ("record: {dir: x, retention_days: 0}\n", "record.retention_days"),
         ("jobs: {}\n", "not available in this version"),
         ("telemetry: {otlp: http://x}\n", "not available in this version"),
         ("server: {listen: 8080}\n", "expected text"),
@@ -179,7 +183,7 @@ def test_a_route_that_is_never_taken_is_a_warning() -> None:
 
 
 def test_what_is_not_there_yet_may_be_null() -> None:
-    config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\nrecord: null\n", Path())
+    config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\njobs: null\n", Path())
     assert config.telemetry.log == "json"
 
 
