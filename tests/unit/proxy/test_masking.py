@@ -131,7 +131,7 @@ def test_answers_of_classifiers_are_kept_where_nothing_was_masked() -> None:
         [],
         [request(unknown_field=MAIL)],
         [request({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]})],
-        [request(), UpstreamOpened(500, streaming=False), UpstreamBytes(b'{"error": {"message": "x"}}'), UpstreamClosed()],
+        [request(), UpstreamOpened(500, streaming=False), UpstreamBytes(b'{"error": "x"}'), UpstreamClosed()],
         [request(), UpstreamOpened(200, streaming=False), UpstreamBytes(b"<html>"), UpstreamClosed()],
         [request(), *streamed(b"data: not json\n\n")],
         [request(), *streamed(delta({"audio": {"transcript": MAIL}}) + DONE)],
@@ -147,7 +147,8 @@ def test_what_cannot_be_read_is_not_kept(events: list[RequestReceived]) -> None:
 
 
 def test_a_number_in_the_arguments_of_a_call_that_cannot_be_replaced_is_not_kept() -> None:
-    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "pay", "arguments": '{"card": 4242424242424242}'}}
+    function = {"name": "pay", "arguments": '{"card": 4242424242424242}'}
+    call = {"index": 0, "id": "c", "type": "function", "function": function}
     with pytest.raises(UnmaskableError):
         masked(request(), *streamed(delta({"tool_calls": [call]}) + delta({}, finish_reason="tool_calls") + DONE))
 

@@ -59,9 +59,7 @@ def run(
 ) -> tuple[Told, list[Transcript]]:
     """Record exchanges; return what was told, and the files."""
     told = Told()
-    recorder = Recorder(
-        RecorderSettings(directory=folder, sample=sample, masked=masked), told, now=lambda: NOW
-    )
+    recorder = Recorder(RecorderSettings(directory=folder, sample=sample, masked=masked), told, now=lambda: NOW)
     for stream in streams:
         exchange(recorder, stream, *events)
     recorder.close()
