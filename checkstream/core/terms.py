@@ -117,6 +117,8 @@ class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the request's documents, for `attribute_sources`."""
     off: frozenset[int] = frozenset()
     """Rules that `enabled_when` leaves out of this exchange."""
+    known: dict[int, Any] = msgspec.field(default_factory=dict)
+    """Start of code -> its value, of code that reads only the context and the request; filled as it is run."""
     shadowed: frozenset[int] = frozenset()
     """Rules that are only recorded here: `enforce_share` does not take in this caller and user."""
 

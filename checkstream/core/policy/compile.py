@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkstream.core.cel.ast import AND, CONDITION, NOT, OR, Call, Expr, Ident, Literal, balanced
+import msgspec
+
+from checkstream.core.cel.ast import AND, CONDITION, NOT, OR, Call, Expr, Ident, Literal, balanced, transform
 from checkstream.core.cel.code import Assembler
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
@@ -151,7 +153,8 @@ class _Rules:
     def _start(self, terms: Sequence[Expr]) -> int:
         """Return where the code starts that tells whether all of some expressions hold; equal ones share it."""
         whole = _all_of(terms)
-        written = repr(whole)  # tells 1 from 1.0 and from true, which are equal to Python
+        # The representation tells 1 from 1.0 and from true, which are equal to Python.
+        written = repr(transform(whole, lambda node: msgspec.structs.replace(node, position=0)))
         start = self._starts.get(written)
         if start is None:
             start = self._starts[written] = self.code.add(whole)
@@ -164,7 +167,7 @@ class _Rules:
                 trigger = triggers[at]
                 if trigger.threshold is None:
                     return _variable(found_name(trigger.signal))
-                return _all_of((_variable(scored_name(trigger.signal)), _reaches(trigger)))
+                return _all_of((_variable(scored_name(trigger.signal)), _reaches(trigger, score_name(trigger.signal))))
             case AnyOf(items):
                 return _any_of([self._holds(triggers, item) for item in items])
             case AllOf(items):
@@ -179,7 +182,7 @@ class _Rules:
                 trigger = triggers[at]
                 if trigger.threshold is None:
                     return _variable(found_name(trigger.signal))
-                return _at_least(_variable(peak_name(trigger.signal)), _threshold(trigger))
+                return _reaches(trigger, peak_name(trigger.signal))
             case AnyOf(items):
                 return _any_of([self._stands(triggers, item) for item in items])
             case AllOf(items):
@@ -206,11 +209,16 @@ def _beside(group: Group | None, trigger: int) -> Iterator[tuple[Group, ...]]:
 
 def _own_terms(trigger: Trigger) -> tuple[Expr, ...]:
     """Return what must still be asked of a trigger that has come; the entry's floor has asked for a fixed threshold."""
-    return (_reaches(trigger),) if trigger.cases else ()
+    score = _variable(score_name(trigger.signal))
+    return (_at_least(score, _threshold(trigger)),) if trigger.cases else ()
 
 
-def _reaches(trigger: Trigger) -> Expr:
-    return _at_least(_variable(score_name(trigger.signal)), _threshold(trigger))
+def _reaches(trigger: Trigger, score: str) -> Expr:
+    """Return whether a score reaches its threshold; below every threshold it doesn't, whatever the conditions err."""
+    asked = _at_least(_variable(score), _threshold(trigger))
+    if not trigger.cases:
+        return asked
+    return _all_of((_at_least(_variable(score), _constant(_floor(trigger) or 0.0)), asked))
 
 
 def _threshold(trigger: Trigger) -> Expr:

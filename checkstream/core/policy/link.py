@@ -5,10 +5,11 @@ Compiling and loading a stored program end here alike, so that both run the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, assert_never
 
+from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
@@ -20,6 +21,8 @@ _PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments"})
 """Edits here stay within the span: a name is no sentence, and JSON has strings for words."""
 _SILENT = frozenset({"allow", "log_event"})
 """Actions that change neither request nor answer."""
+_STEADY = frozenset({"context", "request", "given"})
+"""Kinds of variables that are the same for a whole exchange."""
 _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
 
 
@@ -150,6 +153,19 @@ def pattern_of(number: int, signal: Signal) -> Pattern:
         )
     refine = phrase_refine if signal.kind == "phrase" else None
     return Pattern(signal=number, name=signal.name, regex=regex, max_chars=signal.max_chars, refine=refine)
+
+
+def steady_of(code: Sequence[Instruction], variables: Sequence[Variable], starts: Iterable[int]) -> frozenset[int]:
+    """Return the starts of code that reads only the context and the request."""
+    changing = {number for number, variable in enumerate(variables) if variable.kind not in _STEADY}
+    found: set[int] = set()
+    for start in starts:
+        place = start
+        while code[place][0] != Op.RETURN and not (code[place][0] == Op.LOAD and code[place][1] in changing):
+            place += 1
+        if code[place][0] == Op.RETURN:
+            found.add(start)
+    return frozenset(found)
 
 
 def loads_of(variables: Sequence[Variable]) -> tuple[Callable[[Facts], Value], ...]:

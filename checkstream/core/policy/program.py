@@ -210,6 +210,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rules of ingress without triggers: decided once, on the request."""
     loads: tuple[Callable[[Facts], Value], ...]
     """Beside each variable: takes its value from the facts."""
+    steady: frozenset[int] = frozenset()
+    """Starts of code that reads only the context and the request: its value is the same for a whole exchange."""
 
     @property
     def turns(self) -> bool:

@@ -22,7 +22,7 @@ from checkstream.core.cel.values import Value
 from checkstream.core.cel.verify import verify
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.constants import read_constant, written_constant
-from checkstream.core.policy.link import bare_of, loads_of, scopes_of
+from checkstream.core.policy.link import bare_of, loads_of, scopes_of, steady_of
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.errors import CheckstreamError, ProgramInvalid
@@ -30,7 +30,7 @@ from checkstream.errors import CheckstreamError, ProgramInvalid
 MAX_BYTES = 64 * 1024 * 1024
 """Of a stored program; what the compiler makes of the largest policy file stays far below."""
 _REQUEST = frozenset({"route", "model", "surface", "stream", "tools", "temperature", "caller", "user", "metadata"})
-_FUNCTION_NAMES = tuple(function.name for function in FUNCTIONS)
+_FUNCTION_NAMES = tuple(function.key for function in FUNCTIONS)
 _STREAM = frozenset({"tokens", "risk", "trend", "language"})
 
 
@@ -86,6 +86,7 @@ def assemble(
         scopes=scopes_of(signals, rules, entries, variables),
         bare=bare_of(rules, entries),
         loads=loads_of(variables),
+        steady=steady_of(code, variables, _starts(rules, entries)),
     )
 
 
@@ -152,7 +153,7 @@ def load(data: bytes, expected: str | None = None) -> Program:
     constants = tuple(read_constant(kind, text) for kind, text in parts.constants)
     try:
         titles = tuple(variable.title for variable in parts.variables)
-        verify(Code(parts.code, constants, titles), _starts(parts))
+        verify(Code(parts.code, constants, titles), _starts(parts.rules, parts.entries))
         return assemble(
             signals=parts.signals,
             rules=parts.rules,
@@ -166,9 +167,9 @@ def load(data: bytes, expected: str | None = None) -> Program:
         raise ProgramInvalid(f"the program can't be run: {str(error).partition(chr(10))[0]}") from error
 
 
-def _starts(parts: Stored) -> list[int]:
-    starts = {entry.start for entry in parts.entries if entry.start != ALWAYS}
-    for rule in parts.rules:
+def _starts(rules: Sequence[RuleMeta], entries: Sequence[Entry]) -> list[int]:
+    starts = {entry.start for entry in entries if entry.start != ALWAYS}
+    for rule in rules:
         starts.update(rule.condition_starts)
         if rule.enabled_start is not None:
             starts.add(rule.enabled_start)

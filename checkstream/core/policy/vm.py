@@ -20,7 +20,7 @@ from checkstream.core.terms import ExchangeFacts, Facts, Stage
 class Machine:
     """Decides the rules of one program over the facts of one text."""
 
-    __slots__ = ("_code", "_constants", "_facts", "_loads")
+    __slots__ = ("_code", "_constants", "_facts", "_known", "_loads", "_off", "_scores", "_steady")
 
     def __init__(self, program: Program, facts: Facts) -> None:
         """Read `facts` as they are at each decision; they may grow between decisions."""
@@ -28,23 +28,35 @@ class Machine:
         self._constants = program.constants
         self._loads = program.loads
         self._facts = facts
+        self._scores = facts.scores
+        self._off = facts.exchange.off
+        self._known = facts.exchange.known
+        self._steady = program.steady
 
     def decide(self, entry: Entry) -> bool | None:
         """Tell whether a rule fires now that its signal has come; None: it can't be decided (the fail mode does)."""
-        if entry.rule in self._facts.exchange.off:
+        floor = entry.floor
+        if floor is not None and not self._scores.get(entry.signal, -1.0) >= floor:
             return False
-        if entry.floor is not None:
-            score = self._facts.scores.get(entry.signal)
-            if score is None or score < entry.floor:
-                return False
-        if entry.start == ALWAYS:
+        if entry.rule in self._off:
+            return False
+        start = entry.start
+        if start == ALWAYS:
             return True
-        value = self.value(entry.start)
-        return value if isinstance(value, bool) else None
+        value = self._known[start] if start in self._known else self.value(start)
+        return value if value is True or value is False else None
 
     def value(self, start: int) -> Value:
-        """Run the code at `start` and return its answer, an `EvalError` when it has none."""
-        return machine.run(self._code, self._constants, start, self._load)
+        """Run the code at `start` and return its answer, an `EvalError` when it has none.
+
+        What reads only the context and the request is the same for the whole exchange and is run once.
+        """
+        if start in self._known:
+            return self._known[start]  # type: ignore[no-any-return]
+        value = machine.run(self._code, self._constants, start, self._load)
+        if start in self._steady:
+            self._known[start] = value
+        return value
 
     def _load(self, number: int) -> Value:
         return self._loads[number](self._facts)
