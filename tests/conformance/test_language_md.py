@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from checkstream.core.cel import functions
+from checkstream.core.cel.cost import CHARS_A_STEP
+from checkstream.core.match import segments
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.policy import nodes, syntax
-from checkstream.core.policy.check import ACTION_STAGES, STAGE_CHANNELS
+from checkstream.core.policy import action_syntax, conditions, extends, fields, nodes, syntax, templates, triggers
+from checkstream.core.policy.action import (
+    AdaptTone,
+    Allow,
+    AllowConstrained,
+    AnyAction,
+    AttributeSources,
+    ConstrainTools,
+    InjectDisclaimer,
+    LogEvent,
+    LowerTemp,
+    Redact,
+    Reject,
+    RequireConfirmation,
+    RequireDisclaimer,
+    RewriteSpan,
+    SafeMode,
+    Stop,
+)
+from checkstream.core.policy.capabilities import CAN, CHAT, SURFACES, Target, missing
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.placing import action_channels, action_stages
+from checkstream.core.terms import STAGE_CHANNELS, Stage
+from checkstream.core.wire import context
+from checkstream.trial.cases import Case, Expect
 
 PAGE = (Path(__file__).parents[2] / "policies" / "LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]
@@ -23,12 +50,34 @@ def test_example_compiles(number: int) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 5
+    assert len(EXAMPLES) >= 15
 
 
-def test_every_key_of_a_rule_is_on_the_page() -> None:
-    keys = set(syntax.Rule.__struct_fields__) - {"at", "stages", "incomplete"} | {"stage"}
-    assert [key for key in sorted(keys) if f"`{key}`" not in PAGE] == []
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.replace("\\|", "/").strip().strip("|").split("|")]
+
+
+def rows(head: str) -> list[list[str]]:
+    """The rows of the table that begins with `head`."""
+    lines = PAGE.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(head)) + 2
+    end = next(number for number in range(start, len(lines)) if not lines[number].startswith("|"))
+    return [cells(line) for line in lines[start:end]]
+
+
+def quoted(text: str) -> list[str]:
+    return text.split("`")[1::2]
+
+
+def test_every_table_has_as_many_cells_in_each_row() -> None:
+    for block in PAGE.split("\n\n"):
+        widths = {len(cells(line)) for line in block.splitlines() if line.startswith("|")}
+        assert len(widths) <= 1, block
+
+
+def test_every_key_of_a_rule_is_in_its_table_and_no_other() -> None:
+    named = {key for row in rows("| key | value | default |") for key in quoted(row[0])}
+    assert named == set(syntax.RULE_KEYS)
 
 
 def test_every_stage_and_channel_is_on_the_page() -> None:
@@ -37,17 +86,114 @@ def test_every_stage_and_channel_is_on_the_page() -> None:
         assert all(f"`{channel}`" in row for channel in channels)
 
 
-def test_g08_the_matrix_of_actions_and_stages_is_on_the_page() -> None:
-    for action, stages in ACTION_STAGES.items():
-        rows = [
-            line for line in PAGE.splitlines() if line.startswith(f"| `{action}`") and "`position: start`" not in line
-        ]
-        said = [cell.strip() == "yes" for cell in rows[0].rstrip(" |").split("|")[-3:]]
-        assert said == [stage in stages for stage in STAGE_CHANNELS]
+MATRIX = rows("| action | `ingress` | `midstream` | `egress` |")
+WRITTEN: Mapping[str, AnyAction] = {
+    "allow": Allow(),
+    "reject": Reject(),
+    "require_confirmation": RequireConfirmation(),
+    "constrain_tools": ConstrainTools(allow=()),
+    "redact": Redact(),
+    "rewrite_span": RewriteSpan(words=(("a", "b"),)),
+    "stop": Stop(),
+    "inject_disclaimer": InjectDisclaimer(text="t"),
+    "inject_disclaimer position: start": InjectDisclaimer(text="t", position="start"),
+    "inject_disclaimer position: after_sentence": InjectDisclaimer(text="t", position="after_sentence"),
+    "require_disclaimer": RequireDisclaimer(text="t"),
+    "attribute_sources": AttributeSources(),
+    "safe_mode": SafeMode(),
+    "safe_mode bad_words": SafeMode(bad_words=("a",)),
+    "safe_mode logit_bias": SafeMode(logit_bias=((1, 1),)),
+    "safe_mode tools": SafeMode(tools=()),
+    "safe_mode instruction": SafeMode(instruction="i"),
+    "lower_temp": LowerTemp(),
+    "allow_constrained json_schema": AllowConstrained(json_schema="{}"),
+    "allow_constrained grammar": AllowConstrained(grammar="g"),
+    "adapt_tone": AdaptTone(instruction="i"),
+    "log_event": LogEvent(),
+}
+"""Every row of the matrix as an action."""
+
+
+def test_g08_the_matrix_has_every_action() -> None:
+    assert [" ".join(quoted(row[0])) for row in MATRIX] == list(WRITTEN)
+    assert {action.name for action in WRITTEN.values()} == {action.name for action in get_args(AnyAction)}
+
+
+@pytest.mark.parametrize("row", MATRIX, ids=lambda row: " ".join(quoted(row[0])))
+def test_g08_the_matrix_of_actions_and_stages_is_on_the_page(row: list[str]) -> None:
+    action = WRITTEN[" ".join(quoted(row[0]))]
+    for cell, stage in zip(row[1:4], Stage, strict=True):
+        assert cell.startswith("yes") == (stage in action_stages(action)), stage
+        if cell.startswith("yes"):
+            only = quoted(cell)
+            assert action_channels(action, stage) == (tuple(only) if only else STAGE_CHANNELS[stage])
+        else:
+            assert cell == "no"
+
+
+@pytest.mark.parametrize("row", MATRIX, ids=lambda row: " ".join(quoted(row[0])))
+def test_g08_the_matrix_of_actions_surfaces_and_upstreams_is_on_the_page(row: list[str]) -> None:
+    action = WRITTEN[" ".join(quoted(row[0]))]
+    for cell, surface in zip(row[4:6], SURFACES, strict=True):
+        able = Target("r", surface, "u", frozenset(CAN))
+        lacks = [lack for stage in action_stages(action) for lack in missing(action, stage, able)]
+        assert cell == ("no" if lacks else "yes"), surface
+    names, midstream_only = quoted(row[0]), row[6].startswith("midstream: ")
+    of_the_whole = {"continue"} if len(names) > 1 else set()  # what the row of `safe_mode` itself asks for
+    for stage in action_stages(action):
+        needs = {quoted(lack.need)[0] for lack in missing(action, stage, Target("r", CHAT, "u", frozenset()))}
+        asked = set() if midstream_only and stage is not Stage.MIDSTREAM else set(quoted(row[6]))
+        assert needs - of_the_whole == asked, stage
+
+
+def test_every_key_of_an_action_is_in_the_tables() -> None:
+    found: dict[str, list[str]] = {}
+    action = ""
+    for block in PAGE.split("| action | key | value | default |\n")[1:]:
+        for line in block.split("\n\n")[0].splitlines()[1:]:
+            name, key, _, _ = cells(line)
+            action = quoted(name)[0] if name else action
+            found.setdefault(action, []).extend(quoted(key))
+    forms = {name: sorted((*need, *may)) for name, (need, may, _) in action_syntax._FORMS.items()}
+    assert {name: sorted(keys) for name, keys in found.items()} == forms
+
+
+def test_the_variables_of_conditions_are_on_the_page() -> None:
+    named = {name for row in rows("| variable | type | is |") for name in quoted(row[0])}
+    fields = {f"request.{name}" for name in conditions.REQUEST_FIELDS} | {
+        f"stream.{name}" for name in conditions.STREAM_FIELDS
+    }
+    assert {name for name in named if name.startswith(("request.", "stream."))} == fields
+    assert {name.partition(".")[0].partition("[")[0] for name in named} == set(conditions.ROOTS)
+
+
+def test_the_functions_of_conditions_are_on_the_page() -> None:
+    page = " ".join(cell for row in rows("| | |") for cell in row)
+    names = [name for name in functions.NAMES if name[0].isalpha()]
+    assert [name for name in names if f"{name}(" not in page] == []
+    operators = {name.strip("_@") for name in functions.NAMES if not name[0].isalpha()} - {"[_]", "in"}
+    assert [operator for operator in sorted(operators) if f"`{operator}`" not in page] == []
+
+
+def test_the_variables_of_texts_are_on_the_page() -> None:
+    named = {name for row in rows("| variable | is |") for name in quoted(row[0])}
+    known = {f"{{{name}}}" for name in (*templates.NAMES, templates.SOURCES)}
+    assert {name for name in named if not name.startswith("{context.")} == known
+
+
+def test_the_groups_of_triggers_are_on_the_page() -> None:
+    named = {name.strip("{}").partition(":")[0] for row in rows("| group | holds when |") for name in quoted(row[0])}
+    assert named == set(triggers.GROUP_KEYS)
+
+
+def test_the_keys_of_a_test_case_are_on_the_page() -> None:
+    section = PAGE.partition("## 14.")[2]
+    assert [key for key in Case.__struct_fields__ if f"`{key}`" not in section] == []
+    assert [key for key in Expect.__struct_fields__ if f"`{key}`" not in section] == []
 
 
 def test_every_action_of_later_versions_is_on_the_page() -> None:
-    assert [action for action in sorted(syntax.LATER_ACTIONS) if f"`{action}`" not in PAGE] == []
+    assert [action for action in sorted(action_syntax.LATER_ACTIONS) if f"`{action}`" not in PAGE] == []
 
 
 def test_every_entity_is_on_the_page_in_its_group() -> None:
@@ -60,3 +206,18 @@ def test_every_entity_is_on_the_page_in_its_group() -> None:
 def test_the_caps_are_on_the_page() -> None:
     assert f"{nodes.MAX_FILE_CHARS:,} characters" in PAGE
     assert f"deeper than {nodes.MAX_DEPTH} levels" in PAGE
+    assert f"{fields.MAX_WORD_CHARS} characters at most" in PAGE
+    assert f"up to {triggers.MAX_PHRASES:,} in a" in PAGE
+    assert f"up to {triggers.MAX_GROUP_DEPTH} levels" in PAGE
+    assert f"up to {triggers.MAX_CASES} `{{condition, threshold}}`" in PAGE
+    assert f"at most {triggers.MAX_CONDITION_CHARS:,} characters" in PAGE
+    assert f"above {conditions.MAX_COST:,} steps" in PAGE
+    assert f"Up to {extends.MAX_CHAIN} rules may extend each other" in PAGE
+    assert f"{templates.MAX_VALUE_CHARS} characters are kept" in PAGE
+    assert f"({context.MAX_VALUES:,} values, {context.MAX_BYTES:,} bytes)" in PAGE
+    assert f"{segments.MAX_SEGMENT_CHARS:,} characters" in PAGE
+
+
+def test_the_context_that_costs_are_reckoned_for_is_the_largest_that_is_let_in() -> None:
+    assert conditions._SIZES["context"].length == context.MAX_VALUES
+    assert (conditions._SIZES["context"].work - context.MAX_VALUES) * CHARS_A_STEP >= context.MAX_BYTES - CHARS_A_STEP
