@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -28,17 +28,13 @@ from checkstream.core.answer import Answer
 from checkstream.core.checking import Checking
 from checkstream.core.commands import (
     AnyCommand,
-    ArmTimer,
     CancelUpstream,
     CloseDownstream,
     ConfirmationWanted,
-    DisarmTimer,
     ForwardRequest,
     Observe,
-    PauseUpstream,
     Record,
     Reply,
-    ResumeUpstream,
     SendDownstream,
     StartStream,
 )
@@ -60,6 +56,7 @@ from checkstream.core.outbox import Released
 from checkstream.core.plan import Plan
 from checkstream.core.prompt import Prompt, Refusal
 from checkstream.core.terms import Stage, Unit
+from checkstream.core.watch import Watch
 from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Frame, Surface
 from checkstream.errors import EventTooLarge, WireError
@@ -68,10 +65,6 @@ __all__ = ["Guard", "Plan", "State"]
 
 _CHARS_PER_TOKEN = 4
 """For estimates of usage only: English text in common vocabularies."""
-_TIMERS: tuple[Literal["stall", "keepalive", "budget"], ...] = ("stall", "keepalive", "budget")
-_MAX_PENDING_CHECKS = 4
-"""Checks of one stream that may wait before reading pauses: an upstream that outruns the classifiers must not make
-their answers late."""
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504}
 
 
@@ -85,6 +78,9 @@ class State(enum.Enum):
     WHOLE = enum.auto()
     CLOSING = enum.auto()
     CLOSED = enum.auto()
+
+
+_RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING)
 
 
 class _Ending(msgspec.Struct, frozen=True):
@@ -122,15 +118,12 @@ class Guard:
         self._answer_bytes = 0
         self._upstream_open = False
         self._streaming = False
-        self._paused = False
         self._begun = False
         self._ending: _Ending | None = None
         self._turned: Pivot | None = None
         self._first: tuple[Unit, dict[int, str]] | None = None
         """The first part of a whole answer that was continued."""
-        self._last_byte_at = 0.0
-        self._last_sent_at = 0.0
-        self._timers: set[str] = set()
+        self._watch = Watch(plan, self._checking)
 
     def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
         """Take one event at `now` (monotonic seconds) and return the commands that follow, in order.
@@ -142,8 +135,7 @@ class Guard:
         transition = self._TRANSITIONS.get((self.state, type(event)))
         if transition is not None:
             transition(self, event)
-        if "budget" not in self._timers and (left_ms := self._checking.budget_left_ms) is not None:
-            self._arm("budget", left_ms)
+        self._watch.arm_budget()
         return self._checking.commands
 
     @property
@@ -200,18 +192,19 @@ class Guard:
 
     def _on_opened(self, event: UpstreamOpened) -> None:
         self._status = event.status
-        self._last_byte_at = self._last_sent_at = self._now
+        self._watch.heard()
+        self._watch.sent()
         if event.streaming and event.status < 400:
             self.state = State.STREAMING
             self._streaming = True
             self._do(StartStream())
-            self._arm("keepalive", self._plan.keepalive_ms)
+            self._watch.begin_stream()
         else:
             self.state = State.WHOLE
             self._streaming = False
 
     def _on_stream_bytes(self, event: UpstreamBytes) -> None:
-        self._last_byte_at = self._now
+        self._watch.heard()
         data = event.data
         room = self._plan.answer_bytes - self._answer_bytes
         self._answer_bytes += len(data)
@@ -397,7 +390,7 @@ class Guard:
 
     def _on_continued(self, event: UpstreamOpened) -> None:
         """The upstream goes on with the answer, or will not: then it is stopped where it turned."""
-        self._last_byte_at = self._now
+        self._watch.heard()
         if event.streaming and event.status < 400:
             return
         self._cancel_upstream()
@@ -437,7 +430,7 @@ class Guard:
 
     def _send(self, released: Released) -> None:
         self._do(SendDownstream(released.data))
-        self._last_sent_at = self._now
+        self._watch.sent()
         if released.held_s > 0:
             self._ledger.held_s = max(self._ledger.held_s, released.held_s)
             self._do(Observe("hold_seconds", released.held_s))
@@ -447,51 +440,25 @@ class Guard:
             self._do(Observe("added_ttft_seconds", self._now - began_at))
 
     def _watch_hold(self) -> None:
-        """Keep what waits within its caps, in bytes, in checks and in time."""
         held = self._outbox.bytes_held
-        waiting = self._checking.waiting
         scored = held > 0 and any(judge.asked for judge in self._answer.judges.values())
-        if held > self._plan.held_bytes and not waiting and not (self._paused and scored):  # a stall may let go of it
+        if self._watch.holds_too_much(held, scored=scored):
             self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
-            return
-        if not self._paused:
-            if held > self._plan.held_bytes or self._checking.pending >= _MAX_PENDING_CHECKS:
-                self._paused = True
-                self._do(PauseUpstream())
-        elif held <= (self._plan.held_bytes // 2 if waiting else self._plan.held_bytes) and self._checking.pending <= 1:
-            # Where nothing is being checked, only more text can let go of what a pattern holds.
-            self._paused = False
-            self._do(ResumeUpstream())
-        if held and scored and "stall" not in self._timers:
-            self._arm("stall", self._plan.hold.max_delay_ms)
-
-    def _arm(self, timer: Literal["stall", "keepalive", "budget"], after_ms: float) -> None:
-        self._timers.add(timer)
-        self._do(ArmTimer(timer, after_ms))
 
     def _on_timer(self, event: TimerFired) -> None:
-        self._timers.discard(event.timer)
+        self._watch.rang(event.timer)
         if event.timer == "budget":
             self._go_on_with(self._checking.give_up_late())
-            return
-        if self.state is not State.STREAMING:
-            return
-        if event.timer == "keepalive":
-            quiet_ms = (self._now - self._last_sent_at) * 1000
-            if quiet_ms >= self._plan.keepalive_ms and len(self._outbox):
+        elif self.state is not State.STREAMING:
+            pass
+        elif event.timer == "keepalive":
+            if self._watch.wants_comment(held=len(self._outbox) > 0):
                 self._do(SendDownstream(sse.comment("keep-alive")))
-                self._last_sent_at = self._now
-                quiet_ms = 0.0
-            self._arm("keepalive", max(self._plan.keepalive_ms - quiet_ms, 1000.0))
-            return
-        silent_ms = (self._now - self._last_byte_at) * 1000
-        if silent_ms < self._plan.hold.max_delay_ms:
-            self._arm("stall", self._plan.hold.max_delay_ms - silent_ms)
-            return
-        self._answer.stall()
-        if self._paused and not self._checking.waiting:
-            # Nothing is under way that could let go of what is held, and nothing more is being read.
-            self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
+        elif self._watch.stalls():
+            self._answer.stall()
+            if self._watch.paused and not self._checking.waiting:
+                # Nothing is under way that could let go of what is held, and nothing more is being read.
+                self._fail("held_too_large", f"more than {self._plan.held_bytes} bytes of the answer had to be held")
 
     # --- ends
 
@@ -596,7 +563,7 @@ class Guard:
 
     def _close(self, outcome: str) -> None:
         self._checking.close()
-        self._checking.commands += [DisarmTimer(timer) for timer in _TIMERS if timer in self._timers]
+        self._watch.end()
         record = self._ledger.record(
             surface=self._surface.name,
             streaming=self._streaming,
@@ -613,38 +580,18 @@ class Guard:
     # What each event means in each state; any other pair is ignored.
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], None]]] = {
         (State.NEW, RequestReceived): _on_request,
-        (State.INGRESS, Scored): _on_score,
-        (State.INGRESS, ScoringFailed): _on_score,
         (State.FORWARDED, UpstreamOpened): _on_opened,
         (State.FORWARDED, UpstreamFailed): _on_upstream_failed,
-        (State.FORWARDED, Scored): _on_score,
-        (State.FORWARDED, ScoringFailed): _on_score,
-        (State.WHOLE, Scored): _on_score,
-        (State.WHOLE, ScoringFailed): _on_score,
         (State.STREAMING, UpstreamOpened): _on_continued,
         (State.STREAMING, UpstreamBytes): _on_stream_bytes,
         (State.STREAMING, UpstreamClosed): _on_stream_end,
         (State.STREAMING, UpstreamFailed): _on_upstream_failed,
-        (State.STREAMING, Scored): _on_score,
-        (State.STREAMING, ScoringFailed): _on_score,
-        (State.INGRESS, TimerFired): _on_timer,
-        (State.FORWARDED, TimerFired): _on_timer,
-        (State.STREAMING, TimerFired): _on_timer,
-        (State.WHOLE, TimerFired): _on_timer,
-        (State.CLOSING, TimerFired): _on_timer,
         (State.WHOLE, UpstreamBytes): _on_whole_bytes,
         (State.WHOLE, UpstreamClosed): _on_whole_end,
         (State.WHOLE, UpstreamFailed): _on_upstream_failed,
-        (State.CLOSING, Scored): _on_score,
-        (State.CLOSING, ScoringFailed): _on_score,
-        (State.INGRESS, DownstreamClosed): _on_downstream_closed,
-        (State.INGRESS, Draining): _on_draining,
-        (State.FORWARDED, DownstreamClosed): _on_downstream_closed,
-        (State.FORWARDED, Draining): _on_draining,
-        (State.STREAMING, DownstreamClosed): _on_downstream_closed,
-        (State.STREAMING, Draining): _on_draining,
-        (State.WHOLE, DownstreamClosed): _on_downstream_closed,
-        (State.WHOLE, Draining): _on_draining,
-        (State.CLOSING, DownstreamClosed): _on_downstream_closed,
-        (State.CLOSING, Draining): _on_draining,
+        **dict.fromkeys(((state, Scored) for state in _RUNNING), _on_score),
+        **dict.fromkeys(((state, ScoringFailed) for state in _RUNNING), _on_score),
+        **dict.fromkeys(((state, TimerFired) for state in _RUNNING), _on_timer),
+        **dict.fromkeys(((state, DownstreamClosed) for state in _RUNNING), _on_downstream_closed),
+        **dict.fromkeys(((state, Draining) for state in _RUNNING), _on_draining),
     }
