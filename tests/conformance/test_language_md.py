@@ -12,7 +12,17 @@ from checkstream.core.cel import functions
 from checkstream.core.cel.cost import CHARS_A_STEP
 from checkstream.core.match import segments
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.policy import action_syntax, conditions, extends, fields, nodes, syntax, templates, triggers
+from checkstream.core.policy import (
+    action_syntax,
+    conditions,
+    extends,
+    fields,
+    nodes,
+    syntax,
+    templates,
+    triggers,
+    variables,
+)
 from checkstream.core.policy.action import (
     AdaptTone,
     Allow,
@@ -160,11 +170,11 @@ def test_every_key_of_an_action_is_in_the_tables() -> None:
 
 def test_the_variables_of_conditions_are_on_the_page() -> None:
     named = {name for row in rows("| variable | type | is |") for name in quoted(row[0])}
-    fields = {f"request.{name}" for name in conditions.REQUEST_FIELDS} | {
-        f"stream.{name}" for name in conditions.STREAM_FIELDS
+    fields = {f"request.{name}" for name in variables.REQUEST_FIELDS} | {
+        f"stream.{name}" for name in variables.STREAM_FIELDS
     }
     assert {name for name in named if name.startswith(("request.", "stream."))} == fields
-    assert {name.partition(".")[0].partition("[")[0] for name in named} == set(conditions.ROOTS)
+    assert {name.partition(".")[0].partition("[")[0] for name in named} == set(variables.ROOTS)
 
 
 def test_the_functions_of_conditions_are_on_the_page() -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from checkstream.core.policy import action as actions
 from checkstream.core.policy import fields, templates
 from checkstream.core.policy.action import AnyAction
+from checkstream.core.policy.carets import point
 from checkstream.core.policy.fields import Fields, did_you_mean
 from checkstream.core.policy.json_values import MAX_JSON_CHARS, read_json
 from checkstream.core.policy.nodes import Broken, MappingNode, Node, Placed, ScalarNode, SequenceNode, Source, shown
@@ -251,7 +252,7 @@ def _template(read: Fields, key: str, *, names: Collection[str] = templates.NAME
     try:
         templates.parse(placed.value, names)
     except TemplateError as error:
-        read.source.fault(read.source.point(placed, error.position), error.reason, error.advice)
+        read.source.fault(point(read.source, placed, error.position), error.reason, error.advice)
         return None
     return placed.value
 

@@ -13,8 +13,8 @@ import msgspec
 from checkstream.core.policy.action import InjectDisclaimer, holds_text
 from checkstream.core.policy.capabilities import Target, missing
 from checkstream.core.policy.classifiers import ClassifierLabel
-from checkstream.core.policy.conditions import MAX_COST, ROOTS, Condition, Names, read_condition
-from checkstream.core.policy.detectors import TriggerCheck, findings_of
+from checkstream.core.policy.conditions import MAX_COST, Condition, Names, read_condition
+from checkstream.core.policy.detectors import TriggerCheck
 from checkstream.core.policy.extends import Extended, extend_rules
 from checkstream.core.policy.groups import (
     AllOf,
@@ -30,8 +30,10 @@ from checkstream.core.policy.groups import (
 from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.placing import SPAN_ACTIONS, channels_of, stages_of
 from checkstream.core.policy.program import Signal, Waits
+from checkstream.core.policy.signals import findings_of
 from checkstream.core.policy.syntax import Pack, Rule
 from checkstream.core.policy.triggers import WrittenGroup
+from checkstream.core.policy.variables import ROOTS
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.errors import Fault
 

@@ -15,10 +15,10 @@ from checkstream.core.cel.code import Assembler
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
 from checkstream.core.policy.classifiers import ClassifierLabel
-from checkstream.core.policy.conditions import found_name, peak_name, score_name, scored_name, variable_of
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Waits
 from checkstream.core.policy.stored import assemble
 from checkstream.core.policy.syntax import Pack, read_policies
+from checkstream.core.policy.variables import found_name, peak_name, score_name, scored_name, variable_of
 from checkstream.errors import Fault, PatternError, PolicyError
 
 

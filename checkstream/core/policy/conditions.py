@@ -1,15 +1,11 @@
-"""What conditions read: CEL expressions over the context, the request, scores, findings and the stream.
+"""What conditions say: CEL expressions, read, checked, and rewritten to read the variables of the program.
 
-`scores.toxicity`, `findings.EMAIL`, `request.model` and their like become variables of the program. Each is a name of
-its own in the rewritten expression; names of signals begin with `@`, which no one can write in CEL:
-
-    context  request.FIELD  stream.FIELD  @given:FIELD (`has(request.FIELD)`)
-    @score:SIGNAL  @scored:SIGNAL (`has(scores.x)`)  @peak:SIGNAL  @count:SIGNAL  @found:SIGNAL (`has(findings.x)`)
+`scores.toxicity`, `findings.EMAIL`, `request.model` and their like become names of variables (`variables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -19,32 +15,29 @@ from checkstream.core.cel.ast import INDEX, Call, Comprehension, Expr, Ident, Li
 from checkstream.core.cel.check import check
 from checkstream.core.cel.cost import CHARS_A_STEP, Extent, worst_cost
 from checkstream.core.cel.syntax import parse
-from checkstream.core.cel.types import BOOL, DOUBLE, DYN, INT, STRING, Type, list_of, map_of
+from checkstream.core.cel.types import BOOL, DYN
 from checkstream.core.cel.values import TYPE_NAMES
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.policy.carets import point
 from checkstream.core.policy.classifiers import ClassifierLabel, resolve
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.nodes import Placed, Source, shown
-from checkstream.core.policy.program import Signal, Variable
+from checkstream.core.policy.program import Signal
+from checkstream.core.policy.signals import entity_signal
+from checkstream.core.policy.variables import (
+    REQUEST_FIELDS,
+    ROOTS,
+    STREAM_FIELDS,
+    UNKNOWN,
+    count_name,
+    found_name,
+    score_name,
+    scored_name,
+    signal_of,
+    type_of,
+)
 from checkstream.errors import ExpressionError
 
-ROOTS: Final = ("context", "request", "scores", "findings", "stream")
-REQUEST_FIELDS: Mapping[str, Type] = MappingProxyType(
-    {
-        "route": STRING,
-        "model": STRING,
-        "surface": STRING,
-        "stream": BOOL,
-        "tools": list_of(STRING),
-        "temperature": DOUBLE,
-        "caller": STRING,
-        "user": STRING,
-        "metadata": map_of(STRING, STRING),
-    }
-)
-STREAM_FIELDS: Mapping[str, Type] = MappingProxyType(
-    {"tokens": INT, "risk": DOUBLE, "trend": DOUBLE, "language": STRING}
-)
 MAX_COST: Final = 10_000
 """Steps that the expressions of one rule may take in the worst case."""
 _SIZES: Final = MappingProxyType(
@@ -57,10 +50,7 @@ _SIZES: Final = MappingProxyType(
 """How large values can be. Those of tools and metadata are the limits of OpenAI's API."""
 _TEXT_SIZE: Final = 64
 """Steps to read any other text."""
-_UNKNOWN: Final = "@unknown"
-"""Stands in for a name that has been reported."""
 _SEE: Final = "LANGUAGE.md says how conditions are written"
-_SIGNAL_TYPES: Final = MappingProxyType({"score": DOUBLE, "scored": BOOL, "peak": DOUBLE, "count": INT, "found": BOOL})
 _TYPE_ROOTS: Final = frozenset(name.partition(".")[0] for name in TYPE_NAMES)
 
 
@@ -86,67 +76,6 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a pattern, or phrase -> those of the pack that are called so."""
 
 
-def score_name(signal: Signal) -> str:
-    """Return the name of a classifier's latest score."""
-    return _signal_name("score", signal)
-
-
-def scored_name(signal: Signal) -> str:
-    """Return the name of what says whether a classifier's score is known."""
-    return _signal_name("scored", signal)
-
-
-def peak_name(signal: Signal) -> str:
-    """Return the name of a classifier's highest score so far."""
-    return _signal_name("peak", signal)
-
-
-def count_name(signal: Signal) -> str:
-    """Return the name of how often something has been found so far."""
-    return _signal_name("count", signal)
-
-
-def found_name(signal: Signal) -> str:
-    """Return the name of what says whether something has been found."""
-    return _signal_name("found", signal)
-
-
-def _signal_name(kind: str, signal: Signal) -> str:
-    return f"@{kind}:{msgspec.json.encode(signal).decode()}"
-
-
-def _signal_of(name: str) -> Signal | None:
-    kind, _, written = name.removeprefix("@").partition(":")
-    return msgspec.json.decode(written, type=Signal) if name[:1] == "@" and kind in _SIGNAL_TYPES else None
-
-
-def variable_of(name: str, number: Callable[[Signal], int]) -> Variable:
-    """Return what a name in a rewritten expression stands for.
-
-    Args:
-        name: A name that this module made.
-        number: Signal -> its number in the program.
-    """
-    signal = _signal_of(name)
-    kind, _, field = name.removeprefix("@").partition(":" if name[:1] == "@" else ".")
-    made = {"kind": kind, "signal": number(signal)} if signal is not None else {"kind": kind, "name": field}
-    return msgspec.convert(made, Variable)
-
-
-def _type_of(name: str) -> Type:
-    if name == "context":
-        return map_of(STRING, DYN)
-    if name == _UNKNOWN:
-        return DYN
-    root, _, field = name.partition(".")
-    if root == "request":
-        return REQUEST_FIELDS[field]
-    if root == "stream":
-        return STREAM_FIELDS[field]
-    kind = name.removeprefix("@").partition(":")[0]
-    return BOOL if kind == "given" else _SIGNAL_TYPES[kind]
-
-
 def read_condition(
     source: Source, placed: Placed[str], names: Names, roots: Sequence[str], where: str
 ) -> Condition | None:
@@ -163,19 +92,19 @@ def read_condition(
     try:
         expr = rewriter.rewrite(parse(placed.value), frozenset())
     except ExpressionError as error:
-        source.fault(source.point(placed, error.position), error.reason, error.advice or _SEE)
+        source.fault(point(source, placed, error.position), error.reason, error.advice or _SEE)
         return None
-    checked = check(expr, {name: _type_of(name) for name in rewriter.used})
+    checked = check(expr, {name: type_of(name) for name in rewriter.used})
     faults = [*rewriter.faults, *checked.faults]
     if not faults and checked.type not in {BOOL, DYN}:
         advice = "compare it with something"
         faults.append(ExpressionError(f"{where} must be true or false, and this is of type {checked.type}", 0, advice))
     for fault in sorted(faults, key=lambda fault: fault.position):
-        source.fault(source.point(placed, fault.position), fault.reason, fault.advice or _SEE)
+        source.fault(point(source, placed, fault.position), fault.reason, fault.advice or _SEE)
     if faults:
         return None
     read = sorted(checked.variables)
-    signals = dict.fromkeys(signal for signal in map(_signal_of, read) if signal is not None)
+    signals = dict.fromkeys(signal for signal in map(signal_of, read) if signal is not None)
     return Condition(
         text=placed.value,
         expr=checked.expr,
@@ -243,8 +172,8 @@ class _Rewriter:
     def _fault(self, position: int, reason: str, advice: str) -> Ident:
         """Note a fault, and return what stands in for what is wrong."""
         self.faults.append(ExpressionError(reason, position, advice))
-        self.used.add(_UNKNOWN)
-        return Ident(position, _UNKNOWN)
+        self.used.add(UNKNOWN)
+        return Ident(position, UNKNOWN)
 
     def _unknown(self, position: int, name: str, loops: frozenset[str]) -> Ident:
         known = ", ".join(f"`{root}`" for root in ROOTS)
@@ -328,12 +257,6 @@ def _path(expr: Expr, loops: frozenset[str]) -> list[tuple[str, int]] | None:
             return None
     root = expr.name.removeprefix(".")
     return [(root, expr.position), *reversed(names)] if root in ROOTS and expr.name not in loops else None
-
-
-def entity_signal(name: str) -> Signal:
-    """Return the signal of an entity that exists."""
-    entity = ENTITIES[name]
-    return Signal(kind="entity", name=name, regex=entity.regex, max_chars=entity.max_chars)
 
 
 def unclear_score(

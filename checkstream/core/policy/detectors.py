@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Pattern, check_pattern, phrase_regex
+from checkstream.core.match.patterns import Pattern, check_pattern
+from checkstream.core.policy.carets import point
 from checkstream.core.policy.classifiers import ClassifierLabel, resolve
-from checkstream.core.policy.conditions import Condition, Names, entity_signal, read_condition, unclear_score
+from checkstream.core.policy.conditions import Condition, Names, read_condition, unclear_score
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.groups import Group, Leaf, Not, Trigger, joined
 from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.program import Signal
+from checkstream.core.policy.signals import entity_signal, pattern_signal, phrase_signal
 from checkstream.core.policy.triggers import ClassifierTrigger, Detectors, PatternTrigger, ThresholdCase, WrittenGroup
 from checkstream.errors import PatternError, PatternSyntaxError
 
@@ -21,40 +23,6 @@ CASE_ROOTS = ("context", "request", "findings", "stream")
 """What the conditions of thresholds may read."""
 
 _Key = tuple[Signal, float | None, tuple[tuple[str, float], ...]]
-
-
-def findings_of(groups: Iterator[WrittenGroup]) -> dict[str, list[Signal]]:
-    """Return the patterns and phrases of some trees of triggers by name; those that can't be used are left out."""
-    found: dict[str, list[Signal]] = {}
-    for group in groups:
-        signals = [pattern_signal(pattern) for pattern in group.detectors.patterns]
-        for phrase in group.detectors.phrases:
-            try:
-                signals.append(phrase_signal(phrase.value))
-            except PatternError:
-                continue
-        for signal in signals:
-            known = found.setdefault(" ".join(signal.name.split()), [])
-            if signal not in known:
-                known.append(signal)
-        for name, more in findings_of(iter(group.items)).items():
-            found.setdefault(name, []).extend(signal for signal in more if signal not in found[name])
-    return found
-
-
-def pattern_signal(pattern: PatternTrigger) -> Signal:
-    """Return the signal of a pattern."""
-    return Signal(kind="pattern", name=pattern.name.value, regex=pattern.regex.value, max_chars=pattern.max_chars)
-
-
-def phrase_signal(phrase: str) -> Signal:
-    """Return the signal of a phrase.
-
-    Raises:
-        PatternError: the phrase has no word.
-    """
-    words = " ".join(phrase.split())
-    return Signal(kind="phrase", name=words, regex=phrase_regex(words))
 
 
 class TriggerCheck:
@@ -164,7 +132,7 @@ class TriggerCheck:
         own, words = f"`{name}` ", said.removeprefix(f"`{name}`: ")
         if isinstance(error.__cause__, PatternSyntaxError):
             words = error.__cause__.reason
-            at = self._source.point(regex, error.__cause__.position)
+            at = point(self._source, regex, error.__cause__.position)
         reason, _, advice = words.partition("; ")
         what = reason.removeprefix(own) if reason.startswith(own) else f"can't be used: {reason}"
         self._source.fault(at, f"{kind} {shown(name)} {what}", advice)

@@ -7,7 +7,7 @@ import pytest
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.conditions import Names
-from checkstream.core.policy.detectors import GROUPS, TriggerCheck, findings_of
+from checkstream.core.policy.detectors import GROUPS, TriggerCheck
 from checkstream.core.policy.fields import Fields
 from checkstream.core.policy.groups import AllOf, AnyOf, Group, Leaf, Not, Trigger
 from checkstream.core.policy.nodes import Source, open_source, read_nodes
@@ -100,13 +100,3 @@ def test_thresholds_by_condition_keep_their_order() -> None:
     )
     assert trigger.threshold == 0.4
     assert [threshold for _, threshold in trigger.cases] == [0.9, 0.6]
-
-
-def test_what_conditions_may_name_is_every_pattern_and_phrase_of_every_group() -> None:
-    one, _ = written("triggers: {all: [{phrases: [a  b]}, {not: {patterns: [{name: p, regex: x}]}}]}\n")
-    other, _ = written("phrases: [a b]\npatterns: [{name: p, regex: y}]\nentities: [EMAIL]\n")
-    found = findings_of(iter((one, other)))
-    assert {name: [signal.regex for signal in signals] for name, signals in found.items()} == {
-        "a b": ["(?i)a\\s{1,8}b"],
-        "p": ["x", "y"],
-    }

@@ -8,7 +8,6 @@ from checkstream.core.policy.nodes import (
     Broken,
     MappingNode,
     Place,
-    Placed,
     ScalarNode,
     SequenceNode,
     Source,
@@ -150,44 +149,3 @@ def test_a_long_line_is_not_shown_and_control_characters_are_blanked() -> None:
 def test_shown_is_one_short_line() -> None:
     assert shown("a\nb") == "`a?b`"
     assert len(shown("x" * 1_000)) == nodes.MAX_SHOWN_CHARS + 2
-
-
-def scalar(content: str) -> tuple[Source, Placed[str]]:
-    root, source = read(content)
-    assert isinstance(root, MappingNode)
-    value = root.entries[0][1]
-    assert isinstance(value, ScalarNode)
-    return source, Placed(value.value, value.at)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "plain text with x in it",
-        "'single quotes with x in it'",
-        '"double quotes with x in it"',
-        "|\n    a block\n      with x in it\n",
-        "|-\n\n    after a blank line x\n",
-        ">\n    folded into\n    one line x\n",
-        "plain over\n  two lines x\n",
-        "'quoted over\n\n  lines x'\n",
-        "'it''s later than x'",
-        '"\\"quoted\\" with \\\\ before x"',
-    ],
-)
-def test_a_place_within_a_text_is_the_character_that_the_file_shows(written: str) -> None:
-    source, text = scalar(f"key: {written}")
-    at = source.point(text, text.value.index("x"))
-    shown_there = source.line(at.line)[at.column - 1 :][:1]
-    assert shown_there == "x"
-
-
-def test_the_end_of_a_text_has_a_place() -> None:
-    source, text = scalar("key: 'a =='")
-    assert source.point(text, 4) == Place(1, 11)
-
-
-def test_a_text_that_the_file_shows_otherwise_is_pointed_at_where_it_begins() -> None:
-    source, text = scalar('key: "\\x41\\x42"')
-    assert text.value == "AB"
-    assert source.point(text, 1) == Place(1, 6)

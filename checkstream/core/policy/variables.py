@@ -1,0 +1,102 @@
+"""The variables that conditions read, and how they are called in rewritten expressions.
+
+Names of signals begin with `@`, which no one can write in CEL, and hold the signal itself, so that a name leads back:
+
+    context  request.FIELD  stream.FIELD  @given:FIELD (`has(request.FIELD)`)
+    @score:SIGNAL  @scored:SIGNAL (`has(scores.x)`)  @peak:SIGNAL  @count:SIGNAL  @found:SIGNAL (`has(findings.x)`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from checkstream.core.cel.types import BOOL, DOUBLE, DYN, INT, STRING, Type, list_of, map_of
+from checkstream.core.policy.program import Signal, Variable
+
+ROOTS: Final = ("context", "request", "scores", "findings", "stream")
+REQUEST_FIELDS: Mapping[str, Type] = MappingProxyType(
+    {
+        "route": STRING,
+        "model": STRING,
+        "surface": STRING,
+        "stream": BOOL,
+        "tools": list_of(STRING),
+        "temperature": DOUBLE,
+        "caller": STRING,
+        "user": STRING,
+        "metadata": map_of(STRING, STRING),
+    }
+)
+STREAM_FIELDS: Mapping[str, Type] = MappingProxyType(
+    {"tokens": INT, "risk": DOUBLE, "trend": DOUBLE, "language": STRING}
+)
+UNKNOWN: Final = "@unknown"
+"""Stands in for a name that has been reported."""
+_SIGNAL_TYPES: Final = MappingProxyType({"score": DOUBLE, "scored": BOOL, "peak": DOUBLE, "count": INT, "found": BOOL})
+
+
+def score_name(signal: Signal) -> str:
+    """Return the name of a classifier's latest score."""
+    return _signal_name("score", signal)
+
+
+def scored_name(signal: Signal) -> str:
+    """Return the name of what says whether a classifier's score is known."""
+    return _signal_name("scored", signal)
+
+
+def peak_name(signal: Signal) -> str:
+    """Return the name of a classifier's highest score so far."""
+    return _signal_name("peak", signal)
+
+
+def count_name(signal: Signal) -> str:
+    """Return the name of how often something has been found so far."""
+    return _signal_name("count", signal)
+
+
+def found_name(signal: Signal) -> str:
+    """Return the name of what says whether something has been found."""
+    return _signal_name("found", signal)
+
+
+def _signal_name(kind: str, signal: Signal) -> str:
+    return f"@{kind}:{msgspec.json.encode(signal).decode()}"
+
+
+def signal_of(name: str) -> Signal | None:
+    """Return the signal that a name speaks of, None when it speaks of none."""
+    kind, _, written = name.removeprefix("@").partition(":")
+    return msgspec.json.decode(written, type=Signal) if name[:1] == "@" and kind in _SIGNAL_TYPES else None
+
+
+def variable_of(name: str, number: Callable[[Signal], int]) -> Variable:
+    """Return what a name in a rewritten expression stands for.
+
+    Args:
+        name: A name that this module made.
+        number: Signal -> its number in the program.
+    """
+    signal = signal_of(name)
+    kind, _, field = name.removeprefix("@").partition(":" if name[:1] == "@" else ".")
+    made = {"kind": kind, "signal": number(signal)} if signal is not None else {"kind": kind, "name": field}
+    return msgspec.convert(made, Variable)
+
+
+def type_of(name: str) -> Type:
+    """Return the type of a variable."""
+    if name == "context":
+        return map_of(STRING, DYN)
+    if name == UNKNOWN:
+        return DYN
+    root, _, field = name.partition(".")
+    if root == "request":
+        return REQUEST_FIELDS[field]
+    if root == "stream":
+        return STREAM_FIELDS[field]
+    kind = name.removeprefix("@").partition(":")[0]
+    return BOOL if kind == "given" else _SIGNAL_TYPES[kind]
