@@ -17,6 +17,7 @@ from checkstream.core.policy.nodes import Broken, MappingNode, Node, Placed, Sca
 
 T = TypeVar("T")
 
+_RESOLVER = yaml.resolver.Resolver()
 _TAG = "tag:yaml.org,2002:"
 _MAX_NUMBER_CHARS = 18
 MAX_WORD_CHARS = 100
@@ -27,7 +28,7 @@ def scalar_type(scalar: ScalarNode) -> str:
     """Return what YAML 1.1 reads a scalar as: str, bool, int, float, null, timestamp, merge or value."""
     if not scalar.plain:
         return "str"
-    tag = yaml.resolver.Resolver().resolve(yaml.ScalarNode, scalar.value, (True, False))  # type: ignore[no-untyped-call]
+    tag = _RESOLVER.resolve(yaml.ScalarNode, scalar.value, (True, False))  # type: ignore[no-untyped-call]
     return str(tag).removeprefix(_TAG)
 
 

@@ -197,17 +197,21 @@ def _forbidden_character(text: str) -> tuple[Place, str] | None:
 
     Source: YAML 1.1, 5.1 (the C1 control U+0085 is refused too).
     """
-    for index, char in enumerate(text):
-        code = ord(char)
-        if (
-            (code < 0x20 and char not in "\t\r\n")
-            or 0x7F <= code <= 0x9F
-            or 0xD800 <= code <= 0xDFFF
-            or 0xFFFE <= code <= 0xFFFF
-        ):
-            line_start = text.rfind("\n", 0, index) + 1
-            return Place(text.count("\n", 0, index) + 1, index - line_start + 1), char
-    return None
+    forbidden = {char for char in set(text) if _is_forbidden(ord(char))}
+    if not forbidden:
+        return None
+    index = next(at for at, char in enumerate(text) if char in forbidden)
+    line_start = text.rfind("\n", 0, index) + 1
+    return Place(text.count("\n", 0, index) + 1, index - line_start + 1), text[index]
+
+
+def _is_forbidden(code: int) -> bool:
+    return (
+        (code < 0x20 and code not in {0x09, 0x0A, 0x0D})
+        or 0x7F <= code <= 0x9F
+        or 0xD800 <= code <= 0xDFFF
+        or 0xFFFE <= code <= 0xFFFF
+    )
 
 
 def _yaml_fault(source: Source, error: yaml.YAMLError) -> None:
