@@ -106,17 +106,17 @@ class _Rules:
         rule, pack, metadata = checked.rule, checked.pack, checked.rule.metadata
         triggers, conditions = checked.triggers, tuple(condition.expr for condition in checked.conditions)
         number = len(self.rules)
-        for at, trigger in enumerate(triggers):
-            for others in _beside(checked.group, at):
-                needed = (*_own_terms(trigger), *(self._holds(triggers, group) for group in others), *conditions)
-                self.entries.append(
-                    Entry(
-                        rule=number,
-                        signal=self.signal(trigger.signal),
-                        start=self._start(needed) if needed else ALWAYS,
-                        floor=_floor(trigger),
-                    )
-                )
+        shared: dict[tuple[int, ...], int] = {}
+        for at, around in sorted(_places(checked.group), key=lambda place: place[0]):
+            trigger, key = triggers[at], tuple(map(id, around))
+            start = shared.get(key) if not trigger.cases else None
+            if start is None:
+                needed = (*_own_terms(trigger), *(self._holds(triggers, group) for group in around), *conditions)
+                start = self._start(needed) if needed else ALWAYS
+                if not trigger.cases:
+                    shared[key] = start
+            floor = _floor(trigger)
+            self.entries.append(Entry(rule=number, signal=self.signal(trigger.signal), start=start, floor=floor))
         if not triggers:
             self.entries.append(Entry(rule=number, start=self._start(conditions)))
         self.rules.append(
@@ -191,18 +191,20 @@ class _Rules:
                 return _negated(self._stands(triggers, item))
 
 
-def _beside(group: Group | None, trigger: int) -> Iterator[tuple[Group, ...]]:
-    """Yield, for each place of `trigger` outside of `not`, the groups that must hold besides it."""
+def _places(group: Group | None, around: tuple[AllOf, ...] = ()) -> Iterator[tuple[int, tuple[AllOf, ...]]]:
+    """Yield each trigger that stands outside of `not`, at each of its places, and the groups `all` that it stands in.
+
+    A trigger that has come fires its rule when all of those hold; that it holds itself is a part of that.
+    """
     match group:
-        case Leaf(at) if at == trigger:
-            yield ()
+        case Leaf(trigger):
+            yield trigger, around
         case AnyOf(items):
             for item in items:
-                yield from _beside(item, trigger)
+                yield from _places(item, around)
         case AllOf(items):
-            for place, item in enumerate(items):
-                for inner in _beside(item, trigger):
-                    yield (*inner, *items[:place], *items[place + 1 :])
+            for item in items:
+                yield from _places(item, (*around, group))
         case _:
             return
 
