@@ -40,13 +40,49 @@ TOXIC = """
     classifiers: [{name: lexicon.toxicity, threshold: 0.8}]
     actions: [{type: stop, message: Stopped.}]
 """
+WIDE = """
+  - {name: w, id: W-1, stage: [midstream], phrases: [hello], actions: [{type: redact, style: mask, scope: word}]}
+  - name: s
+    id: S-1
+    stage: [midstream]
+    patterns: [{name: digits, regex: '[0-9]{5,8}'}]
+    actions: [{type: redact, style: text, text: "<gone>", scope: sentence}]
+  - name: soft
+    id: SOFT-1
+    stage: [midstream]
+    channels: [content]
+    phrases: [guaranteed]
+    actions:
+      - {type: rewrite_span, editor: lexicon, words: {guaranteed: possible}}
+      - {type: inject_disclaimer, text: Capital at risk., position: after_sentence}
+"""
+BEHIND = """
+  - name: risk
+    id: RISK-1
+    stage: [midstream]
+    channels: [content]
+    phrases: [risk, guaranteed]
+    actions: [{type: inject_disclaimer, text: Capital at risk., position: after_sentence}]
+"""
+SOFTER = """
+  - name: tox
+    id: TOX-1
+    stage: [midstream]
+    channels: [content]
+    classifiers: [{name: lexicon.toxicity, threshold: 0.8}]
+    actions: [{type: rewrite_span, editor: lexicon, words: {idiot: fool}}]
+"""
 LABELS = (ClassifierLabel("lexicon.toxicity"),)
 PLAN = Plan(program=compile_sources([("law.yaml", POLICY)]))
+BEHIND_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + BEHIND)]))
+WIDE_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + WIDE)]))
+SOFTER_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + WIDE + SOFTER)], LABELS))
 TOXIC_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + TOXIC)], LABELS))
 REQUEST = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]}'
 WORDS = st.sampled_from(
     ["hello ", "the ", "a@b.io ", "john.smith@example.com", ", ", "4111 1111 1111 1111", " 12 34 ", "code-12", "345",
-     "zero", " ", "risk", "guaranteed ", "idiot ", "Ärger ", "漢字", "\n", "zero risk", "x" * 70, "é", "4111 1111"]
+     "zero", " ", "risk", "guaranteed ", "idiot ", ". ", "! ", "Ärger ", "漢字", "\n", "zero risk", "x" * 70, "é",
+     "4111 1111"]
 )  # fmt: skip
 
 
@@ -83,7 +119,11 @@ def cut(data: bytes, points: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges) if a < b]
 
 
-@pytest.mark.parametrize("plan", [PLAN, TOXIC_PLAN], ids=["patterns", "classifier"])
+@pytest.mark.parametrize(
+    "plan",
+    [PLAN, TOXIC_PLAN, BEHIND_PLAN, WIDE_PLAN, SOFTER_PLAN],
+    ids=["patterns", "classifier", "behind", "wide", "softer"],
+)
 @given(words=st.lists(WORDS, max_size=14), points=st.lists(st.integers(0, 5000), max_size=40), data=st.data())
 def test_g03_splits_of_bytes_and_of_text_change_nothing(
     plan: Plan, words: list[str], points: list[int], data: st.DataObject

@@ -24,9 +24,13 @@ NAMES = ", ".join(sorted(ENTITIES))
 RULE = f"""
 pack: {{name: all, version: 1.0.0}}
 policies:
-  - {{name: all, id: ALL-1, stage: [midstream], entities: [{NAMES}], actions: [{{type: redact}}]}}
+  - {{name: all, id: ALL-1, stage: [midstream], entities: [{NAMES}], actions: [{{type: redact, scope: SCOPE}}]}}
 """
-PLAN = Plan(program=compile_sources([("all.yaml", RULE)]))
+PLANS = {
+    scope: Plan(program=compile_sources([("all.yaml", RULE.replace("SCOPE", scope))]))
+    for scope in ("span", "word", "sentence")
+}
+PLAN = PLANS["span"]
 REQUEST = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]}'
 HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 POSITIVE = [example for example in EXAMPLES if example.spans and len(example.text) <= 400]
@@ -42,9 +46,9 @@ def text_of(data: bytes) -> str:
     return "".join(json.loads(line[6:])["choices"][0]["delta"]["content"] for line in lines if line[:6] == b"data: ")
 
 
-def stream(pieces: list[str]) -> tuple[Exchange, list[str]]:
+def stream(pieces: list[str], plan: Plan = PLAN) -> tuple[Exchange, list[str]]:
     """Return the exchange and the text that each piece made leave, the end of the stream last."""
-    exchange = Exchange(CHAT, PLAN)
+    exchange = Exchange(CHAT, plan)
     exchange.send(RequestReceived(REQUEST))
     exchange.send(UpstreamOpened(200, streaming=True))
     left = []
@@ -72,6 +76,23 @@ def test_g04_no_part_of_an_entity_leaves_at_any_cut(entity: str) -> None:
             left = stream(pieces)[1]
             # All that leaves at any time is the beginning of what leaves in the end, in which no span stands.
             assert "".join(left) == expected, pieces
+
+
+@pytest.mark.parametrize("scope", ["word", "sentence"])
+@pytest.mark.parametrize("entity", sorted(ENTITIES))
+def test_g04_no_part_of_the_word_or_sentence_of_an_entity_leaves_at_any_cut(entity: str, scope: str) -> None:
+    examples = [example for example in POSITIVE if example.entity == entity]
+    for example in examples[:4]:
+        text = f"Hello there. {example.text} and so. Bye"
+        expected = "".join(stream([text], PLANS[scope])[1])
+        kept = [each for each in text.split() if each in expected.split()]
+        for start, end in example.spans:
+            assert not set(text[start + 13 : end + 13].split()) & set(kept) - {"and", "so.", "there.", "Hello", "Bye"}
+        assert expected.startswith("Hello there.")
+        assert expected.endswith("Bye")
+        cuts = range(1, len(text), max(1, len(text) // 8))
+        for pieces in [*([text[:cut], text[cut:]] for cut in cuts), list(text)]:
+            assert "".join(stream(pieces, PLANS[scope])[1]) == expected, pieces
 
 
 @given(
