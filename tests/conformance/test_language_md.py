@@ -221,6 +221,7 @@ def test_the_caps_are_on_the_page() -> None:
     assert f"up to {triggers.MAX_GROUP_DEPTH} levels" in PAGE
     assert f"up to {triggers.MAX_CASES} `{{condition, threshold}}`" in PAGE
     assert f"at most {triggers.MAX_CONDITION_CHARS:,} characters" in PAGE
+    assert f"Loops nest up to {conditions.MAX_LOOPS} levels" in PAGE
     assert f"above {conditions.MAX_COST:,} steps" in PAGE
     assert f"Up to {extends.MAX_CHAIN} rules may extend each other" in PAGE
     assert f"{templates.MAX_VALUE_CHARS} characters are kept" in PAGE

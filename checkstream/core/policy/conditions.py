@@ -40,6 +40,8 @@ from checkstream.errors import ExpressionError
 
 MAX_COST: Final = 10_000
 """Steps that the expressions of one rule may take in the worst case."""
+MAX_LOOPS: Final = 4
+"""Loops within each other."""
 _SIZES: Final = MappingProxyType(
     {
         "context": Extent(length=1_000, work=1_000 + 16_384 // CHARS_A_STEP),  # the bounds that callers' facts keep to
@@ -121,6 +123,7 @@ class _Rewriter:
         self._names = names
         self._roots = roots
         self._where = where
+        self._depth = 0
         self.used: set[str] = set()
         self.faults: list[ExpressionError] = []
 
@@ -160,14 +163,14 @@ class _Rewriter:
                 reason = f"`{name}` can't name a loop's elements: it stands for something already"
                 self._fault(expr.position, reason, "choose another name, such as `x`")
         inner = loops.union(expr.variables)
-        return Comprehension(
-            expr.position,
-            expr.fold,
-            expr.variables,
-            self.rewrite(expr.range, loops),
-            self.rewrite(expr.step, inner),
-            None if expr.result is None else self.rewrite(expr.result, inner),
-        )
+        source = self.rewrite(expr.range, loops)
+        self._depth += 1
+        if self._depth == MAX_LOOPS + 1:
+            self._fault(expr.position, f"loops nest deeper than {MAX_LOOPS} levels", "split the condition up")
+        step = self.rewrite(expr.step, inner)
+        result = None if expr.result is None else self.rewrite(expr.result, inner)
+        self._depth -= 1
+        return Comprehension(expr.position, expr.fold, expr.variables, source, step, result)
 
     def _fault(self, position: int, reason: str, advice: str) -> Ident:
         """Note a fault, and return what stands in for what is wrong."""

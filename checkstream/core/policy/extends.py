@@ -16,6 +16,8 @@ from checkstream.core.policy.syntax import TRIGGER_KEYS, Pack, Rule
 
 MAX_CHAIN = 8
 """Rules that may extend each other in a row."""
+MAX_TAKEN_OVER = 100_000
+"""Detectors that rules may take over from each other, all together: no more than files can hold."""
 
 _FIELDS = {
     "name": ("name",),
@@ -48,6 +50,11 @@ class Extended(msgspec.Struct, frozen=True, kw_only=True):
     replaced: bool = False
     """Another rule stands in its place: it is checked, and not carried out."""
 
+    @property
+    def detectors(self) -> int:
+        """How many detectors the rule names."""
+        return 0 if self.rule.triggers is None else self.rule.triggers.count
+
 
 def extend_rules(packs: Sequence[Pack]) -> tuple[Extended, ...]:
     """Return every rule with what it takes over, those that others extend before them.
@@ -57,12 +64,19 @@ def extend_rules(packs: Sequence[Pack]) -> tuple[Extended, ...]:
     family = _Family(packs)
     family.report_doubled()
     made: dict[int, Extended] = {}
+    taken_over = 0
     for place in family.in_order():
         pack, rule = family.rules[place]
         parent = family.parents[place]
         if parent is not None and parent not in made:
             continue  # what is wrong has been reported there
         if parent is not None and rule.extends is not None:
+            if not rule.given & TRIGGER_KEYS:
+                taken_over += made[parent].detectors
+            if taken_over > MAX_TAKEN_OVER:
+                reason = f"rules take over more than {MAX_TAKEN_OVER:,} triggers from each other"
+                pack.source.fault(rule.extends.at, reason, "let fewer rules extend those with long lists")
+                break
             rule = _merged(made[parent].rule, rule, rule.extends.at)
         made[place] = Extended(pack=pack, rule=rule, place=place, parent=parent, replaced=family.is_replaced(place))
     return tuple(made.values())

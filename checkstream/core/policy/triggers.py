@@ -76,6 +76,13 @@ class WrittenGroup(msgspec.Struct, frozen=True, kw_only=True):
     detectors: Detectors = Detectors()
     items: tuple[WrittenGroup, ...] = ()
 
+    @property
+    def count(self) -> int:
+        """How many detectors are named here and below."""
+        own = self.detectors
+        named = len(own.entities) + len(own.patterns) + len(own.phrases) + len(own.classifiers)
+        return named + sum(item.count for item in self.items)
+
 
 def read_triggers(rule: Fields) -> WrittenGroup | None:
     """Read a rule's triggers, flat or as a tree; None when it has none."""

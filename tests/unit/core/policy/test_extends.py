@@ -146,6 +146,14 @@ def test_thousands_in_a_row_are_refused_without_running_out_of_stack() -> None:
     assert [fault.reason for fault in faults] == ["there is no rule `B-1999`"]
 
 
+def test_long_lists_are_not_multiplied_without_bound() -> None:
+    phrases = ", ".join(f"p{number}" for number in range(10_000))
+    rules = "".join(f"  - {{id: B-{n}, extends: A-1}}\n" for n in range(1_000))
+    found, faults, _ = extend(f"  - {{name: a, id: A-1, phrases: [{phrases}], actions: [{{type: redact}}]}}\n" + rules)
+    assert [fault.reason for fault in faults] == ["rules take over more than 100,000 triggers from each other"]
+    assert len(found) == 11
+
+
 def test_a_circle_is_reported_once_and_those_that_lead_to_it_are_left_out() -> None:
     found, faults, _ = extend(
         "".join(f"  - {{id: {one}, extends: {other}}}\n" for one, other in ("XA", "AB", "BC", "CA")) + BASE

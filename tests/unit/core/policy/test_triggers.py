@@ -46,6 +46,7 @@ def test_a_tree_of_groups() -> None:
     first, second = group.items
     assert (first.kind, [item.kind for item in first.items]) == ("any", ["any", "any"])
     assert (second.kind, second.items[0].detectors.phrases[0].value) == ("not", "b")
+    assert group.count == 3
 
 
 def test_a_rule_may_have_no_triggers() -> None:
