@@ -32,6 +32,18 @@ policies:
     stage: [midstream]
     patterns: [{name: code, regex: 'code-[0-9a-z]*;', max_chars: 40}]
     actions: [{type: redact, text: "<c>"}]
+  - name: wide
+    id: WIDE-1
+    stage: [midstream]
+    channels: [content, refusal, tool_arguments]
+    phrases: [the]
+    actions: [{type: redact, style: mask, scope: sentence}]
+  - name: soft
+    id: SOFT-1
+    stage: [midstream]
+    channels: [content, tool_arguments]
+    phrases: [hello]
+    actions: [{type: rewrite_span, editor: lexicon, words: {hello: good day}}]
   - name: tox
     id: TOX-1
     stage: [midstream]
@@ -44,8 +56,8 @@ PROGRAM = compile_sources([("law.yaml", RULES)], (ClassifierLabel("lexicon.toxic
 REQUEST = b'{"model": "m", "stream": true, "n": 2, "messages": [{"role": "user", "content": "hi"}]}'
 HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 WORDS = st.sampled_from(
-    ["hello ", "the ", "a@b.io ", "joe@exa", "mple.org", ", ", "4111 1111 1111 1111", " 12 ", "code-1", "2x", "; ",
-     "zero ", "risk ", "idiot ", "moron", "Ärger ", "漢字", "\n", "x" * 30, "é"]
+    ["hello ", "the ", ". ", "漢。", "a@b.io ", "joe@exa", "mple.org", ", ", "4111 1111 1111 1111", " 12 ", "code-1", "2x",
+     "; ", "zero ", "risk ", "idiot ", "moron", "Ärger ", "漢字", "\n", "x" * 30, "é"]
 )  # fmt: skip
 FIELDS = st.sampled_from(["content", "reasoning_content", "refusal", "arguments"])
 
