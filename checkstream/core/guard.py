@@ -191,6 +191,9 @@ class Guard:
     # --- the answer comes in
 
     def _on_opened(self, event: UpstreamOpened) -> None:
+        if self._first is not None and (event.streaming or event.status >= 400):
+            self._stop_at_turn()
+            return
         self._status = event.status
         self._watch.heard()
         self._watch.sent()
@@ -391,8 +394,10 @@ class Guard:
     def _on_continued(self, event: UpstreamOpened) -> None:
         """The upstream goes on with the answer, or will not: then it is stopped where it turned."""
         self._watch.heard()
-        if event.streaming and event.status < 400:
-            return
+        if not event.streaming or event.status >= 400:
+            self._stop_at_turn()
+
+    def _stop_at_turn(self) -> None:
         self._cancel_upstream()
         self._checking.degrade("not_continued")
         if self._turned is not None:
@@ -410,10 +415,14 @@ class Guard:
             self._refuse_answer(refused)
             return
         try:
-            whole = self._outbox.whole(self._now)
-            data = whole.data
-            if self._first is not None:
-                data = self._surface.join_whole(*self._first, self._surface.read_whole(data))
+            if self._first is not None and not len(self._outbox):
+                whole = self._outbox.first_stopped(*self._first)
+                data = whole.data
+            else:
+                whole = self._outbox.whole(self._now)
+                data = whole.data
+                if self._first is not None:
+                    data = self._surface.join_whole(*self._first, self._surface.read_whole(data))
         except WireError as error:
             self._fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
             return

@@ -190,6 +190,9 @@ class Outbox:
                     self.bytes_held = 0
                 elif self._is_speech(waiting):
                     data += self._spoken(waiting)
+                elif self._turned:
+                    unit = self._surface.rename_event(waiting.unit, self._like)
+                    data += self._emit(msgspec.structs.replace(waiting, unit=unit))
                 elif self._plain(waiting):
                     data.append(self._as_it_came(waiting))
                 else:
@@ -371,6 +374,23 @@ class Outbox:
             raise AssertionError("an answer is continued when all before the turn has been decided")
         self.bytes_held = 0
         return waiting.unit, self._texts(waiting, set())
+
+    def first_stopped(self, unit: Unit, texts: Mapping[int, str]) -> Released:
+        """Return the whole answer that could not be continued: what was released of it, and how its rule ends it.
+
+        Raises:
+            WireError: the answer's JSON does not allow the edit that the policy wants.
+        """
+        choice = self._choices[0]
+        kept = {
+            place: texts.get(place, delta.text)
+            for place, delta in enumerate(unit.deltas)
+            if delta.channel.kind not in CALL
+        }
+        place = _last_content(unit, 0)
+        if place is not None:
+            kept[place] += (choice.halt.message if choice.halt is not None else "") + choice.ending
+        return Released(self._surface.write_whole(unit, Edit(kept, frozenset({0})), {0: "content_filter"}), 0.0)
 
     def whole(self, now: float) -> Released:
         """Return the one unit of a whole answer, edited, all of whose decisions have been taken.

@@ -71,6 +71,14 @@ class OpenAICompletions:
         """
         return openai_edits.edit_event(unit, edit)
 
+    def rename_event(self, unit: Unit, like: Unit) -> Unit:
+        """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
+
+        Raises:
+            WireError: the event's JSON has two ids.
+        """
+        return openai_edits.rename_event(unit, openai_json.envelope_of(like).id)
+
     def read_whole(self, body: bytes) -> Unit:
         """Read a whole answer; each choice has a content delta, empty when it has no text.
 

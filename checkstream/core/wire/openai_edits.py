@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from checkstream.core.terms import Delta, Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import JsonText, Path, Splice, string_end
@@ -80,6 +82,23 @@ def without_shadows(raw: bytes, positions: Iterable[int]) -> bytes:
     document = JsonText(data.decode())
     splices = _null(document, (("choices", position, name) for position in positions for name in SHADOWS))
     return sse.reframe(raw, document.apply(splices).replace("\n", " ").encode())
+
+
+def rename_event(unit: Unit, name: str | None) -> Unit:
+    """Return the event with `name` in place of its id; as it came where one of them is missing.
+
+    Raises:
+        WireError: the event's JSON has two ids.
+    """
+    data = sse.parse(unit.raw).data
+    if name is None or data is None or not data.lstrip().startswith(b"{"):
+        return unit
+    document = JsonText(data.decode())
+    span = document.span(("id",))
+    if span is None:
+        return unit
+    renamed = document.apply([Splice(*span, quote(name))]).replace("\n", " ").encode()
+    return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, renamed))
 
 
 def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None) -> bytes:

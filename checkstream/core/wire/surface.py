@@ -145,6 +145,13 @@ class Surface(Protocol):
             WireError: the event's JSON has two members of one name where it is edited.
         """
 
+    def rename_event(self, unit: Unit, like: Unit) -> Unit:
+        """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
+
+        Raises:
+            WireError: the event's JSON has two ids.
+        """
+
     def read_whole(self, body: bytes) -> Unit:
         """Read a whole (not streamed) answer: every choice's text as deltas, all choices finished.
 

@@ -201,6 +201,48 @@ def test_a_whole_answer_is_continued_too() -> None:
     assert running.out.reply.action == "safe_mode"
 
 
+@pytest.mark.parametrize("refusal", [UpstreamOpened(503, streaming=False), UpstreamOpened(200, streaming=True)])
+def test_g01_a_whole_answer_that_can_not_go_on_is_stopped_as_a_stream_is(refusal: UpstreamOpened) -> None:
+    text = "Write to joe@example.com. You could launder money"
+    message = {"role": "assistant", "content": text, "reasoning_content": "Money, money."}
+    body = {"id": "x", "object": "o", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    running = exchange()
+    running.send(RequestReceived(request(stream=False)))
+    running.send(UpstreamOpened(200, streaming=False))
+    running.send(UpstreamBytes(json.dumps(body).encode()))
+    running.send(UpstreamClosed())
+    assert len(forwarded(running.out)) == 2
+    running.send(refusal)
+    assert running.out.reply is not None
+    assert (running.out.reply.status, running.out.reply.action) == (200, "stop")
+    (choice,) = json.loads(running.out.reply.body)["choices"]
+    assert choice["message"]["content"] == "Write to [EMAIL]. You could [Stopped.]"
+    assert choice["message"]["reasoning_content"] == "Money, money."
+    assert choice["finish_reason"] == "content_filter"
+    assert running.out.cancelled
+    assert running.out.record is not None
+    assert (running.out.record.action, running.out.record.outcome) == ("stop", "stopped")
+    assert "not_continued" in running.out.record.degradations
+
+
+def test_the_rest_comes_under_the_id_of_the_answer() -> None:
+    usage = {"id": "two", "object": "o", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    spaced = json.dumps(usage, indent=1).replace("\n", "\ndata: ").encode()
+    second = [event({"content": "pay taxes."}, number="two"), event({}, "stop", "two"), b"data: " + spaced + b"\n\n"]
+    played = run(stream("You could ", "launder money"), [*second, b"data: [DONE]\n\n"])
+    bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
+    assert [body["id"] for body in bodies] == ["one"] * len(bodies)
+    assert bodies[-1]["usage"] == usage["usage"]
+    assert content(played) == "You could pay taxes."
+
+
+def test_an_event_with_two_ids_is_not_sent_under_either() -> None:
+    twice = b'data: {"id":"two","id":"three","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+    played = run(stream("You could ", "launder money"), [event({"content": "pay taxes."}, number="two"), twice])
+    assert b"three" not in played.joined
+    assert b'"error"' in played.joined
+
+
 @pytest.mark.parametrize("cut", [1, 7, 30])
 def test_g03_how_the_first_stream_is_cut_changes_nothing(cut: int) -> None:
     first = b"".join(stream("Write to joe@", "example.com. You could ", "launder money ", "like this"))
