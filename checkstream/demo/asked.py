@@ -27,6 +27,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     top_logprobs: int
     last_user: str
     """The last user message's text, or the prompt."""
+    continues: bool
+    """The model is to go on with the answer that the request ends with."""
     prompt_tokens: int
     """Words of the prompt: the script's own figure for usage."""
 
@@ -63,6 +65,7 @@ class _Chat(_Common, kw_only=True):
     max_completion_tokens: _Positive | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    continue_final_message: bool | None = None
 
 
 class _Completion(_Common, kw_only=True):
@@ -92,6 +95,7 @@ def _chat(request: _Chat) -> Asked:
         logprobs=bool(request.logprobs),
         top_logprobs=request.top_logprobs or 0,
         last_user=users[-1] if users else "",
+        continues=bool(request.continue_final_message),
         prompt_tokens=sum(len(message.said().split()) for message in request.messages),
         choices=request.n or 1,
         **_common(request),
@@ -106,6 +110,7 @@ def _completion(request: _Completion) -> Asked:
         logprobs=request.logprobs is not None,
         top_logprobs=request.logprobs or 0,
         last_user=prompts[-1],
+        continues=False,
         prompt_tokens=sum(len(prompt.split()) for prompt in prompts),
         choices=(request.n or 1) * len(prompts),
         **_common(request),

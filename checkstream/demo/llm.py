@@ -140,11 +140,18 @@ class ScriptedLlm:
             self._record(request, body, "")
             return _refusal(Failure(status=400, message=str(error)))
         named = request.headers.get("x-scenario")
-        scenario = choose(self._scenarios, header=named, model=asked.model, last_user=asked.last_user)
+        scenario = choose(
+            self._scenarios,
+            header=named,
+            model=asked.model,
+            last_user=asked.last_user,
+            continues=asked.continues,
+        )
         if scenario is None:
             self._record(request, body, "")
             known = ", ".join(sorted(self._scenarios)) or "none"
-            return _refusal(Failure(status=400, message=f"no scenario is named `{named}`; there are: {known}"))
+            wanted = f"`{named}`" if named is not None else f"as `continued_by` of `{asked.model}` asks"
+            return _refusal(Failure(status=400, message=f"no scenario is named {wanted}; there are: {known}"))
         self._record(request, body, scenario.name)
         connection = Connection(index=self._count - 1, scenario=scenario.name, opened_ms=_now_ms())
         self.connections.append(connection)

@@ -25,11 +25,20 @@ ECHO = Scenario("echo", Script(choices=[Choice(content="You said: ${last_user}")
 """Answers when nothing else does."""
 
 
-def choose(scenarios: Mapping[str, Scenario], *, header: str | None, model: str, last_user: str) -> Scenario | None:
+def choose(
+    scenarios: Mapping[str, Scenario], *, header: str | None, model: str, last_user: str, continues: bool = False
+) -> Scenario | None:
     """Return the scenario that answers a request, by the rules of the docstring of `script`.
 
-    None: `header` names a scenario that isn't there.
+    None: the scenario that is asked for isn't there.
     """
+    chosen = _chosen(scenarios, header, model, last_user)
+    if chosen is None or not continues or chosen.script.continued_by is None:
+        return chosen
+    return scenarios.get(chosen.script.continued_by)
+
+
+def _chosen(scenarios: Mapping[str, Scenario], header: str | None, model: str, last_user: str) -> Scenario | None:
     if header is not None:
         return scenarios.get(header)
     if model in scenarios:

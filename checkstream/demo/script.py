@@ -4,6 +4,7 @@ A scenario is one YAML (or JSON) file; its name is the file's stem. Everything b
 
     description: what it shows, for people
     match: {model: "gpt-*", contains: "weather"}   # all that is given must hold; see below
+    continued_by: NAME                # the scenario that answers instead when the request goes on with an answer
     choices:                          # a request with `n: 3` runs through these in turn
       - content: "Hello, ${last_user}!"        # split by `split`; ${last_user} and ${model} are filled in
         reasoning_content: ["one", " piece", " a token"]     # a list is a list of tokens, kept as it is
@@ -32,7 +33,8 @@ A scenario is one YAML (or JSON) file; its name is the file's stem. Everything b
 Which scenario answers: the one named by the header `x-scenario` (an unknown name is refused), else the one whose
 name is the request's `model`, else the first (by name) whose `match` holds, else the one named `fallback`,
 else an echo. A scenario without `match` is chosen by its name only. `contains` is looked for in the last user
-message, letter case ignored.
+message, letter case ignored. A request goes on with an answer when it has `continue_final_message: true`, as vLLM's
+API names it; one whose scenario has no `continued_by` is answered from the start.
 
 Faults: `reset` (RST), `close` (FIN inside the body), `end` (the body ends as HTTP says, without a last word),
 `stall` (silence for `stall_ms`, or until the caller leaves), `endless` (an event that never ends). Each comes
@@ -180,6 +182,8 @@ class Script(_Part, frozen=True):
 
     description: str = ""
     match: Match | None = None
+    continued_by: str | None = None
+    """Scenario that answers a request which asks to go on with the answer that it ends with."""
     choices: list[Choice] = []
     split: Split = Split()
     timing: Timing = Timing()

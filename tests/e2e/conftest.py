@@ -68,7 +68,7 @@ def proxy(llm: Llm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]
 
 @pytest.fixture
 def start(llm: Llm, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Start a proxy of the test's own: `start(policy=..., server={...}, **route)`."""
+    """Start a proxy of the test's own: `start(policy=..., server={...}, upstream={...}, chat_only=True, **route)`."""
     started: list[Proxy] = []
     with ExitStack() as stack:
 

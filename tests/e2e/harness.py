@@ -194,16 +194,22 @@ class Llm(Process):
 
 
 def config(
-    llm_url: str, folder: Path, policies: list[str], *, upstream: Mapping[str, Any] | None = None, **route: Any
+    llm_url: str,
+    folder: Path,
+    policies: list[str],
+    *,
+    upstream: Mapping[str, Any] | None = None,
+    chat_only: bool = False,
+    **route: Any,
 ) -> dict[str, Any]:
-    """Return a configuration with both guarded surfaces in front of the scripted LLM."""
+    """Return a configuration with both guarded surfaces (or `chat_only`) in front of the scripted LLM."""
     shared = {"upstream": "llm", "policies": policies, **route}
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
         "upstreams": {"llm": {"url": llm_url, **(upstream or {})}},
         "routes": [
             {"name": "chat", "match": {"path": "/v1/chat/completions"}, **shared},
-            {"name": "completions", "match": {"path": "/v1/completions"}, **shared},
+            *([] if chat_only else [{"name": "completions", "match": {"path": "/v1/completions"}, **shared}]),
             {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "llm", "pass": True},
         ],
         "audit": {"dir": str(folder / "audit")},

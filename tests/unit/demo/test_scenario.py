@@ -107,3 +107,20 @@ def test_the_model_names_a_scenario_then_matches_are_tried_in_order_of_name() ->
     assert name("gpt-44", "weather") == "b"
     assert name("other", "Rain tomorrow") == "c"
     assert name("other", "sun") == ECHO.name
+
+
+def test_a_request_that_goes_on_with_an_answer_has_a_scenario_of_its_own() -> None:
+    said = "choices: [{content: x}]\n"
+    found = {
+        "first": read_scenario("first", said + "continued_by: second"),
+        "second": read_scenario("second", said),
+        "torn": read_scenario("torn", said + "continued_by: nothing"),
+    }
+
+    def chosen(model: str, *, continues: bool) -> object:
+        return choose(found, header=None, model=model, last_user="", continues=continues)
+
+    assert chosen("first", continues=False) is found["first"]
+    assert chosen("first", continues=True) is found["second"]
+    assert chosen("second", continues=True) is found["second"]
+    assert chosen("torn", continues=True) is None
