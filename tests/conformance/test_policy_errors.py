@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checkstream.core.policy.capabilities import COMPLETIONS, CHAT, Target
+from checkstream.core.policy.capabilities import CHAT, COMPLETIONS, Target
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.errors import PolicyError
