@@ -9,6 +9,7 @@ import pytest
 from checkstream.core.policy.capabilities import CHAT, COMPLETIONS, Target
 from checkstream.core.policy.check import CheckedRule, check_policies
 from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.conditions import MAX_COST
 from checkstream.core.policy.program import Waits
 from checkstream.core.policy.syntax import load_policies
 from checkstream.errors import Fault
@@ -160,17 +161,16 @@ def test_packs_and_ids_are_unique_over_files() -> None:
 
 
 def test_the_expressions_of_a_rule_share_one_account() -> None:
-    loop = "context.{0}.exists(x, x == 1)"
-    sound(f"phrases: [x], conditions: ['{loop.format('a')}'], {REDACT}")
-    parts = {
-        "conditions": f"conditions: ['{loop.format('a')}', '{loop.format('b')}'], phrases: [x]",
-        "enabled_when": f"conditions: ['{loop.format('a')}'], enabled_when: '{loop.format('b')}', phrases: [x]",
-        "when": (
-            f"classifiers: [{{name: alpha, when: [{{condition: '{loop.format('a')}', threshold: 0.9}}]}}],"
-            f" conditions: ['{loop.format('b')}']"
-        ),
+    loop = "'context.list.exists(x, x == 1)'"
+    (one_loop,) = sound(f"phrases: [x], conditions: [{loop}], {REDACT}").conditions
+    fitting = ", ".join([loop] * (MAX_COST // one_loop.cost))
+    sound(f"phrases: [x], conditions: [{fitting}], {REDACT}")
+    one_more = {
+        "conditions": f"conditions: [{fitting}, {loop}], phrases: [x]",
+        "enabled_when": f"conditions: [{fitting}], enabled_when: {loop}, phrases: [x]",
+        "when": f"classifiers: [{{name: alpha, when: [{{condition: {loop}, threshold: 0.9}}]}}], conditions: [{fitting}]",
     }
-    for keys in parts.values():
+    for keys in one_more.values():
         _, faults = one(f"{keys}, {REDACT}")
         assert len(faults) == 1
         assert "with those before it" in faults[0].reason
