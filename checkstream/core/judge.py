@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.actions import Firing, Halt, Outcome, Pivot, resolve
+from checkstream.core.actions import Firing, Halt, Outcome, Pivot, behind_sentence, resolve
 from checkstream.core.commands import FindingDigest
 from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings
 from checkstream.core.json_strings import JsonStrings, inside_json_string
@@ -329,7 +329,10 @@ class Judge:
     def _fence(self) -> None:
         """Keep the text over what is still to be decided."""
         if self.leads:
-            self.holdback.fence = min((found.span.start for found in self._postponed), default=EVERYTHING)
+            places = [found.span.start for found in self._postponed]
+            if self._pending_insertions and self._sentences is not None:
+                places.append(self._sentences.earliest_end)
+            self.holdback.fence = min(places, default=EVERYTHING)
 
     def _take_postponed(self, *, waits: Waits, position: int) -> list[Firing]:
         """Decide what waited and ends at or before `position`."""
@@ -458,12 +461,15 @@ class Judge:
             sentence = self._sentences.around(Span(max(position - 1, 0), position)) if self._sentences else None
             if sentence is None:
                 waiting.append((position, text))
-            elif self.holdback.ended and self.holdback.cut is None and sentence.end >= self.holdback.received:
-                self._trailing.append(f" {text}")
-            elif self.holdback.cut is None or sentence.end <= self.holdback.cut:
-                insertion = Replacement(sentence.end, sentence.end, f" {text}")
-                self.holdback.replacements.add(insertion, self.holdback.sent)
+                continue
+            end, holdback = sentence.end, self.holdback
+            behind = behind_sentence(text, self.page.text(Span(end, end + 1)))
+            if holdback.ended and end >= holdback.received:
+                self._trailing.append(behind)
+            elif holdback.cut is None or end <= holdback.cut:
+                holdback.replacements.add(Replacement(end, end, behind), holdback.sent)
         self._pending_insertions = waiting
+        self._fence()
 
     def take_trailing(self) -> list[str]:
         """Return the texts that stand behind the last sentence: no text is left that could carry them."""
@@ -495,7 +501,8 @@ class Judge:
         ruling = self._carry_out(firings) if firings else None
         if ruling is None or (ruling.halt is None and ruling.pivot is None):
             if ruling is not None and scored and ruling.outcome.edits:
-                checks = self.holdback.scored_through(check.position)
+                last = max(edit.end for edit in ruling.outcome.edits)
+                checks = self.holdback.scored_through(max(check.position, last))
                 ruling = msgspec.structs.replace(ruling, checks=(*ruling.checks, *checks))
             else:
                 self.holdback.clear(check, self._facts.stream.risk)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+import msgspec
+
 from checkstream.core.actions import Firing
 from checkstream.core.holdback import Holdback, Scope
 from checkstream.core.json_strings import outside_json_string
@@ -65,7 +67,10 @@ class Page:
 
     def edits(self, span: Span) -> Sequence[Replacement]:
         """Return the edits that have been made in a span or over its bounds, in order."""
-        return self._holdback.replacements.within(span) if self._holdback is not None else ()
+        made = self._holdback.replacements.within(span) if self._holdback is not None else []
+        if self._scope.channel != "tool_arguments":
+            return made
+        return [msgspec.structs.replace(edit, text=outside_json_string(edit.text)) for edit in made]
 
     def fill(self, template: str, firing: Firing) -> str:
         """Return a rule's text with its variables put in."""

@@ -38,7 +38,7 @@ from checkstream.core.policy.variables import (
 )
 from checkstream.errors import ExpressionError
 
-MAX_COST: Final = 10_000
+MAX_COST: Final = 30_000
 """Steps that the expressions of one rule may take in the worst case."""
 MAX_LOOPS: Final = 4
 """Loops within each other."""
