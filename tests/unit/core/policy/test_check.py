@@ -165,10 +165,11 @@ def test_the_expressions_of_a_rule_share_one_account() -> None:
     (one_loop,) = sound(f"phrases: [x], conditions: [{loop}], {REDACT}").conditions
     fitting = ", ".join([loop] * (MAX_COST // one_loop.cost))
     sound(f"phrases: [x], conditions: [{fitting}], {REDACT}")
+    by_loop = f"classifiers: [{{name: alpha, when: [{{condition: {loop}, threshold: 0.9}}]}}]"
     one_more = {
         "conditions": f"conditions: [{fitting}, {loop}], phrases: [x]",
         "enabled_when": f"conditions: [{fitting}], enabled_when: {loop}, phrases: [x]",
-        "when": f"classifiers: [{{name: alpha, when: [{{condition: {loop}, threshold: 0.9}}]}}], conditions: [{fitting}]",
+        "when": f"{by_loop}, conditions: [{fitting}]",
     }
     for keys in one_more.values():
         _, faults = one(f"{keys}, {REDACT}")
