@@ -35,6 +35,7 @@ _TURN_BYTES = 16_384
 """Bytes of the upstream after which other streams get their turn: some 3 ms of the loop."""
 _LONG_BYTES = 32_768
 """A body above this is read by the guard on a thread; below, that costs more than it gains (some 2 ms of the loop)."""
+_OF_UPSTREAM = (on.UpstreamOpened, on.UpstreamBytes, on.UpstreamClosed, on.UpstreamFailed)
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -402,14 +403,11 @@ class Exchange:
         """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""
         if self._fetching is not None:
             self._fetching.cancel()
-        kept: list[on.AnyEvent] = []
         for event in self._inbox:
             if isinstance(event, on.UpstreamBytes):
                 self._backlog -= len(event.data)
                 self._hold(-min(self._held, len(event.data)))
-            elif not isinstance(event, on.UpstreamOpened | on.UpstreamClosed | on.UpstreamFailed):
-                kept.append(event)
-        self._inbox = collections.deque(kept)
+        self._inbox = collections.deque(event for event in self._inbox if not isinstance(event, _OF_UPSTREAM))
 
     # --- scores and timers
 
