@@ -193,6 +193,9 @@ class Scan:
                 self._note("raw", out)
             if not again:
                 break
+            cut = size - len(raw.text)
+            if cut:  # the lane has dropped what it will not read again: its indexes are others now
+                size, stop, ends = size - cut, stop - cut, tuple(end - cut for end in ends)
         self._stop = min(self._received - size + stop, encoded_at)
         self._due = max(self._due, live + self._least_caps[0])
 

@@ -115,3 +115,18 @@ def test_a_phrase_stuffed_with_what_does_not_show_is_taken_for_one_at_its_cap() 
     assert found(compiled("zero risk", "zero sum"), stuffed[:-4]) == found(
         compiled("zero risk", "zero sum"), *stuffed[:-4]
     )
+
+
+@pytest.mark.parametrize("tail", [".", " and that is all.", " and then zero risk"])
+@pytest.mark.parametrize("size", [192, 252, 402])
+def test_after_a_finding_in_a_long_piece_the_rest_is_read_in_its_place(size: int, tail: str) -> None:
+    market = Pattern(signal=0, name="market", regex=r"\bmarkets?\b")
+    risk = Pattern(signal=1, name="zero risk", regex=phrase_regex("zero risk"), refine=phrase_refine)
+    patterns = PatternSet([market, risk])
+    text = ("words " * 100)[:size] + "market" + tail
+    expected = [(size, size + 6, 0)]
+    if tail.endswith("zero risk"):
+        expected.append((len(text) - 9, len(text), 1))
+    assert found(patterns, text) == expected
+    assert found(patterns, text, ".") == expected
+    assert live(patterns, text) <= len(text) - len("zero risk") * tail.endswith("zero risk")
