@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Final, Protocol, cast
 
@@ -48,6 +49,9 @@ _ENGINE_BYTES: Final = 256 << 20
 _MOST_EXPRESSIONS: Final = 1024
 """Compiled expressions that are remembered, and so shared: those of two large policies."""
 _MOST_UNIONS: Final = 256
+_MOST_UNION_CHARS: Final = 8192
+"""The engine compiles so much within two or three milliseconds, for which no other thread runs: streams go on while
+policies are loaded anew."""
 _MOST_PHRASES: Final = 1 << 14
 _VIEW_STRETCH: Final = 12
 """Most original characters for one of a view (`\\uD83D\\uDE00` is one emoji)."""
@@ -113,7 +117,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """The patterns of one view, with what is searched first. Several gates only when one is too large for RE2."""
+    """The patterns of one view, with what is searched first. Several gates only when one would be too large."""
 
     members: tuple[Member, ...]
     gates: tuple[Regex, ...]
@@ -294,7 +298,7 @@ def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | 
 
 @lru_cache(maxsize=_MOST_UNIONS)
 def _union(sources: tuple[str, ...], behind: str) -> tuple[Regex, ...]:
-    """Compile one expression for all of `sources` with `behind` behind it, or halves where RE2 finds it too large.
+    """Compile one expression for all of `sources` with `behind` behind it, or several where one would be too large.
 
     Raises:
         PatternError: one alone is too large.
@@ -302,13 +306,19 @@ def _union(sources: tuple[str, ...], behind: str) -> tuple[Regex, ...]:
     if not sources:
         return ()
     joined = "|".join(f"(?:{source})" for source in sources)
-    try:
-        return (compile_regex(f"(?:{joined}){behind}"),)
-    except PatternError:
-        if len(sources) == 1:
-            raise
-        middle = len(sources) // 2
-        return (*_union(sources[:middle], behind), *_union(sources[middle:], behind))
+    if len(joined) <= _MOST_UNION_CHARS or len(sources) == 1:
+        try:
+            union = compile_regex(f"(?:{joined}){behind}")
+        except PatternError:
+            if len(sources) == 1:
+                raise
+        else:
+            union.search(" ")  # the engine leaves half of the work to the first question: no stream is to wait for it
+            return (union,)
+    half = len(joined) // 2
+    sizes = accumulate(len(source) for source in sources)
+    middle = min(max(sum(size <= half for size in sizes), 1), len(sources) - 1)
+    return (*_union(sources[:middle], behind), *_union(sources[middle:], behind))
 
 
 @lru_cache(maxsize=_MOST_PHRASES)
