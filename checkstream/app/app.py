@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import checkstream
 from checkstream.app.force import InForce, labels_of, load, put_in_force
+from checkstream.app.turns import beside_streams, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
@@ -137,6 +138,7 @@ class App:
             opening.push_async_callback(listener.close)
         for warning in self._force.warnings:
             self._log.warning("config.warning", detail=warning)
+        settle()
         self._log.info("listening", listen=str(self.listener.address), admin=str(self.admin.address))
 
     async def __aexit__(self, *failure: object) -> None:
@@ -171,8 +173,9 @@ class App:
             before = self._force
             signature = await asyncio.to_thread(_signature, self._watched(before.loaded.files))
             try:
-                loaded = await asyncio.to_thread(load, self._read, self._labels)
-                self._force = await asyncio.to_thread(put_in_force, loaded, before)
+                with beside_streams():
+                    loaded = await asyncio.to_thread(load, self._read, self._labels)
+                    self._force = await asyncio.to_thread(put_in_force, loaded, before)
             except FaultyFile as error:
                 self._signature = signature  # reported here, and not once more by the watch
                 self._reloaded(before, error)

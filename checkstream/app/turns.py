@@ -1,0 +1,39 @@
+"""Loading beside running streams: what one process shares among its threads is tuned so that no stream waits.
+
+Threads take turns, and a garbage collection stops them all. Both are settings of the interpreter, so they are made
+here, where the process is built, and nowhere below.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_TURN_S: Final = 0.0005
+"""Longest that a thread which loads keeps the event loop waiting for the interpreter, but for single calls into C."""
+
+
+def settle() -> None:
+    """Leave what has been built out of all later collections: walking it would stop every stream for tens of ms.
+
+    What is dropped of it is still freed by its reference counts; only cycles in it would stay, and programs have none.
+    """
+    gc.freeze()
+
+
+@contextmanager
+def beside_streams() -> Iterator[None]:
+    """Load something large in another thread: short turns, and no collection until it is there."""
+    before, collecting = sys.getswitchinterval(), gc.isenabled()
+    sys.setswitchinterval(min(before, _TURN_S))
+    gc.disable()
+    try:
+        yield
+        settle()
+    finally:
+        sys.setswitchinterval(before)
+        if collecting:
+            gc.enable()

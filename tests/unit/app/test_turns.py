@@ -1,0 +1,43 @@
+"""Loading beside running streams leaves the interpreter as it was, and what was loaded out of collections."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from checkstream.app.turns import beside_streams, settle
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_a_load_takes_short_turns_and_is_not_collected_meanwhile() -> None:
+    before = sys.getswitchinterval()
+    with beside_streams():
+        assert not gc.isenabled()
+        assert sys.getswitchinterval() < before
+    assert gc.isenabled()
+    assert sys.getswitchinterval() == before
+
+
+def test_a_load_that_fails_leaves_the_interpreter_as_it_was() -> None:
+    before = sys.getswitchinterval()
+    frozen = gc.get_freeze_count()
+    with pytest.raises(ValueError, match="bad file"), beside_streams():
+        raise ValueError("bad file")
+    assert gc.isenabled()
+    assert sys.getswitchinterval() == before
+    assert gc.get_freeze_count() == frozen
+
+
+def test_what_is_settled_is_walked_by_no_collection() -> None:
+    kept: list[list[int]] = [[] for _ in range(100)]
+    settle()
+    assert gc.get_freeze_count() >= len(kept)
+    assert not any(each is kept for each in gc.get_objects())
