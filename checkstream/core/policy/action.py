@@ -6,9 +6,34 @@ the guard; here stands only what is asked for.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
+
+SEVERITIES = ("info", "low", "medium", "high", "critical")
+MAX_TEXT_CHARS = 4_000
+MAX_ITEM_CHARS = 200
+MAX_TOOLS = 500
+MAX_WORDS = 1_000
+MAX_BIASES = 1_000
+MAX_TOKEN = 10_000_000
+"""No vocabulary is as large."""
+MAX_EXPIRES_S = 86_400
+MAX_SOURCES = 50
+MAX_TEMPERATURE = 2
+REFUSAL_STATUS = (400, 499)
+STOP_STATUS = (400, 599)
+
+# Bounds of what a policy may say; msgspec holds stored programs to them.
+Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS, pattern=r"\A[^\x00-\x08\x0b-\x1f]*\Z")]
+Item = Annotated[str, Meta(min_length=1, max_length=MAX_ITEM_CHARS, pattern=r"\A[^\x00-\x08\x0b-\x1f]*\Z")]
+Severity = Annotated[str, Meta(pattern=rf"\A({'|'.join(SEVERITIES)})\Z")]
+Temperature = Annotated[float, Meta(ge=0.0, le=MAX_TEMPERATURE)]
+Tool = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.:/-]+\*?\Z")]
+"""The name of a tool, or the beginning of names followed by `*`."""
+Tools = Annotated[tuple[Tool, ...], Meta(max_length=MAX_TOOLS)]
+Bias = tuple[Annotated[int, Meta(ge=0, le=MAX_TOKEN)], Annotated[int, Meta(ge=-100, le=100)]]
 
 
 class Action(msgspec.Struct, frozen=True, tag_field="type"):
@@ -31,16 +56,16 @@ class Reject(Action, frozen=True, tag="reject"):
     """Refuse the request; the model never sees it."""
 
     name: ClassVar[str] = "reject"
-    status: int = 400
-    message: str = "the request was blocked by policy"
+    status: Annotated[int, Meta(ge=REFUSAL_STATUS[0], le=REFUSAL_STATUS[1])] = 400
+    message: Text = "the request was blocked by policy"
 
 
 class RequireConfirmation(Action, frozen=True, tag="require_confirmation"):
     """Refuse the request until it is sent again with the one-time token that the refusal carries."""
 
     name: ClassVar[str] = "require_confirmation"
-    message: str = "the request needs a confirmation; send it again with the token of this answer"
-    expires_s: int = 300
+    message: Text = "the request needs a confirmation; send it again with the token of this answer"
+    expires_s: Annotated[int, Meta(ge=1, le=MAX_EXPIRES_S)] = 300
     """How long the token is good for."""
 
 
@@ -48,9 +73,9 @@ class ConstrainTools(Action, frozen=True, tag="constrain_tools"):
     """Offer the model only these tools, and end a choice that calls another."""
 
     name: ClassVar[str] = "constrain_tools"
-    allow: tuple[str, ...]
+    allow: Tools
     """Names of tools, or beginnings of names followed by `*`; empty: no tool."""
-    message: str = ""
+    message: Text = ""
     """Stands in place of a call that is not allowed."""
 
 
@@ -58,7 +83,7 @@ class Redact(Action, frozen=True, tag="redact"):
     """Put something in place of the span."""
 
     name: ClassVar[str] = "redact"
-    text: str | None = None
+    text: Text | None = None
     """For `style: text`."""
     style: Literal["label", "text", "mask", "hash"] = "label"
     """label: the detector's own placeholder (`Signal.placeholder`). mask: `*` for each character that is not white
@@ -71,7 +96,7 @@ class RewriteSpan(Action, frozen=True, tag="rewrite_span"):
 
     name: ClassVar[str] = "rewrite_span"
     editor: Literal["lexicon"] = "lexicon"
-    words: tuple[tuple[str, str], ...] = ()
+    words: Annotated[tuple[tuple[Item, Text], ...], Meta(max_length=MAX_WORDS)] = ()
     """For the lexicon editor: what is written in place of which words, whatever their letter case."""
     scope: Literal["span", "word", "sentence"] = "sentence"
 
@@ -80,8 +105,8 @@ class Stop(Action, frozen=True, tag="stop"):
     """End the choice before the span, with a message in its place."""
 
     name: ClassVar[str] = "stop"
-    message: str = ""
-    status: int | None = None
+    message: Text = ""
+    status: Annotated[int, Meta(ge=STOP_STATUS[0], le=STOP_STATUS[1])] | None = None
     """Of an answer that is not streamed: the whole of it becomes an error with this status (400 to 599)."""
 
 
@@ -89,7 +114,7 @@ class InjectDisclaimer(Action, frozen=True, tag="inject_disclaimer"):
     """Add a text to the answer, once."""
 
     name: ClassVar[str] = "inject_disclaimer"
-    text: str
+    text: Text
     position: Literal["start", "end", "after_sentence"] = "end"
     """after_sentence: behind the sentence in which the rule fired first."""
 
@@ -98,15 +123,15 @@ class RequireDisclaimer(Action, frozen=True, tag="require_disclaimer"):
     """See to it that the answer has this text: it is added at the end of an answer that doesn't have it."""
 
     name: ClassVar[str] = "require_disclaimer"
-    text: str
+    text: Text
 
 
 class AttributeSources(Action, frozen=True, tag="attribute_sources"):
     """Name the request's documents at the end of the answer."""
 
     name: ClassVar[str] = "attribute_sources"
-    text: str = "Sources: {sources}"
-    max_sources: int = 10
+    text: Text = "Sources: {sources}"
+    max_sources: Annotated[int, Meta(ge=1, le=MAX_SOURCES)] = 10
 
 
 class SafeMode(Action, frozen=True, tag="safe_mode"):
@@ -116,17 +141,17 @@ class SafeMode(Action, frozen=True, tag="safe_mode"):
     """
 
     name: ClassVar[str] = "safe_mode"
-    temperature: float = 0.3
+    temperature: Temperature = 0.3
     """The most that the request may have."""
-    bad_words: tuple[str, ...] = ()
+    bad_words: Annotated[tuple[Item, ...], Meta(max_length=MAX_WORDS)] = ()
     """Texts that the upstream must not write (`bad_words` of vLLM)."""
-    logit_bias: tuple[tuple[int, int], ...] = ()
+    logit_bias: Annotated[tuple[Bias, ...], Meta(max_length=MAX_BIASES)] = ()
     """Token of the upstream's vocabulary and its bias, -100 to 100."""
-    tools: tuple[str, ...] | None = None
+    tools: Tools | None = None
     """As `ConstrainTools.allow`; None: as the request has them."""
-    instruction: str | None = None
+    instruction: Text | None = None
     """A system instruction to add."""
-    message: str = ""
+    message: Text = ""
     """Where the answer can't be continued (any more): it is stopped with this message."""
 
 
@@ -134,7 +159,7 @@ class LowerTemp(Action, frozen=True, tag="lower_temp"):
     """Lower the request's temperature to this, if it is higher or not given."""
 
     name: ClassVar[str] = "lower_temp"
-    temperature: float = 0.3
+    temperature: Temperature = 0.3
 
 
 class AllowConstrained(Action, frozen=True, tag="allow_constrained"):
@@ -151,14 +176,14 @@ class AdaptTone(Action, frozen=True, tag="adapt_tone"):
     """Add a system instruction to the request."""
 
     name: ClassVar[str] = "adapt_tone"
-    instruction: str
+    instruction: Text
 
 
 class LogEvent(Action, frozen=True, tag="log_event"):
     """Record that the rule fired, and nothing else."""
 
     name: ClassVar[str] = "log_event"
-    severity: str = "info"
+    severity: Severity = "info"
 
 
 AnyAction = (

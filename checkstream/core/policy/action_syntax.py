@@ -12,24 +12,31 @@ from typing import Any, TypeVar
 
 from checkstream.core.policy import action as actions
 from checkstream.core.policy import fields, templates
-from checkstream.core.policy.action import AnyAction
+from checkstream.core.policy.action import (
+    MAX_BIASES,
+    MAX_EXPIRES_S,
+    MAX_ITEM_CHARS,
+    MAX_SOURCES,
+    MAX_TEMPERATURE,
+    MAX_TEXT_CHARS,
+    MAX_TOKEN,
+    MAX_TOOLS,
+    MAX_WORDS,
+    REFUSAL_STATUS,
+    SEVERITIES,
+    STOP_STATUS,
+    AnyAction,
+)
 from checkstream.core.policy.carets import point
 from checkstream.core.policy.fields import Fields, did_you_mean
 from checkstream.core.policy.json_values import MAX_JSON_CHARS, read_json
 from checkstream.core.policy.nodes import Broken, MappingNode, Node, Placed, ScalarNode, SequenceNode, Source, shown
 from checkstream.errors import TemplateError
 
-SEVERITIES = ("info", "low", "medium", "high", "critical")
 SCOPES = ("span", "word", "sentence")
 STYLES = ("label", "text", "mask", "hash")
 LATER_ACTIONS = frozenset({"pseudonymise"})
 """Actions that the language names and this version does not carry out."""
-MAX_TOOLS = 500
-MAX_WORDS = 1_000
-MAX_BIASES = 1_000
-MAX_TOKEN = 10_000_000
-"""No vocabulary is as large."""
-MAX_EXPIRES_S = 86_400
 
 A = TypeVar("A")
 
@@ -84,7 +91,7 @@ def _nothing(_: Fields) -> Values:
 
 
 def _reject(read: Fields) -> Values:
-    return {"status": _plain(read.integer("status", 400, 499)), "message": _template(read, "message")}
+    return {"status": _plain(read.integer("status", *REFUSAL_STATUS)), "message": _template(read, "message")}
 
 
 def _require_confirmation(read: Fields) -> Values:
@@ -113,7 +120,7 @@ def _rewrite_span(read: Fields) -> Values:
 
     def pair(key: ScalarNode, value: Node) -> tuple[str, str] | None:
         source = read.source
-        old = fields.literal(source, key, "a word of `words`", max_chars=200)
+        old = fields.literal(source, key, "a word of `words`", max_chars=MAX_ITEM_CHARS)
         new = fields.literal(source, value, "what is written in place of a word", max_chars=500, empty=True)
         if old is None or new is None:
             return None
@@ -134,7 +141,7 @@ def _rewrite_span(read: Fields) -> Values:
 
 
 def _stop(read: Fields) -> Values:
-    return {"message": _template(read, "message", empty=True), "status": _plain(read.integer("status", 400, 599))}
+    return {"message": _template(read, "message", empty=True), "status": _plain(read.integer("status", *STOP_STATUS))}
 
 
 def _inject_disclaimer(read: Fields) -> Values:
@@ -151,18 +158,18 @@ def _attribute_sources(read: Fields) -> Values:
     if text is not None and (templates.SOURCES,) not in _paths(text):
         node = read.node("text") or read
         read.source.fault(node.at, "`text` doesn't say where the sources go", "put `{sources}` into it")
-    return {"text": text, "max_sources": _plain(read.integer("max_sources", 1, 50))}
+    return {"text": text, "max_sources": _plain(read.integer("max_sources", 1, MAX_SOURCES))}
 
 
 def _safe_mode(read: Fields) -> Values:
     node = read.node("logit_bias")
     words = read.items(
         "bad_words",
-        lambda item: fields.literal(read.source, item, "one of `bad_words`", max_chars=200),
+        lambda item: fields.literal(read.source, item, "one of `bad_words`", max_chars=MAX_ITEM_CHARS),
         max_items=MAX_WORDS,
     )
     return {
-        "temperature": _plain(read.number("temperature", 0, 2)),
+        "temperature": _plain(read.number("temperature", 0, MAX_TEMPERATURE)),
         "bad_words": tuple(word.value for word in words) or None,
         "logit_bias": None if node is None else _biases(read.source, node),
         "tools": _tools(read, "tools"),
@@ -188,7 +195,7 @@ def _biases(source: Source, node: Node) -> tuple[tuple[int, int], ...]:
 
 
 def _lower_temp(read: Fields) -> Values:
-    return {"temperature": _plain(read.number("temperature", 0, 2))}
+    return {"temperature": _plain(read.number("temperature", 0, MAX_TEMPERATURE))}
 
 
 def _allow_constrained(read: Fields) -> Values:
@@ -246,7 +253,9 @@ def _plain(placed: Placed[A] | None) -> A | None:
 def _template(read: Fields, key: str, *, names: Collection[str] = templates.NAMES, empty: bool = False) -> str | None:
     """Return a text with variables as it was written."""
     node = read.node(key)
-    placed = None if node is None else fields.literal(read.source, node, f"`{key}`", empty=empty)
+    placed = (
+        None if node is None else fields.literal(read.source, node, f"`{key}`", max_chars=MAX_TEXT_CHARS, empty=empty)
+    )
     if placed is None:
         return None
     try:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from checkstream.core.cel.code import Instruction
 from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import PatternSet
-from checkstream.core.policy.action import Allow, AnyAction, SafeMode, holds_text
+from checkstream.core.policy.action import Allow, AnyAction, SafeMode, Severity, holds_text
 from checkstream.core.terms import Facts, Stage
+
+Word = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.:/+-]+\Z")]
+"""A name: it stands in headers, logs and records as it is."""
+Line = Annotated[str, Meta(min_length=1, max_length=1_000)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,19 +65,19 @@ class Waits(enum.StrEnum):
 class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of a rule besides its code."""
 
-    id: str
-    name: str
-    pack: str
-    version: str
+    id: Word
+    name: Word
+    pack: Word
+    version: Word
     stages: frozenset[Stage]
     channels: frozenset[str]
     mode: Literal["enforce", "shadow", "disabled"] = "enforce"
-    priority: int = 0
+    priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     actions: tuple[AnyAction, ...]
     triggers: tuple[int, ...]
     """Signals that the rule asks for, in the order of the policy file; empty: it is decided once, on the request
     (ingress) or at the end of the text (egress)."""
-    thresholds: tuple[float | None, ...]
+    thresholds: tuple[Share | None, ...]
     """Beside each trigger: the score from which on it counts, the lowest if that depends on conditions; None for what
     is found or not."""
     shape: str = "any"
@@ -87,14 +93,14 @@ class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
     """Beside each condition: where its code starts."""
     enabled_start: int | None = None
     """Where the code of `enabled_when` starts; it reads the context and the request only."""
-    enforce_share: float = 1.0
+    enforce_share: Share = 1.0
     """Share of callers and users for whom the rule is enforced; for the others it is a shadow rule."""
-    regulation: str | None = None
-    citation: str | None = None
-    severity: str | None = None
-    description: str | None = None
-    owner: str | None = None
-    tags: tuple[str, ...] = ()
+    regulation: Line | None = None
+    citation: Line | None = None
+    severity: Severity | None = None
+    description: Line | None = None
+    owner: Line | None = None
+    tags: tuple[Word, ...] = ()
     fail_mode: Literal["open", "closed"] | None = None
     """What a failed detector, or a condition that can't be decided, means; None: as the route says."""
 
@@ -144,7 +150,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     signal: int = -1
     """-1: the rule has no triggers and is decided once."""
     start: int = ALWAYS
-    floor: float | None = None
+    floor: Share | None = None
     """A score below this never fires the rule; None for what is found."""
 
 

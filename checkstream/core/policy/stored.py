@@ -20,18 +20,16 @@ from checkstream.core.cel.code import Code, Instruction
 from checkstream.core.cel.functions import FUNCTIONS
 from checkstream.core.cel.values import Value
 from checkstream.core.cel.verify import verify
-from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.constants import read_constant, written_constant
 from checkstream.core.policy.link import bare_of, loads_of, scopes_of, steady_of
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
-from checkstream.core.terms import STAGE_CHANNELS, Stage
+from checkstream.core.policy.soundness import Soundness, check_signals
+from checkstream.core.policy.variables import REQUEST_FIELDS, STREAM_FIELDS
 from checkstream.errors import CheckstreamError, ProgramInvalid
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of a stored program; what the compiler makes of the largest policy file stays far below."""
-_REQUEST = frozenset({"route", "model", "surface", "stream", "tools", "temperature", "caller", "user", "metadata"})
 _FUNCTION_NAMES = tuple(function.key for function in FUNCTIONS)
-_STREAM = frozenset({"tokens", "risk", "trend", "language"})
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,6 +152,7 @@ def load(data: bytes, expected: str | None = None) -> Program:
     try:
         titles = tuple(variable.title for variable in parts.variables)
         verify(Code(parts.code, constants, titles), _starts(parts.rules, parts.entries))
+        _check_rules(parts)
         return assemble(
             signals=parts.signals,
             rules=parts.rules,
@@ -183,38 +182,29 @@ def _check_numbers(parts: Stored) -> None:
         ProgramInvalid: one does.
     """
     signals = len(parts.signals)
-    _check_signals(parts.signals)
     for variable in parts.variables:
         bare = variable.kind in {"context", "request", "given", "stream"}
-        known = {"request": _REQUEST, "given": _REQUEST, "stream": _STREAM}.get(variable.kind, frozenset({""}))
+        known = {"request": REQUEST_FIELDS, "given": REQUEST_FIELDS, "stream": STREAM_FIELDS}.get(variable.kind, ("",))
         if variable.name not in known or (variable.signal != -1 if bare else not 0 <= variable.signal < signals):
-            raise ProgramInvalid(f"the variable `{variable.title}` reads nothing that there is")
-    for rule in parts.rules:
-        _check_rule(rule, signals)
+            raise ProgramInvalid(f"the variable `{variable.title[:60]}` reads nothing that there is")
     for entry in parts.entries:
         if not 0 <= entry.rule < len(parts.rules) or not -1 <= entry.signal < signals or entry.start < ALWAYS:
             raise ProgramInvalid("an entry points at no rule, signal or code")
-        if entry.signal >= 0 and entry.signal not in parts.rules[entry.rule].triggers:
-            raise ProgramInvalid(f"an entry of rule `{parts.rules[entry.rule].id}` is for a signal of another rule")
+    ids = {rule.id for rule in parts.rules}
+    if len(ids) < len(parts.rules):
+        raise ProgramInvalid("two rules have one id")
+    for rule in parts.rules:
+        if f"{rule.pack}@{rule.version}" not in parts.packs:
+            raise ProgramInvalid(f"rule `{rule.id}` is of a pack that the program does not name")
 
 
-def _check_signals(signals: Sequence[Signal]) -> None:
-    for signal in signals:
-        if signal.kind == "entity":
-            entity = ENTITIES.get(signal.name)
-            if entity is None or entity.regex != signal.regex or entity.max_chars != signal.max_chars:
-                raise ProgramInvalid(f"the entity `{signal.name}` is not the one of this version; compile again")
-        elif (signal.regex is None) != (signal.kind == "classifier"):
-            raise ProgramInvalid(
-                f"`{signal.title}` has a pattern where it should have none, or none where it needs one"
-            )
+def _check_rules(parts: Stored) -> None:
+    """Refuse rules that can't be carried out, once the code is known to be safe.
 
-
-def _check_rule(rule: RuleMeta, signals: int) -> None:
-    if not rule.needs <= frozenset(range(signals)) or len(rule.thresholds) != len(rule.triggers):
-        raise ProgramInvalid(f"rule `{rule.id}` names a signal that is not there")
-    known = {channel for stage in rule.stages for channel in STAGE_CHANNELS[Stage(stage)]}
-    if not rule.channels <= known or not rule.actions or not 0.0 <= rule.enforce_share <= 1.0:
-        raise ProgramInvalid(f"rule `{rule.id}` has a channel or a share that can't be, or no action")
-    if len(rule.condition_starts) != len(rule.conditions):
-        raise ProgramInvalid(f"rule `{rule.id}` has conditions without code")
+    Raises:
+        ProgramInvalid: one can't.
+    """
+    check_signals(parts.signals)
+    rules = Soundness(parts.signals, parts.entries, parts.code, parts.variables)
+    for number, rule in enumerate(parts.rules):
+        rules.check(number, rule)

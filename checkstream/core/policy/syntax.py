@@ -20,8 +20,8 @@ from typing import Literal, cast
 import msgspec
 
 from checkstream.core.policy import fields
-from checkstream.core.policy.action import AnyAction
-from checkstream.core.policy.action_syntax import SEVERITIES, read_action
+from checkstream.core.policy.action import SEVERITIES, AnyAction
+from checkstream.core.policy.action_syntax import read_action
 from checkstream.core.policy.fields import Fields, word
 from checkstream.core.policy.nodes import MappingNode, Node, Place, Placed, ScalarNode, Source, open_source, read_nodes
 from checkstream.core.policy.triggers import (
