@@ -1,36 +1,36 @@
-"""`checkstream replay`: what would these policies have done to a recorded run?
-
-A transcript is a file of JSON lines. The first is a header: `{"surface": "openai.chat", ...}`. Each other line is an
-event and its time: `{"at": 0.25, "event": {"type": "UpstreamBytes", "data": "<base64>"}}`. Scores are replayed where
-the recorded ticket is asked for again; a check that the recording does not answer fails with `deadline`.
-"""
+"""`checkstream replay`: what would these policies have done to a recorded run, or to many?"""
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from checkstream.app import labels_of
-from checkstream.config import bundled, policy_file
-from checkstream.core.commands import CloseDownstream, Record, Reply, Score, SendDownstream, StreamRecord
-from checkstream.core.events import AnyEvent, Scored, ScoringFailed
-from checkstream.core.guard import Guard, Plan
+from checkstream.cli.progress import progress
+from checkstream.cli.sources import installed_labels, read_sources
+from checkstream.core.commands import StreamRecord
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.surfaces import SURFACES
-from checkstream.errors import CheckstreamError, WireError
-from checkstream.scoring.catalog import load_models
+from checkstream.core.transcript import MAX_BYTES, Transcript, decode
+from checkstream.errors import CheckstreamError, FileUnreadable, WireError
+from checkstream.trial.replay import Comparing, Comparison, Replayed
+from checkstream.trial.replay import replay as replay_transcript
+from checkstream.trial.shipped import ShippedModels
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
-_EXAMPLES = """example:
+_EXAMPLES = """examples:
   checkstream replay run.jsonl --policy policies/ours.yaml --policy builtin:default
+  checkstream replay var/record --policy new.yaml --against old.yaml --diff 5
+  checkstream replay var/record --policy new.yaml --fail-on-change
+
+One file alone is run and shown. Of a directory, or of several files, it is counted what changes: from the policies
+given with --against, else from what is recorded of each. Checks of classifiers that the recording does not answer
+are answered by the models of the package. The upstream's answers stay what was recorded.
 
 A transcript is a file of JSON lines: a header, then what happened and when, in seconds; data is in base64.
   {"surface": "openai.chat"}
@@ -41,24 +41,8 @@ A transcript is a file of JSON lines: a header, then what happened and when, in 
 """
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """First line of a transcript."""
-
-    surface: str
-    """Name of the API, such as `openai.chat`."""
-    fail_mode: Literal["open", "closed"] = "closed"
-
-
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened, and when."""
-
-    at: float
-    """Seconds from the run's start."""
-    event: AnyEvent
-
-
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a replay."""
+    """What came of one replay."""
 
     downstream: str
     """What the caller would have received."""
@@ -66,19 +50,39 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool
     """The answer was brought to its end."""
     record: StreamRecord | None
+    computed: int = 0
+    """Checks that the recording does not answer, answered by the models of the package."""
+    unanswered: int = 0
+    """Checks that nobody could answer; the fail mode has decided."""
+
+
+class _Unread(msgspec.Struct, frozen=True):
+    file: str
+    reason: str
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True):
+    policies: tuple[str, ...]
+    against: tuple[str, ...] | None
+    """None: what was recorded."""
+    comparison: Comparison
+    unread: tuple[_Unread, ...]
 
 
 def add_parser(subparsers: SubParsers) -> None:
     """Register `replay` with the command line."""
     parser = subparsers.add_parser(
         "replay",
-        help="run a recorded transcript against a policy",
-        description="Run a recorded transcript through the guard under given policies; nothing is sent anywhere.",
+        help="run recorded transcripts against a policy",
+        description="Run recorded transcripts through the guard under given policies; nothing is sent anywhere.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("transcript", metavar="TRANSCRIPT", type=Path)
+    parser.add_argument("transcripts", metavar="TRANSCRIPT", type=Path, nargs="+", help="file, or directory of *.jsonl")
     parser.add_argument("--policy", metavar="FILE", action="append", required=True, help="repeatable; or builtin:NAME")
+    parser.add_argument("--against", metavar="FILE", action="append", help="count what changes from these policies")
+    parser.add_argument("--diff", metavar="N", type=int, default=0, help="show what changed in the first N exchanges")
+    parser.add_argument("--fail-on-change", action="store_true", help="exit with 1 when an exchange changed")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
 
@@ -86,97 +90,159 @@ def run(args: argparse.Namespace) -> int:
     """Replay and print what came of it.
 
     Returns:
-        0: done; 2: the transcript or a policy can't be used.
+        0: done; 1: something changed, and --fail-on-change was given; 2: no transcript, or a policy, can't be used.
     """
     try:
-        outcome = replay(args.transcript.read_bytes(), args.policy)
-    except OSError as error:
+        files = _files(args.transcripts)
+        alone = len(files) == 1 and files == args.transcripts
+        if alone and not (args.against or args.diff or args.fail_on_change):
+            outcome = replay(_content(files[0]), args.policy)
+            _show_one(outcome, as_json=args.json)
+            return 0
+        report = _compare(files, args.policy, args.against)
+    except CheckstreamError as error:
         sys.stderr.write(f"checkstream replay: {error}\n")
         return 2
-    except CheckstreamError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
     if args.json:
+        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+    else:
+        _show(report, args.diff)
+    if not report.comparison.transcripts:
+        return 2
+    return 1 if args.fail_on_change and report.comparison.changed else 0
+
+
+def replay(transcript: bytes, policies: Sequence[str]) -> Outcome:
+    """Run one transcript through a guard under these policies.
+
+    Raises:
+        WireError: the transcript is not one.
+        PolicyError: a policy can't be used.
+        FileUnreadable: a policy file can't be read.
+        ModelError: a model that is shipped can't be read.
+    """
+    models = ShippedModels()
+    recorded = decode(transcript)
+    program = compile_sources(read_sources(policies), installed_labels())
+    done: Replayed = replay_transcript(recorded, program, models)
+    return Outcome(
+        downstream=done.downstream.decode("utf-8", "replace"),
+        status=done.status,
+        closed=done.closed,
+        record=done.record,
+        computed=models.computed,
+        unanswered=models.unanswered,
+    )
+
+
+def _files(given: Sequence[Path]) -> list[Path]:
+    """Return the files that are meant, those of directories by name.
+
+    Raises:
+        FileUnreadable: a directory has no transcript, or can't be read.
+    """
+    files: list[Path] = []
+    for path in given:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        try:
+            within = sorted(path.glob("*.jsonl"))
+        except OSError as error:
+            raise FileUnreadable(f"can't read `{path}`: {(error.strerror or 'it is closed').lower()}") from error
+        if not within:
+            raise FileUnreadable(f"`{path}` holds no transcript; they end in `.jsonl`")
+        files += within
+    return files
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise FileUnreadable(f"`{path}` is no file; give a transcript or a directory of them")
+        if path.stat().st_size > MAX_BYTES:
+            raise FileUnreadable(f"`{path}` has more than {MAX_BYTES} bytes; it is no transcript")
+        return path.read_bytes()
+    except OSError as error:
+        raise FileUnreadable(f"can't read `{path}`: {(error.strerror or 'it is closed').lower()}") from error
+
+
+def _compare(files: Sequence[Path], policies: Sequence[str], against: Sequence[str] | None) -> _Report:
+    """Run every transcript; one that can't be read is reported and the others still run.
+
+    Raises:
+        PolicyError: a policy can't be used.
+        FileUnreadable: a policy file can't be read.
+        ModelError: a model that is shipped can't be read.
+    """
+    labels = installed_labels()
+    after = compile_sources(read_sources(policies), labels)
+    before = compile_sources(read_sources(against), labels) if against else None
+    comparing = Comparing(after, before, ShippedModels())
+    unread = []
+    for file in progress(files, "exchanges"):
+        try:
+            transcript: Transcript = decode(_content(file))
+            comparing.take(str(file), transcript)
+        except (WireError, FileUnreadable) as error:
+            unread.append(_Unread(str(file), str(error)))
+    return _Report(
+        policies=after.packs,
+        against=None if before is None else before.packs,
+        comparison=comparing.outcome,
+        unread=tuple(unread),
+    )
+
+
+def _show_one(outcome: Outcome, *, as_json: bool) -> None:
+    if as_json:
         sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
-        return 0
+        return
     sys.stdout.write(outcome.downstream)
     if outcome.record is None:
         sys.stderr.write("the transcript ends before the exchange did\n")
-        return 0
+        return
     for verdict in outcome.record.verdicts:
         spans = " ".join(f"{span.start}-{span.end}" for span in verdict.spans)
         sys.stderr.write(
             f"{verdict.rule_id} {verdict.action} {verdict.mode} {verdict.stage}:{verdict.channel.kind} {spans}\n"
         )
     sys.stderr.write(f"status {outcome.status}, {outcome.record.outcome}, action {outcome.record.action}\n")
-    return 0
+    sys.stderr.write("".join(f"{line}\n" for line in _about_checks(outcome.computed, outcome.unanswered)))
 
 
-def replay(transcript: bytes, policies: list[str]) -> Outcome:
-    """Run a transcript through a guard under these policies.
-
-    Raises:
-        WireError: the transcript is not one.
-        PolicyError: a policy can't be used.
-        ModelError: a model that is shipped can't be read.
-    """
-    lines = _lines(transcript)
-    header = next(lines, None)
-    if not isinstance(header, Header):
-        raise WireError('line 1 is no header; write `{"surface": "openai.chat"}`')
-    surface = next((surface for surface in SURFACES.values() if surface.name == header.surface), None)
-    if surface is None:
-        known = ", ".join(surface.name for surface in SURFACES.values())
-        raise WireError(f"line 1: there is no surface `{header.surface}`; known: {known}")
-    sources = [(name, _read(name)) for name in policies]
-    program = compile_sources(sources, labels_of(load_models(bundled("models"))))
-    guard = Guard(surface=surface, plan=Plan(program=program, fail_mode=header.fail_mode), digest=_digest)
-    return _run(guard, [line for line in lines if isinstance(line, Line)])
+def _about_checks(computed: int, unanswered: int) -> list[str]:
+    """Return where scores came from that the recordings don't have."""
+    said = (
+        (computed, "answered by the models of the package"),
+        (unanswered, "not answered: no model of the package can"),
+    )
+    return [f"{count} checks that were not recorded were {what}" for count, what in said if count]
 
 
-def _run(guard: Guard, lines: list[Line]) -> Outcome:
-    answered = {line.event.ticket for line in lines if isinstance(line.event, Scored | ScoringFailed)}
-    sent: list[bytes] = []
-    status, closed, record = 200, False, None
-    for line in lines:
-        pending = [line.event]
-        while pending:
-            for command in guard.receive(pending.pop(0), line.at):
-                match command:
-                    case SendDownstream(data):
-                        sent.append(data)
-                    case Reply(given, body):
-                        sent.append(body)
-                        status, closed = given, True
-                    case CloseDownstream():
-                        closed = True
-                    case Record(kept):
-                        record = kept
-                    case Score(ticket) if ticket not in answered:
-                        pending.append(ScoringFailed(ticket, "deadline"))
-                    case _:
-                        pass
-    return Outcome(downstream=b"".join(sent).decode("utf-8", "replace"), status=status, closed=closed, record=record)
-
-
-def _lines(transcript: bytes) -> Iterator[Header | Line]:
-    for number, text in enumerate(transcript.splitlines(), 1):
-        if not text.strip():
-            continue
-        kind: type[Header | Line] = Header if number == 1 else Line
-        try:
-            yield msgspec.json.decode(text, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise WireError(f"line {number} is not of a transcript: {error}") from error
-
-
-def _read(name: str) -> bytes:
-    try:
-        return policy_file(name).read_bytes()
-    except OSError as error:
-        raise WireError(f"can't read `{name}`: {error.strerror}; give a policy file or `builtin:NAME`") from error
-
-
-def _digest(text: str) -> str:
-    """Return a digest without a key: a replay's record is shown, not kept."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _show(report: _Report, diffs: int) -> None:
+    comparison = report.comparison
+    before = ", ".join(report.against) if report.against is not None else "as recorded"
+    lines = [f"{comparison.transcripts} exchanges: {before} -> {', '.join(report.policies)}"]
+    width = max((len(rule) for rule in comparison.rules), default=0)
+    lines += [
+        f"  {rule:<{width}} {counts.before:>6} -> {counts.after:<6} {counts.after - counts.before:+d}"
+        for rule, counts in comparison.rules.items()
+    ]
+    lines.append(f"{len(comparison.changed)} changed")
+    for place, change in enumerate(comparison.changed):
+        lines.append(f"  {change.file}: {', '.join(change.why)}")
+        if place < diffs:
+            lines += [f"    {line}" for line in change.diff]
+    if diffs and report.against is None:
+        lines.append(
+            "give --against to see what changed in the texts: a recording holds what came in, not what went out"
+        )
+    if comparison.unfinished:
+        lines.append(f"{len(comparison.unfinished)} were cut off by the recorded policy; how they went on is not known")
+    lines += _about_checks(comparison.computed, comparison.unanswered)
+    if comparison.lost:
+        lines.append(f"{comparison.lost} recordings lost something that a detector had found, when they were masked")
+    sys.stdout.write("\n".join(lines) + "\n")
+    for unread in report.unread:
+        sys.stderr.write(f"{unread.file}: {unread.reason}\n")

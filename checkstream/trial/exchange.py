@@ -24,8 +24,8 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
-Answers = Callable[[Score], AnyEvent]
-"""Answers what is asked of classifiers."""
+Answers = Callable[[Score], AnyEvent | None]
+"""Answers what is asked of classifiers; None: an event that is yet to come does."""
 
 _EVENT_BYTES = 1 << 30
 
@@ -63,7 +63,8 @@ class Exchange:
         while pending:
             for command in self._guard.receive(pending.pop(0), at):
                 if isinstance(command, Score):
-                    pending.append(self._answers(command))
+                    answer = self._answers(command)
+                    pending += [answer] if answer is not None else []
                 else:
                     self._carry_out(command)
 

@@ -19,7 +19,6 @@ from typing import Literal
 import msgspec
 
 from checkstream.app import labels_of
-from checkstream.cli.replay import Header, Line
 from checkstream.config import bundled
 from checkstream.core.commands import Score, StreamRecord
 from checkstream.core.events import (
@@ -37,6 +36,7 @@ from checkstream.core.events import (
 from checkstream.core.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.transcript import Header, Line
 from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES

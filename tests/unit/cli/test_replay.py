@@ -98,3 +98,68 @@ def test_the_transcript_that_the_help_shows_is_one(policy: str, capsys: pytest.C
     outcome = replay("\n".join(lines).encode(), [policy])
     assert len(lines) == 5
     assert outcome.record is not None
+
+
+OTHER = (
+    POLICY.replace("id: R-1", "id: R-1, stage: [midstream]")
+    .replace("redact", "stop, message: Halt")
+    .replace("R-1", "S-1")
+)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(RUN)
+    (folder / "b.jsonl").write_bytes(RUN.replace(base64.b64encode(ANSWER), base64.b64encode(b"data: [DONE]\n\n")))
+    (folder / "c.jsonl").write_bytes(RUN[:-20])
+    (folder / "d.jsonl").write_bytes(b'{"surface": "nope"}')
+    (folder / "notes.txt").write_text("not a transcript")
+    (tmp_path / "o.yaml").write_text(OTHER)
+    return folder
+
+
+def test_many_are_compared_by_rule_and_broken_ones_are_named(
+    runs: Path, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(runs.parent / "o.yaml")
+    assert main(["replay", str(runs), "--policy", other, "--against", policy, "--diff", "1"]) == 0
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    assert lines[0] == "2 exchanges: t@1.0.0 -> t@1.0.0"
+    assert lines[1:4] == ["  R-1      1 -> 0      -1", "  S-1      0 -> 1      +1", "1 changed"]
+    assert lines[4] == f"  {runs / 'a.jsonl'}: action redact -> stop, R-1 1 -> 0, S-1 0 -> 1"
+    assert "    -  write to [EMAIL] now" in lines
+    assert "    +  write to Halt" in lines
+    assert f"{runs / 'c.jsonl'}: line 5 is not of a transcript" in shown.err
+    assert f"{runs / 'd.jsonl'}: line 1: there is no surface `nope`" in shown.err
+
+
+def test_many_as_json(runs: Path, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(runs), "--policy", policy, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["against"] is None
+    assert report["comparison"]["rules"] == {"R-1": {"before": 0, "after": 1}}
+    assert [row["file"][-7:] for row in report["unread"]] == ["c.jsonl", "d.jsonl"]
+
+
+def test_a_change_can_fail_the_command(runs: Path, policy: str) -> None:
+    other = str(runs.parent / "o.yaml")
+    run = str(runs / "a.jsonl")
+    assert main(["replay", run, "--policy", other, "--against", policy, "--fail-on-change"]) == 1
+    assert main(["replay", run, "--policy", policy, "--against", policy, "--fail-on-change"]) == 0
+
+
+def test_nothing_that_can_be_replayed_is_wrong_use(
+    runs: Path, tmp_path: Path, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["replay", str(tmp_path / "empty"), "--policy", policy]) == 2
+    assert "holds no transcript" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "gone.jsonl"), "--policy", policy]) == 2
+    assert "gone.jsonl`: no such file or directory" in capsys.readouterr().err
+    assert main(["replay", "/dev/zero", "--policy", policy]) == 2
+    assert "is no file" in capsys.readouterr().err
+    assert main(["replay", str(runs / "c.jsonl"), str(runs / "d.jsonl"), "--policy", policy]) == 2
+    assert main(["replay", str(runs), "--policy", str(tmp_path / "gone.yaml")]) == 2
