@@ -50,8 +50,11 @@ def phrases(rng: random.Random, size: int, vocabulary: list[str]) -> list[str]:
     return list(made)
 
 
-def policy(rules: int, *, seed: int = 1) -> str:
-    """Return a policy file: of ten rules three with patterns, three with phrases, two each with entities and scores."""
+def policy(rules: int, *, seed: int = 1, scores: bool = True) -> str:
+    """Return a policy file: of ten rules three with patterns, three with phrases, two each with entities and scores.
+
+    Without `scores`, entities stand in for them.
+    """
     rng = random.Random(seed)
     vocabulary = words(rng, 4000)
     made = []
@@ -61,7 +64,7 @@ def policy(rules: int, *, seed: int = 1) -> str:
         channels = deepcopy(rng.choice(_CHANNELS))
         if channels is not None and stages == ["midstream"]:
             rule["channels"] = channels
-        rule.update(_trigger(rng, number, vocabulary))
+        rule.update(_trigger(rng, number, vocabulary, scores=scores))
         rule["metadata"] = {"regulation": f"Handbook {number}.1", "severity": "medium"}
         made.append(rule)
     pack = {"pack": {"name": "generated", "version": "1.0.0"}, "policies": made}
@@ -72,7 +75,13 @@ def phrase_policy(size: int, *, seed: int = 1) -> str:
     """Return a policy file of the bench's patterns and one rule with `size` phrases (none: no such rule)."""
     rng = random.Random(seed)
     rules: list[dict[str, Any]] = [
-        {"name": "pii", "id": "PII-1", "stage": ["midstream"], "entities": ["EMAIL"], "actions": [{"type": "redact"}]}
+        {
+            "name": "codes",
+            "id": "CODE-1",
+            "stage": ["midstream"],
+            "patterns": [{"name": "code", "regex": r"\b[A-Z]{3}-[0-9]{4,8}\b"}],
+            "actions": [{"type": "redact"}],
+        }
     ]
     if size:
         listed = phrases(rng, size, words(rng, 8000))
@@ -83,7 +92,7 @@ def phrase_policy(size: int, *, seed: int = 1) -> str:
     return yaml.safe_dump(pack, sort_keys=False, width=100)
 
 
-def _trigger(rng: random.Random, number: int, vocabulary: list[str]) -> dict[str, Any]:
+def _trigger(rng: random.Random, number: int, vocabulary: list[str], *, scores: bool) -> dict[str, Any]:
     kind = number % 10
     if kind < 3:
         patterns = []
@@ -96,7 +105,7 @@ def _trigger(rng: random.Random, number: int, vocabulary: list[str]) -> dict[str
         return {"patterns": patterns}
     if kind < 6:
         return {"phrases": phrases(rng, rng.randint(5, 20), vocabulary)}
-    if kind < 8:
+    if kind < 8 or not scores:
         return {"entities": rng.sample(sorted(ENTITIES), rng.randint(1, 4))}
     threshold = rng.randint(50, 95) / 100
     return {"classifiers": [{"name": rng.choice(_CLASSIFIERS), "threshold": threshold}]}
