@@ -172,7 +172,7 @@ class Scan:
         """Decide after a piece that no view but the raw one sees."""
         raw = self._raw
         size = len(raw.text)
-        ends = (size, *undecided(raw.text)) if self._chains[0].names else (size,)
+        ends: tuple[int, ...] = (size, *undecided(raw.text)) if self._chains[0].names else (size,)
         stop, phrases = ends[self._last_end], raw.phrases
         self._encoded_at = encoded_at = self._run_start()
         while True:
