@@ -270,17 +270,22 @@ def _is_flat_any(group: Group) -> bool:
 
 
 def _shape(group: Group | None, triggers: Sequence[Trigger]) -> str:
+    """Return how triggers combine, for people; the triggers themselves are known beside it."""
+    if group is None:
+        return "none"
+    return "any" if isinstance(group, AnyOf) and _is_flat_any(group) else _spelled(group, triggers)
+
+
+def _spelled(group: Group, triggers: Sequence[Trigger]) -> str:
     match group:
-        case None:
-            return "none"
         case Leaf(at):
             return triggers[at].signal.title
         case AnyOf(items):
-            return "any" if _is_flat_any(group) else f"any({', '.join(_shape(item, triggers) for item in items)})"
+            return f"any({', '.join(_spelled(item, triggers) for item in items)})"
         case AllOf(items):
-            return f"all({', '.join(_shape(item, triggers) for item in items)})"
+            return f"all({', '.join(_spelled(item, triggers) for item in items)})"
         case Not(item):
-            return f"not({_shape(item, triggers)})"
+            return f"not({_spelled(item, triggers)})"
 
 
 __all__ = ["Waits", "compile_policies", "compile_sources"]

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import phrase_refine
 from checkstream.core.policy.classifiers import ClassifierLabel
-from checkstream.core.policy.compile import compile_policies, compile_sources, pattern_of
-from checkstream.core.policy.program import Op, Program
+from checkstream.core.policy.compile import compile_policies, compile_sources
+from checkstream.core.policy.program import ALWAYS, Program, Waits
 from checkstream.core.policy.syntax import load_policies
 from checkstream.core.terms import Stage
 from checkstream.errors import PolicyError
@@ -20,21 +18,25 @@ def program(*rules: str) -> Program:
     return compile_sources([("p.yaml", HEAD + body)], LABELS)
 
 
+def starts(compiled: Program, rule: int) -> list[int]:
+    return [entry.start for entry in compiled.entries if entry.rule == rule]
+
+
 def test_equal_detectors_are_one_signal() -> None:
     compiled = program(
         "entities: [EMAIL], phrases: [zero risk], classifiers: [{name: alpha, threshold: 0.5}], "
         "actions: [{type: stop}]",
         "entities: [EMAIL], phrases: [zero  risk], classifiers: [{name: toy.alpha, threshold: 0.7}], "
-        "actions: [{type: log_event}]",
+        "conditions: ['findings.EMAIL > 1'], actions: [{type: log_event}]",
     )
     assert [signal.title for signal in compiled.signals] == [
         "entity:EMAIL",
         "phrase:zero risk",
         "classifier:toy.alpha",
     ]
-    assert compiled.constants == (0.5, 0.7)
     assert compiled.rules[0].triggers == compiled.rules[1].triggers == (0, 1, 2)
     assert [rule.thresholds for rule in compiled.rules] == [(None, None, 0.5), (None, None, 0.7)]
+    assert compiled.rules[1].reads == (0,)
 
 
 def test_one_regex_under_two_names_is_two_signals() -> None:
@@ -44,71 +46,95 @@ def test_one_regex_under_two_names_is_two_signals() -> None:
     assert [signal.title for signal in compiled.signals] == ["pattern:a", "pattern:b"]
 
 
-def test_shadow_and_recording_rules_never_hold() -> None:
-    compiled = program(
-        "stage: midstream, mode: shadow, phrases: [a b], classifiers: [{name: gamma, threshold: 0.5}], "
-        "actions: [{type: stop}]",
-        "stage: midstream, phrases: [c d], actions: [{type: log_event}]",
-        "stage: midstream, phrases: [c d, e f], classifiers: [{name: beta, threshold: 0.5}], actions: [{type: redact}]",
-        "stage: midstream, mode: disabled, phrases: [g h], actions: [{type: redact}]",
-        "stage: midstream, phrases: [i j], actions: [{type: allow}]",
-        "stage: midstream, classifiers: [{name: alpha, threshold: 0.5}], actions: [{type: log_event}]",
-    )
-    scope = compiled.scope(Stage.MIDSTREAM, "content")
-    assert [pattern.name for pattern in scope.hold.patterns] == ["c d", "e f", "i j"]
-    assert [pattern.name for pattern in scope.watch.patterns] == ["a b"]
-    assert scope.hold_classifiers == ("toy",)
-    assert scope.watch_classifiers == ("other",)
-    assert set(scope.score_signals) == {"toy.alpha", "toy.beta", "other.gamma"}
-    assert scope.active == (0, 1, 2, 4, 5)
-
-
-def test_scopes_follow_stages_and_channels() -> None:
-    compiled = program(
-        "stage: [ingress, midstream], channels: [user, content], phrases: [a b], actions: [{type: redact}]",
-        "stage: egress, phrases: [a b], actions: [{type: inject_disclaimer, text: t}]",
-    )
-    active = {
-        (str(stage), channel): scope.active for (stage, channel), scope in compiled.scopes.items() if scope.active
-    }
-    assert active == {
-        ("ingress", "user"): (0,),
-        ("midstream", "content"): (0,),
-        **{("egress", channel): (1,) for channel in ("content", "refusal", "reasoning", "tool_name", "tool_arguments")},
-    }
-    assert len(compiled.scopes) == 15
-    assert compiled.scope(Stage.INGRESS, "user") is compiled.scope(Stage.INGRESS, "user")
-    with pytest.raises(KeyError):
-        compiled.scope(Stage.INGRESS, "content")
-
-
-def test_equal_pattern_sets_are_compiled_once() -> None:
-    compiled = program("stage: midstream, phrases: [a b], actions: [{type: redact}]")
-    assert compiled.scope(Stage.MIDSTREAM, "content").hold is compiled.scope(Stage.MIDSTREAM, "reasoning").hold
-
-
-def test_patterns_carry_validators_caps_and_views() -> None:
-    compiled = program("entities: [CREDIT_CARD], phrases: [a b], patterns: [{name: p, regex: 'x+', max_chars: 9}], "
-                       "actions: [{type: redact}]")  # fmt: skip
-    made = {signal.kind: pattern_of(number, signal) for number, signal in enumerate(compiled.signals)}
-    card = ENTITIES["CREDIT_CARD"]
-    assert (made["entity"].regex, made["entity"].refine, made["entity"].views) == (card.regex, card.refine, card.views)
-    assert made["phrase"].refine is phrase_refine
-    assert (made["pattern"].max_chars, made["pattern"].refine) == (9, None)
-
-
-def test_match_all_is_one_piece_of_code_and_match_any_one_for_each_trigger() -> None:
-    compiled = program(
-        "match: all, phrases: [a b], classifiers: [{name: alpha, threshold: 0.5}], actions: [{type: redact}]",
-        "match: any, phrases: [a b], classifiers: [{name: alpha, threshold: 0.5}], actions: [{type: redact}]",
-    )
-    assert len(set(compiled.entries[0])) == 1
-    assert len(set(compiled.entries[1])) == 2
-    assert [Op(op).name for op, _ in compiled.code] == [
-        *("SEEN", "JUMP_IF_FALSE", "SCORE", "CONST", "AT_LEAST", "RETURN"),
-        *("SEEN", "RETURN"),
-        *("SCORE", "CONST", "AT_LEAST", "RETURN"),
+def test_a_trigger_that_fires_alone_needs_no_code() -> None:
+    compiled = program("phrases: [a b], classifiers: [{name: alpha, threshold: 0.5}], actions: [{type: redact}]")
+    assert compiled.code == ()
+    assert [(entry.signal, entry.start, entry.floor) for entry in compiled.entries] == [
+        (0, ALWAYS, None),
+        (1, ALWAYS, 0.5),
     ]
+    assert compiled.rules[0].alone
+    assert compiled.rules[0].shape == "any"
+
+
+def test_triggers_that_must_all_hold_share_one_piece_of_code() -> None:
+    compiled = program(
+        "match: all, phrases: [a b, c d], classifiers: [{name: alpha, threshold: 0.5}], actions: [{type: redact}]",
+    )
+    assert len(set(starts(compiled, 0))) == 1
+    assert not compiled.rules[0].alone
+    assert compiled.rules[0].shape == "all(phrase:a b, phrase:c d, classifier:toy.alpha)"
+
+
+def test_the_code_of_a_list_grows_no_faster_than_the_list() -> None:
+    sizes = []
+    for count in (50, 100, 200):
+        phrases = ", ".join(f"word{number} x" for number in range(count))
+        compiled = program(f"match: all, phrases: [{phrases}], actions: [{{type: redact}}]")
+        sizes.append(len(compiled.code))
+        assert len(compiled.entries) == count
+    assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+
+
+def test_a_trigger_at_two_places_of_a_tree_has_an_entry_for_each() -> None:
+    compiled = program(
+        "triggers: {any: [{all: [{phrases: [a b]}, {phrases: [c d]}]}, {all: [{phrases: [a b]}, {entities: [EMAIL]}]}]}"
+        ", actions: [{type: redact}]"
+    )
+    assert [entry.signal for entry in compiled.entries] == [0, 0, 1, 2]
+    assert len(set(starts(compiled, 0))) == 2
+    assert compiled.rules[0].shape == "any(all(phrase:a b, phrase:c d), all(phrase:a b, entity:EMAIL))"
+
+
+def test_what_stands_in_a_not_fires_nothing_itself() -> None:
+    compiled = program(
+        "stage: egress, triggers: {all: [{phrases: [a b]}, {not: {any: [{phrases: [c d]}, {phrases: [e f]}]}}]}, "
+        "actions: [{type: log_event}]"
+    )
+    assert [entry.signal for entry in compiled.entries] == [0]
+    assert compiled.rules[0].triggers == (0, 1, 2)
+    assert compiled.rules[0].waits is Waits.END
+    assert compiled.rules[0].shape == "all(phrase:a b, not(any(phrase:c d, phrase:e f)))"
+
+
+@pytest.mark.parametrize(
+    ("rule", "waits"),
+    [
+        ("phrases: [a b], conditions: ['findings.EMAIL == 0']", Waits.NO),
+        ("phrases: [a b], conditions: ['scores.alpha > 0.5']", Waits.CHECK),
+        ("phrases: [a b], conditions: ['has(scores.alpha)']", Waits.CHECK),
+        ("classifiers: [{name: beta, threshold: 0.5}], conditions: ['scores.alpha > 0.5']", Waits.NO),
+        ("match: all, phrases: [a b], classifiers: [{name: beta, threshold: 0.5}]", Waits.NO),
+    ],
+)
+def test_what_decisions_wait_for(rule: str, waits: Waits) -> None:
+    assert program(f"{rule}, stage: midstream, actions: [{{type: redact}}]").rules[0].waits is waits
+
+
+def test_a_threshold_with_cases_has_the_lowest_as_its_floor() -> None:
+    compiled = program(
+        "classifiers: [{name: alpha, threshold: 0.7, when: [{condition: request.stream, threshold: 0.9}, "
+        "{condition: 'context.a', threshold: 0.4}]}], actions: [{type: redact}]"
+    )
+    assert compiled.entries[0].floor == 0.4
+    assert compiled.rules[0].thresholds == (0.4,)
+    assert compiled.entries[0].start != ALWAYS
+    assert compiled.rules[0].alone
+
+
+def test_equal_expressions_are_compiled_once() -> None:
+    rule = "phrases: [a b], conditions: ['request.stream'], enabled_when: request.stream, actions: [{type: redact}]"
+    compiled = program(rule, rule)
+    first, second = compiled.rules
+    assert starts(compiled, 0) == starts(compiled, 1) == [*first.condition_starts]
+    assert first.enabled_start == second.enabled_start == first.condition_starts[0]
+
+
+def test_one_and_a_double_one_are_two_constants() -> None:
+    compiled = program(
+        "conditions: ['context.a == 1', 'context.b == 1.0', 'context.c == true'], actions: [{type: lower_temp}]"
+    )
+    assert [type(constant) for constant in compiled.constants if constant == 1] == [int, float, bool]
 
 
 def test_hash_is_of_what_decides() -> None:
@@ -117,9 +143,13 @@ def test_hash_is_of_what_decides() -> None:
     for changed in (
         "phrases: [a c], actions: [{type: redact}]",
         "phrases: [a b], actions: [{type: redact, text: x}]",
+        "phrases: [a b], actions: [{type: redact, scope: word}]",
         "phrases: [a b], mode: shadow, actions: [{type: redact}]",
         "phrases: [a b], stage: ingress, actions: [{type: redact}]",
         "phrases: [a b], fail_mode: open, actions: [{type: redact}]",
+        "phrases: [a b], enforce_share: 0.5, actions: [{type: redact}]",
+        "phrases: [a b], conditions: ['true'], actions: [{type: redact}]",
+        "phrases: [a b], metadata: {citation: c}, actions: [{type: redact}]",
     ):
         assert program(changed).hash != first.hash
     assert len(first.hash) == 64
@@ -145,3 +175,15 @@ def test_compile_policies_reports_what_check_finds() -> None:
     packs = load_policies([("p.yaml", HEAD + "  - {name: r, id: R-1, entities: [EMIAL], actions: [{type: redact}]}\n")])
     with pytest.raises(PolicyError, match="no entity `EMIAL`"):
         compile_policies(packs)
+
+
+def test_patterns_that_are_too_much_together_are_a_fault_of_the_policy() -> None:
+    rules = [
+        f"patterns: [{{name: p{number}, regex: '(?i)(a{number}[a-z]{{1,900}}){{1,9}}', max_chars: 9000}}], "
+        "actions: [{type: redact}]"
+        for number in range(3)
+    ]
+    try:
+        program(*rules)
+    except PolicyError as error:
+        assert all(fault.file == "p.yaml" for fault in error.faults)  # noqa: PT017 - it may compile on a later engine
