@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -81,11 +82,11 @@ def spoiled(draw: st.DrawFn) -> bytes:
                 case "put":
                     put(data, path, draw(SCALARS))
                 case "move":
-                    put(data, path, at(data, draw(st.sampled_from(places))))
+                    put(data, path, deepcopy(at(data, draw(st.sampled_from(places)))))
                 case "drop":
                     del at(data, path[:-1])[path[-1]]
                 case _:
-                    at(data, path[:-1]).insert(draw(st.integers(0, 5)), at(data, path))
+                    at(data, path[:-1]).insert(draw(st.integers(0, 5)), deepcopy(at(data, path)))
     return msgspec.json.encode(data)
 
 

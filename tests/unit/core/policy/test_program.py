@@ -20,6 +20,12 @@ from checkstream.core.policy.program import RuleMeta, Signal, Variable
 from checkstream.core.terms import Stage
 
 
+HOLDING = (
+    *(Allow(), Reject(), RequireConfirmation(), Redact(), RewriteSpan(), Stop(), SafeMode()),
+    InjectDisclaimer(text="t", position="after_sentence"),
+)
+
+
 def rule(mode: str, *actions: AnyAction) -> RuleMeta:
     return RuleMeta(
         id="R",
