@@ -19,7 +19,6 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import RuleMeta, Signal, Variable
 from checkstream.core.terms import Stage
 
-
 HOLDING = (
     *(Allow(), Reject(), RequireConfirmation(), Redact(), RewriteSpan(), Stop(), SafeMode()),
     InjectDisclaimer(text="t", position="after_sentence"),
