@@ -240,13 +240,22 @@ class Answer:
         """End a choice by policy, in all its channels."""
         choice.halt = halt
         self._checking.ledger.carried_out("stop")
+        self._end_others(choice, judge)
+        self.cut_off = self.cut_off or not self.running
+
+    def _end_others(self, choice: Choice, judge: Judge) -> None:
+        """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
         for other in choice.judges:
-            if other is not judge:
-                other.holdback.stop(other.holdback.releasable)
+            if other is judge:
+                continue
+            if not other.asked:
+                other.holdback.end()  # what has come is all of it, so nothing of it waits for more
                 for ruling in self._checking.advance(other):
                     self._take_asks(choice, ruling)
+            other.holdback.stop(other.holdback.releasable)
+            for ruling in self._checking.advance(other):
+                self._take_asks(choice, ruling)
         self._checking.forget(choice.judges)
-        self.cut_off = self.cut_off or not self.running
 
     def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
         """Cut the answer where the upstream is to go on under stricter parameters; stop it where that can't be."""
@@ -259,12 +268,7 @@ class Answer:
         self.turning = pivot
         self.terminated = choice.finished = False
         self._checking.ledger.carried_out("safe_mode")
-        for other in choice.judges:
-            if other is not judge:
-                other.holdback.stop(other.holdback.releasable)
-                for ruling in self._checking.advance(other):
-                    self._take_asks(choice, ruling)
-        self._checking.forget(choice.judges)
+        self._end_others(choice, judge)
         self.outbox.turn(judge)
 
     def go_on(self, said: str) -> None:

@@ -127,7 +127,7 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
             kept = {unit.deltas[i].path for i in edit.texts}
             doomed = _empty(document, (*path, message), kept)
             splices += document.cut((*path, message), doomed)
-            splices += _cut_parts(document, (*path, message, "content"), kept)
+            splices += _cut_parts(document, (*path, message), kept)
         for i, delta in enumerate(unit.deltas):
             if delta.channel.choice != number:
                 continue
@@ -232,9 +232,12 @@ def _empty(document: JsonText, path: Path, kept: set[Path]) -> frozenset[str | i
 
 
 def _cut_parts(document: JsonText, path: Path, kept: set[Path]) -> list[Splice]:
-    """Take out of a stopped choice's list of content parts each part that no kept text stands in."""
-    span = document.span(path)
-    if span is None or document.text[span[0]] != "[":
-        return []
-    keep = {at[len(path)] for at in kept if len(at) > len(path) and at[: len(path)] == path}
-    return document.cut(path, frozenset(document.entries(path).keys() - keep))
+    """Take out of a stopped choice's lists of content parts and tool calls each one that no kept text stands in."""
+    splices: list[Splice] = []
+    for name in ("content", "tool_calls"):
+        span = document.span((*path, name))
+        if span is not None and document.text[span[0]] == "[":
+            depth = len(path) + 1
+            keep = {at[depth] for at in kept if len(at) > depth and at[:depth] == (*path, name)}
+            splices += document.cut((*path, name), frozenset(document.entries((*path, name)).keys() - keep))
+    return splices
