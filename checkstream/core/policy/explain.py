@@ -11,10 +11,25 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.core.cel.values import EvalError, from_json
 from checkstream.core.match.scan import Scan
-from checkstream.core.policy.program import Program, RuleMeta, Scope
-from checkstream.core.policy.vm import Machine
-from checkstream.core.terms import Facts, Finding, Span, Stage
+from checkstream.core.policy.program import Entry, Program, RuleMeta, Scope
+from checkstream.core.policy.vm import Machine, counts_undecided
+from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span, Stage, StreamFacts
+
+_STEPS = 20
+"""Halvings in the search for the score from which a rule fires: one millionth."""
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known besides the text."""
+
+    scores: Mapping[str, float] = {}
+    """`model.label` -> 0..1."""
+    exchange: ExchangeFacts = ExchangeFacts(context=from_json({}))
+    """The caller's facts, the request, and the rules that take no part (`vm.exchange_facts`)."""
+    stream: StreamFacts = msgspec.field(default_factory=StreamFacts)
+    fail_mode: Literal["open", "closed"] = "closed"
 
 
 class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +43,9 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Beside each span, the view of the text in which it was found."""
     score: float | None = None
     threshold: float | None = None
+    """The lowest score that can count."""
+    fires_from: float | None = None
+    """The score from which the rule fires here, where conditions choose the threshold."""
 
     @property
     def reason(self) -> str:
@@ -35,13 +53,29 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
         if self.threshold is not None:
             if self.score is None:
                 return "no score was given"
-            return f"score {self.score:g} {'>=' if self.held else '<'} threshold {self.threshold:g}"
+            counted = self.threshold if self.fires_from is None else self.fires_from
+            here = "" if counted == self.threshold else " that conditions choose here"
+            return f"score {self.score:g} {'>=' if self.score >= counted else '<'} threshold {counted:g}{here}"
         if not self.spans:
             return "not found"
         return "found at " + ", ".join(
             f"{span.start}..{span.end}" + (f" ({view} view)" if view != "raw" else "")
             for span, view in zip(self.spans, self.views, strict=True)
         )
+
+
+class ConditionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a condition of a rule comes to."""
+
+    condition: str
+    """As written."""
+    value: Literal["true", "false", "undecided"]
+    reason: str = ""
+    """Why it can't be decided."""
+
+    def __str__(self) -> str:
+        """Return the same in words."""
+        return f"`{self.condition}` is {self.value}" + (f" ({self.reason})" if self.reason else "")
 
 
 class RuleReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +87,13 @@ class RuleReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     actions: tuple[str, ...]
     triggers: tuple[TriggerReport, ...] = ()
+    conditions: tuple[ConditionReport, ...] = ()
+    undecided: bool = False
+    """The conditions can't be decided, so that the fail mode decides."""
 
 
 def explain(
-    program: Program, stage: Stage, channel: str, text: str, scores: Mapping[str, float] | None = None
+    program: Program, stage: Stage, channel: str, text: str, circumstances: Circumstances | None = None
 ) -> tuple[RuleReport, ...]:
     """Return a report on every rule of the program, in its order.
 
@@ -65,29 +102,130 @@ def explain(
         stage: Where the text stands.
         channel: The kind of channel that the text is.
         text: The whole text of the channel.
-        scores: `model.label` -> 0..1.
+        circumstances: What is known besides it; None: nothing.
 
     Raises:
         KeyError: the stage has no such channel.
     """
-    scope = program.scope(stage, channel)
-    findings = list(dict.fromkeys([*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text)]))
-    facts = Facts(stage=stage, channel=channel)
-    for finding in findings:
-        facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
-    for name, score in (scores or {}).items():
-        if name in scope.score_signals:
-            facts.scores[scope.score_signals[name]] = score
-    machine = Machine(program, facts)
-    fired = {
-        entry.rule
-        for signal in (*facts.counts, *facts.scores)
-        for entry in scope.rules.get(signal, ())
-        if machine.decide(entry)
-    }
-    return tuple(
-        _report(program, scope, facts, findings, index, fired=index in fired) for index in range(len(program.rules))
-    )
+    looked = _Look(program, program.scope(stage, channel), text, circumstances or Circumstances())
+    return tuple(looked.report(index) for index in range(len(program.rules)))
+
+
+class _Look:
+    """A text under a program, all of it known."""
+
+    def __init__(self, program: Program, scope: Scope, text: str, circumstances: Circumstances) -> None:
+        self._program = program
+        self._scope = scope
+        self._fail_mode = circumstances.fail_mode
+        self._exchange = circumstances.exchange
+        self._findings = list(dict.fromkeys([*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text)]))
+        self._facts = Facts(
+            stage=scope.stage, channel=scope.channel, exchange=circumstances.exchange, stream=circumstances.stream
+        )
+        for finding in self._findings:
+            self._facts.counts[finding.signal] = self._facts.counts.get(finding.signal, 0) + 1
+        for name, score in circumstances.scores.items():
+            if name in scope.score_signals:
+                signal = scope.score_signals[name]
+                self._facts.scores[signal] = self._facts.peaks[signal] = score
+        self._machine = Machine(program, self._facts)
+        self._bare = {entry.rule: entry for entry in (*scope.bare, *(program.bare if scope.stage == "ingress" else ()))}
+
+    def report(self, index: int) -> RuleReport:
+        """Return what became of one rule."""
+        rule = self._program.rules[index]
+        actions = tuple(action.name for action in rule.actions)
+        if index not in self._scope.active and index not in self._bare:
+            reason = _why_not_here(rule, self._scope)
+            return RuleReport(rule_id=rule.id, outcome="out_of_scope", reason=reason, actions=actions)
+        entries = self._entries(index)
+        triggers = tuple(self._trigger(rule, place, entries) for place in range(len(rule.triggers)))
+        conditions = tuple(map(self._condition, rule.conditions, rule.condition_starts))
+        if index in self._exchange.off:
+            return RuleReport(
+                rule_id=rule.id,
+                outcome="not_fired",
+                reason="`enabled_when` leaves the rule out of this exchange",
+                actions=actions,
+                triggers=triggers,
+                conditions=conditions,
+            )
+        come = [entry for entry in entries if entry.signal < 0 or self._has_come(entry.signal)]
+        decisions = [self._machine.decide(entry) for entry in come]
+        undecided = True not in decisions and None in decisions
+        fired = True in decisions or (undecided and counts_undecided(rule, self._fail_mode))
+        shadow = rule.mode == "shadow" or index in self._exchange.shadowed
+        outcome: Literal["fired", "shadow", "not_fired"] = ("shadow" if shadow else "fired") if fired else "not_fired"
+        why = _why(triggers, conditions) if fired else _why_not(rule, triggers, conditions)
+        if undecided:
+            counts = "lets it count" if fired else "lets it pass"
+            why += f"; it can't be decided, and the fail mode {counts}"
+        if fired and index in self._exchange.shadowed:
+            why += f"; `enforce_share: {rule.enforce_share:g}` leaves this caller out"
+        return RuleReport(
+            rule_id=rule.id,
+            outcome=outcome,
+            reason=why,
+            actions=actions,
+            triggers=triggers,
+            conditions=conditions,
+            undecided=undecided,
+        )
+
+    def _has_come(self, signal: int) -> bool:
+        return signal in self._facts.counts or signal in self._facts.scores
+
+    def _entries(self, index: int) -> list[Entry]:
+        if index in self._bare:
+            return [self._bare[index]]
+        return [entry for entries in self._scope.rules.values() for entry in entries if entry.rule == index]
+
+    def _trigger(self, rule: RuleMeta, place: int, entries: Iterable[Entry]) -> TriggerReport:
+        signal, threshold = rule.triggers[place], rule.thresholds[place]
+        score = self._facts.scores.get(signal)
+        hits = [finding for finding in self._findings if finding.signal == signal]
+        entry = next((entry for entry in entries if entry.signal == signal), None)
+        return TriggerReport(
+            detector=self._program.signals[signal].title,
+            held=bool(hits) if threshold is None else score is not None and score >= threshold,
+            spans=tuple(hit.span for hit in hits),
+            views=tuple(hit.view for hit in hits),
+            score=score,
+            threshold=threshold,
+            fires_from=self._fires_from(entry, threshold) if entry is not None and score is not None else None,
+        )
+
+    def _fires_from(self, entry: Entry, threshold: float | None) -> float | None:
+        """Return the least score at which the rule fires while all else stays, None when none does."""
+        if threshold is None:
+            return None
+        scores, signal = self._facts.scores, entry.signal
+        kept = scores[signal]
+
+        def fires(score: float) -> bool:
+            scores[signal] = score
+            return self._machine.decide(entry) is True
+
+        try:
+            if not fires(1.0):
+                return None
+            if fires(threshold):
+                return threshold
+            low, high = threshold, 1.0
+            for _ in range(_STEPS):
+                middle = (low + high) / 2
+                low, high = (low, middle) if fires(middle) else (middle, high)
+            return round(high, 5)
+        finally:
+            scores[signal] = kept
+
+    def _condition(self, condition: str, start: int) -> ConditionReport:
+        value = self._machine.value(start)
+        if isinstance(value, bool):
+            return ConditionReport(condition=condition, value="true" if value else "false")
+        reason = value.reason if isinstance(value, EvalError) else "it is neither true nor false"
+        return ConditionReport(condition=condition, value="undecided", reason=reason)
 
 
 def _findings(scan: Scan, text: str) -> Iterable[Finding]:
@@ -95,39 +233,23 @@ def _findings(scan: Scan, text: str) -> Iterable[Finding]:
     yield from scan.end()
 
 
-def _report(
-    program: Program, scope: Scope, facts: Facts, findings: list[Finding], index: int, *, fired: bool
-) -> RuleReport:
-    rule = program.rules[index]
-    actions = tuple(action.name for action in rule.actions)
-    if index not in scope.active:
-        return RuleReport(rule_id=rule.id, outcome="out_of_scope", reason=_why_not_here(rule, scope), actions=actions)
-    triggers = []
-    for signal, threshold in zip(rule.triggers, rule.thresholds, strict=True):
-        detector, score = program.signals[signal].title, facts.scores.get(signal)
-        hits = [finding for finding in findings if finding.signal == signal]
-        triggers.append(
-            TriggerReport(
-                detector=detector,
-                held=bool(hits) if threshold is None else score is not None and score >= threshold,
-                spans=tuple(hit.span for hit in hits),
-                views=tuple(hit.view for hit in hits),
-                score=score,
-                threshold=threshold,
-            )
-        )
-    if fired:
-        outcome: Literal["fired", "shadow"] = "shadow" if rule.mode == "shadow" else "fired"
-        reason = "; ".join(f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.held)
-        return RuleReport(rule_id=rule.id, outcome=outcome, reason=reason, actions=actions, triggers=tuple(triggers))
-    if rule.shape.startswith("all") and any(trigger.held for trigger in triggers):
-        missing = "; ".join(f"{trigger.detector} {trigger.reason}" for trigger in triggers if not trigger.held)
-        reason = f"`match: all` needs what is missing: {missing}"
-    else:
-        below = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.threshold is not None]
-        found = "none of its patterns, phrases and entities was found"
-        reason = "; ".join(([found] if len(below) < len(triggers) else []) + below)
-    return RuleReport(rule_id=rule.id, outcome="not_fired", reason=reason, actions=actions, triggers=tuple(triggers))
+def _why(triggers: Iterable[TriggerReport], conditions: Iterable[ConditionReport]) -> str:
+    """Return what made a rule fire."""
+    held = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.held]
+    return "; ".join((*held, *map(str, conditions))) or "it has neither triggers nor conditions"
+
+
+def _why_not(rule: RuleMeta, triggers: tuple[TriggerReport, ...], conditions: tuple[ConditionReport, ...]) -> str:
+    """Return what kept a rule from firing."""
+    failed = "; ".join(str(condition) for condition in conditions if condition.value != "true")
+    if failed and (not triggers or any(trigger.held for trigger in triggers)):
+        return failed
+    if rule.shape != "any" and any(trigger.held for trigger in triggers):
+        there = "; ".join(f"{trigger.detector} {trigger.reason}" for trigger in triggers)
+        return f"it asks for {rule.shape}: {there}"
+    scored = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.threshold is not None]
+    found = "none of its patterns, phrases and entities was found"
+    return "; ".join(([found] if len(scored) < len(triggers) else []) + scored)
 
 
 def _why_not_here(rule: RuleMeta, scope: Scope) -> str:

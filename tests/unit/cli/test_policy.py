@@ -134,3 +134,46 @@ def test_explain_asks_the_models_that_are_installed(
     assert "FIRED  TOX-001" in capsys.readouterr().out
     assert call("explain", "builtin:default", "--text", "Good morning", "--score", "lexicon.toxicity=0.95") == 0
     assert "lexicon.toxicity score 0.95" in capsys.readouterr().out
+
+
+RICH = """pack: {name: rich, version: 1.0.0}
+policies:
+  - name: young
+    id: AGE
+    stage: [midstream]
+    entities: [EMAIL]
+    conditions: [context.user.age < 18, 'request.model == "big"', 'request.caller == "app"']
+    actions: [{type: redact}]
+  - {name: long, id: LONG, stage: [egress], conditions: [stream.tokens > 3], actions: [{type: log_event}]}
+"""
+
+
+def test_explain_under_a_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rich.yaml"
+    path.write_text(RICH)
+    common = [
+        "explain",
+        str(path),
+        "--text",
+        "mail joe@example.com today my friend",
+        "--model",
+        "big",
+        "--caller",
+        "app",
+    ]
+    assert call(*common, "--context", '{"user": {"age": 9}}') == 0
+    assert capsys.readouterr().out.startswith(
+        "FIRED  AGE -> redact: entity:EMAIL found at 5..20; `context.user.age < 18`"
+    )
+    assert call(*common, "--context", '{"user": {"age": 40}}') == 0
+    assert "-      AGE: `context.user.age < 18` is false" in capsys.readouterr().out
+    assert call(*common, "--fail-mode", "open") == 0
+    assert "the fail mode lets it pass" in capsys.readouterr().out
+    assert call(*common, "--stage", "egress") == 0
+    assert "FIRED  LONG -> log_event: `stream.tokens > 3` is true" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("context", ["", "[1]", "{", '{"a": 1, "a": 2}', '{"a": ' + "[" * 99 + "]" * 99 + "}"])
+def test_explain_under_a_context_that_is_none(good: str, context: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("explain", good, "--text", "x", "--context", context) == 2
+    assert "--context" in capsys.readouterr().err
