@@ -87,6 +87,7 @@ class Judge:
         "_reading",
         "_scope",
         "_sentences",
+        "_to_end_from",
         "_trailing",
         "asked",
         "channel",
@@ -169,7 +170,9 @@ class Judge:
         self._pending_insertions: list[tuple[int, str]] = []
         self._inserted: set[str] = set()
         self._trailing: list[str] = []
-        self._postponed: list[_Postponed] = []
+        self._postponed: dict[Waits, list[_Postponed]] = {Waits.CHECK: [], Waits.END: []}
+        self._to_end_from = EVERYTHING
+        """Text from here on waits for the end."""
         self._fired: set[int] = set()
         self._over = False
         self._passed_on = len(prelude)
@@ -291,7 +294,7 @@ class Judge:
                 if firing is not None:
                     firings[entry.rule] = firing
             else:
-                self._postpone(_Postponed(entry, span, confidence))
+                self._postpone(waits, _Postponed(entry, span, confidence))
         return firings
 
     def _decide(self, entry: Entry, span: Span, confidence: float = 1.0) -> Firing | None:
@@ -319,31 +322,30 @@ class Judge:
             self._facts.stream.tokens = self._reading.tokens(position)
             self._facts.stream.language = self._reading.language(position)
 
-    def _postpone(self, found: _Postponed) -> None:
-        if not self.leads and len(self._postponed) >= _MAX_POSTPONED:
+    def _postpone(self, waits: Waits, found: _Postponed) -> None:
+        if not self.leads and len(self._postponed[waits]) >= _MAX_POSTPONED:
             self._degrade("findings_not_decided")
             return
-        self._postponed.append(found)
-        self._fence()
+        self._postponed[waits].append(found)
+        if waits is Waits.END:
+            self._to_end_from = min(self._to_end_from, found.span.start)
+        if self.leads:
+            self.holdback.fence = min(self.holdback.fence, found.span.start)
 
     def _fence(self) -> None:
         """Keep the text over what is still to be decided."""
         if self.leads:
-            places = [found.span.start for found in self._postponed]
+            places = [self._to_end_from, *(found.span.start for found in self._postponed[Waits.CHECK])]
             if self._pending_insertions and self._sentences is not None:
                 places.append(self._sentences.earliest_end)
             self.holdback.fence = min(places, default=EVERYTHING)
 
     def _take_postponed(self, *, waits: Waits, position: int) -> list[Firing]:
         """Decide what waited and ends at or before `position`."""
-        due: list[_Postponed] = []
-        kept: list[_Postponed] = []
-        for found in self._postponed:
-            ready = self._program.rules[found.entry.rule].waits is waits and found.span.end <= position
-            (due if ready else kept).append(found)
+        due = [found for found in self._postponed[waits] if found.span.end <= position]
         if not due:
             return []
-        self._postponed = kept
+        self._postponed[waits] = [found for found in self._postponed[waits] if found.span.end > position]
         self._fence()
         firings: dict[tuple[str, Span, int], Firing] = {}
         for found in due:
@@ -358,7 +360,8 @@ class Judge:
         cut = self.holdback.cut
         end = self.holdback.received if cut is None else min(cut, self.holdback.received)
         if cut is not None:
-            self._postponed = [found for found in self._postponed if found.span.end <= cut]
+            for waits, waiting in self._postponed.items():
+                self._postponed[waits] = [found for found in waiting if found.span.end <= cut]
         firings = self._take_postponed(waits=Waits.CHECK, position=end)
         firings += self._take_postponed(waits=Waits.END, position=end)
         if not self.leads:
@@ -366,7 +369,8 @@ class Judge:
             firings += (
                 firing for entry in self._scope.bare if (firing := self._decide(entry, Span(end, end))) is not None
             )
-        self._postponed.clear()
+        self._postponed = {Waits.CHECK: [], Waits.END: []}
+        self._to_end_from = EVERYTHING
         self._fence()
         if self._sentences is not None:
             self._sentences.end()

@@ -15,7 +15,7 @@ from checkstream.core.holdback import Holdback, Scope
 from checkstream.core.json_strings import outside_json_string
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy import templates
-from checkstream.core.policy.program import ALWAYS, Program, RuleMeta
+from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
 from checkstream.core.policy.vm import Machine
 from checkstream.core.replacements import Replacement
@@ -123,7 +123,7 @@ class Page:
             facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
         machine = Machine(self._program, facts)
         return any(
-            self._program.rules[entry.rule].condemns and (entry.start == ALWAYS or machine.decide(entry) is not False)
+            self._program.rules[entry.rule].condemns and machine.decide(entry) is not False
             for finding in findings
             for entry in scope.rules.get(finding.signal, ())
         )
