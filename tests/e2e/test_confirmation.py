@@ -43,7 +43,11 @@ def test_a_confirmed_request_goes_through_once_without_its_token(proxy: Proxy, l
     assert error["confirm"] == token
     assert len(llm.requests("clean")) == before, "the model has seen nothing"
 
-    assert ask(proxy, confirm=token)[0] == 200
+    status, headers, _ = ask(proxy, confirm=token)
+    assert status == 200
+    record = proxy.record(headers["x-checkstream-stream"])["body"]["record"]
+    assert (record["action"], record["confirmed"]) == ("allow", ["PAY-001"])
+    assert [verdict["rule_id"] for verdict in record["verdicts"]] == ["PAY-001"]
     (sent,) = llm.requests("clean")[before:]
     assert not [name for name, _ in sent["headers"] if name.lower().startswith("x-checkstream")]
     status, _, raw = ask(proxy, confirm=token)
