@@ -17,6 +17,8 @@ The holdback knows no rules, no wire and no clock: `Guard` asks it for decisions
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import deque
 from typing import Literal, Protocol
 
@@ -178,7 +180,8 @@ class Holdback:
         """How many of the first findings are known to overlap, and where they and what they touch end."""
         self._grid = TokenGrid() if grid and checks else None
         self._settings = settings
-        self._starts: deque[int] = deque(maxlen=max(settings.window, settings.tokens + 1))
+        self._starts = array("q")
+        """Of the tokens that a check may still reach back to, wherever the channel will be cut."""
         self._floor = 0
         self._last_check = 0
 
@@ -254,7 +257,9 @@ class Holdback:
 
     def _check(self, position: int, *, final: bool = False) -> Check:
         self._last_check = max(self._last_check, position)
-        recent = [start for start in self._starts if start < position]
+        recent = self._recent(position)
+        if self._grid is not None and self._grid.begun is not None and self._grid.begun < position:
+            recent.append(self._grid.begun)
         first = recent[-self._settings.window :][0] if recent else self._base
         check = Check(
             position=position,
@@ -264,6 +269,11 @@ class Holdback:
         )
         self._checks.append(check)
         return check
+
+    def _recent(self, position: int) -> array[int]:
+        """Return the starts of the last tokens before `position`, as many as a check may ask for."""
+        count = bisect_left(self._starts, position)
+        return self._starts[max(count - max(self._settings.window, self._settings.tokens + 1), 0) : count]
 
     # --- decisions out
 
@@ -456,12 +466,14 @@ class Holdback:
             self._words.forget(self.sent)
         keep = min(self.sent, self._scan.live, self.wanted)
         if self._grid is not None:
-            keep = min(keep, self._starts[0] if self._starts else 0)
+            recent = self._recent(self.sent)
+            keep = min(keep, recent[0] if recent else 0)
         if self._checks:
             keep = min(keep, self._checks[0].window.start)
         if self._findings:
             keep = min(keep, self._findings[0].span.start)
         if keep - self._base > _TRIM_CHARS:
+            del self._starts[: bisect_left(self._starts, keep)]
             self._text = self._text[keep - self._base :]
             self._base = keep
             self.replacements.forget(self.sent)
