@@ -207,6 +207,8 @@ class Guard:
             self._streaming = False
 
     def _on_stream_bytes(self, event: UpstreamBytes) -> None:
+        if self._answer.turning is not None:
+            return  # nothing more is wanted of this upstream
         self._watch.heard()
         data = event.data
         room = self._plan.answer_bytes - self._answer_bytes
@@ -389,11 +391,15 @@ class Guard:
         self._decoder = sse.Decoder(self._plan.event_bytes)
         self._body.clear()
         self._upstream_open = True
+        self._watch.resume()
         self._do(ForwardRequest(body, request.streaming))
 
     def _on_continued(self, event: UpstreamOpened) -> None:
         """The upstream goes on with the answer, or will not: then it is stopped where it turned."""
+        if self._turned is None or self._answer.turning is not None:
+            return
         self._watch.heard()
+        self._watch.begin_stream()
         if not event.streaming or event.status >= 400:
             self._stop_at_turn()
 
@@ -533,13 +539,14 @@ class Guard:
 
     def _on_draining(self, _: Draining) -> None:
         self._cancel_upstream()
+        unfinished = self.state is not State.CLOSING or self._answer.turning is not None
         self._answer.may_turn = False
         self._answer.turning = None
         message = "the proxy is shutting down"
-        if self.state is State.STREAMING:
+        if unfinished and self._streaming and self.state in {State.STREAMING, State.CLOSING}:
             self._answer.give_up()
             self._begin_closing(_Ending("drained", ("server_shutting_down", message)))
-        elif self.state is not State.CLOSING:
+        elif unfinished:
             self._reply(503, self._surface.error_body("server_shutting_down", message), "drained")
 
     def _on_downstream_closed(self, _: DownstreamClosed) -> None:

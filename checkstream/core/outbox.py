@@ -172,7 +172,7 @@ class Outbox:
             and unit.choices == (0,)
             and not unit.finished
             and self._choices[0].halt is None
-            and all(delta.channel.kind == "content" for delta in unit.deltas)
+            and all(part.judge is not None and part.judge.channel.kind == "content" for part in waiting.parts)
         )
 
     # --- streams

@@ -38,7 +38,14 @@ class Watch:
 
     def begin_stream(self) -> None:
         """Keep the connection of a stream alive from here on."""
-        self._arm("keepalive", self._plan.keepalive_ms)
+        if "keepalive" not in self._timers:
+            self._arm("keepalive", self._plan.keepalive_ms)
+
+    def resume(self) -> None:
+        """Read again: what has filled the room is gone, or another upstream answers."""
+        if self.paused:
+            self.paused = False
+            self._checking.commands.append(ResumeUpstream())
 
     def heard(self) -> None:
         """Note that the upstream has said something."""
@@ -95,8 +102,7 @@ class Watch:
                 self._checking.commands.append(PauseUpstream())
         elif held_bytes <= (most // 2 if waiting else most) and self._checking.pending <= 1:
             # Where nothing is being checked, only more text can let go of what a pattern holds.
-            self.paused = False
-            self._checking.commands.append(ResumeUpstream())
+            self.resume()
         if held_bytes and scored and "stall" not in self._timers:
             self._arm("stall", self._plan.hold.max_delay_ms)
         return False

@@ -7,8 +7,17 @@ from typing import Any
 
 import pytest
 
-from checkstream.core.commands import CancelUpstream, ForwardRequest
-from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamFailed, UpstreamOpened
+from checkstream.core.commands import ArmTimer, CancelUpstream, ForwardRequest, PauseUpstream, ResumeUpstream
+from checkstream.core.events import (
+    Draining,
+    RequestReceived,
+    Scored,
+    TimerFired,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamFailed,
+    UpstreamOpened,
+)
 from checkstream.core.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
@@ -250,3 +259,87 @@ def test_g03_how_the_first_stream_is_cut_changes_nothing(cut: int) -> None:
     played = run(pieces, stream("pay your taxes.", number="two"))
     assert content(played) == "Write to [EMAIL]. You could pay your taxes."
     assert sum(isinstance(command, CancelUpstream) for command in played.commands) <= 1
+
+
+def test_g04_text_behind_the_end_of_the_answer_that_went_on_never_leaves() -> None:
+    late = [event({"content": "pay."}), event({}, "stop"), event({"content": "joe@example.com"}), b"data: [DONE]\n\n"]
+    played = run(stream("You could ", "launder money"), late)
+    assert content(played) == "You could pay."
+    assert b"joe" not in played.joined
+    assert played.record is not None
+    assert "text_after_end" in played.record.degradations
+
+
+def begun(*texts: str) -> Exchange:
+    """Return a stream that has ended and whose scores nobody has given yet."""
+    running = exchange()
+    running.scorer = None
+    running.send(RequestReceived(request()))
+    running.send(UpstreamOpened(200, streaming=True))
+    running.send(UpstreamBytes(b"".join(stream(*texts))))
+    return running
+
+
+def score(running: Exchange, value: float) -> None:
+    running.send(Scored(running.unanswered.pop(0).ticket, {"toy.risk": value}))
+
+
+def test_reading_goes_on_with_the_second_upstream_though_the_first_was_too_fast() -> None:
+    running = begun("one two three four five six seven eight " * 9)
+    score(running, 0.9)
+    flow = [c for c in running.out.commands if isinstance(c, PauseUpstream | ResumeUpstream | ForwardRequest)]
+    assert [type(each) for each in flow] == [ForwardRequest, PauseUpstream, ResumeUpstream, ForwardRequest]
+
+
+def test_what_still_comes_of_the_first_upstream_while_the_turn_waits_is_not_taken() -> None:
+    running = begun("one two three four five six seven eight nine ten. Then launder money now")
+    while running.guard._answer.turning is None:
+        score(running, 0.0)
+    running.send(UpstreamBytes(b"data: {broken off\n\n"))
+    while len(forwarded(running.out)) == 1:
+        score(running, 0.0)
+    running.scorer = by_words("toy.risk", ())
+    running.send(UpstreamOpened(200, streaming=True))
+    running.send(UpstreamBytes(b"".join(stream("pay taxes.", number="two"))))
+    running.send(UpstreamClosed())
+    assert content(running.out) == "one two three four five six seven eight nine ten. Then pay taxes."
+
+
+def test_g06_the_connection_is_kept_alive_behind_a_turn_as_before() -> None:
+    running = begun("one two three four five six seven eight nine ten. Then launder money now")
+    running.send(UpstreamClosed())
+    running.send(TimerFired("keepalive"))
+    while len(forwarded(running.out)) == 1:
+        score(running, 0.0)
+    running.send(UpstreamOpened(200, streaming=True))
+    assert isinstance(running.out.commands[-1], ArmTimer)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_drain_while_the_turn_waits_for_scores_is_never_a_silent_end(streaming: bool) -> None:
+    text = "one two three four five six seven eight nine ten. Then launder money now"
+    if streaming:
+        running = begun(text)
+    else:
+        running = exchange()
+        running.scorer = None
+        message = {"role": "assistant", "content": text}
+        body = {"id": "x", "object": "o", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        running.send(RequestReceived(request(stream=False)))
+        running.send(UpstreamOpened(200, streaming=False))
+        running.send(UpstreamBytes(json.dumps(body).encode()))
+    running.send(UpstreamClosed())
+    while running.guard._answer.turning is None:
+        score(running, 0.0)
+    assert running.out.record is None
+    running.send(Draining())
+    while running.unanswered:
+        score(running, 0.0)
+    assert running.out.record is not None
+    assert running.out.record.outcome == "drained"
+    if streaming:
+        assert b"server_shutting_down" in running.out.joined
+        assert b"launder" not in running.out.joined
+    else:
+        assert running.out.reply is not None
+        assert running.out.reply.status == 503
