@@ -59,7 +59,7 @@ def add_parser(subparsers: SubParsers) -> None:
     show = commands.add_parser(
         "show",
         help="print the entries, oldest first",
-        description="Print the entries of every chain in the order of their times.",
+        description="Print the entries of every chain in the order of their times; of one stream its verdicts, too.",
         epilog="example: checkstream audit show var/audit --stream 4f2a --json",
     )
     show.add_argument("directory", metavar="DIR", type=Path, help="the audit directory")
@@ -112,14 +112,38 @@ def _verdict(report: ChainReport, *, signatures: bool) -> str:
     return f"{report.chain}: ok, {report.records} records in {report.segments} segments, {signed}{torn}"
 
 
+class _Span(msgspec.Struct, frozen=True, kw_only=True):
+    start: int
+    end: int
+
+
+class _Channel(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str = "?"
+    choice: int = 0
+
+
 class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
     rule_id: str = "?"
+    action: str = ""
+    mode: str = ""
+    policy: str = ""
+    version: str = ""
+    stage: str = ""
+    channel: _Channel = _Channel()
+    spans: tuple[_Span, ...] = ()
+    triggers: tuple[str, ...] = ()
+    regulation: str | None = None
+    citation: str | None = None
+    severity: str | None = None
+    excepted_by: str | None = None
+    undecided: bool = False
 
 
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     action: str = ""
     outcome: str = ""
     verdicts: tuple[_Verdict, ...] = ()
+    confirmed: tuple[str, ...] = ()
     findings: tuple[object, ...] = ()
     degradations: tuple[str, ...] = ()
 
@@ -167,7 +191,10 @@ def _show(args: argparse.Namespace) -> int:
         for entry in wanted if args.last is None else deque(wanted, maxlen=args.last):
             sys.stdout.write(entry.line.decode() + "\n")
     else:
-        _print_table([_row(entry) for entry in deque(wanted, maxlen=args.last)])
+        entries = list(deque(wanted, maxlen=args.last))
+        _print_table([_row(entry) for entry in entries])
+        for entry in entries if args.stream is not None else ():
+            _print_verdicts(entry.body.record)
     return 0
 
 
@@ -219,6 +246,25 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     widths = [max(len(row[i]) for row in (_COLUMNS, *rows)) for i in range(len(_COLUMNS))]
     for row in (_COLUMNS, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_verdicts(record: _Stream) -> None:
+    """Print what each rule decided in an exchange, on what, and which regulation it serves."""
+    for verdict in record.verdicts:
+        where = f"{verdict.stage}:{verdict.channel.kind}/{verdict.channel.choice}"
+        spans = " ".join(f"{span.start}..{span.end}" for span in verdict.spans)
+        notes = (
+            "not enforced" if verdict.mode == "shadow" else None,
+            f"set aside by {verdict.excepted_by}" if verdict.excepted_by is not None else None,
+            "confirmed" if verdict.rule_id in record.confirmed else None,
+            "a condition could not be decided" if verdict.undecided else None,
+            f"severity {verdict.severity}" if verdict.severity is not None else None,
+            verdict.regulation,
+            verdict.citation,
+        )
+        found = " ".join((where, spans, *verdict.triggers)).replace("  ", " ")
+        line = f"{verdict.rule_id} of {verdict.policy}@{verdict.version} -> {verdict.action}: {found}"
+        print(_safe("  " + "; ".join((line.rstrip(), *filter(None, notes)))))
 
 
 def _safe(text: str) -> str:

@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from checkstream.audit.entries import PassEntry, ReloadEntry, StreamEntry
@@ -103,6 +104,31 @@ def test_show_selects(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 4
     run("show", log, "--rule", "PII-002")
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_show_of_one_stream_says_what_each_rule_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    about = {"regulation": "GDPR Art. 5", "citation": "https://gdpr.example/5", "severity": "high"}
+    verdicts = (
+        msgspec.structs.replace(verdict("PII-001"), **about),
+        msgspec.structs.replace(verdict("PAY-001"), undecided=True, mode="shadow", spans=()),
+        msgspec.structs.replace(verdict("R\x1b[2J"), regulation="\x07", excepted_by="OK-1"),
+    )
+    told = msgspec.structs.replace(record(verdicts=verdicts), confirmed=("PAY-001",))
+    entry = StreamEntry(stream="one", route="chat", caller=None, record=told)
+    write_chain(tmp_path, [[one.line for one in seal_all([start(), entry, stream()])]])
+    assert run("show", tmp_path) == 0
+    assert "GDPR" not in capsys.readouterr().out
+    assert run("show", tmp_path, "--stream", "one") == 0
+    out = capsys.readouterr().out
+    pii, pay, hostile = out.splitlines()[2:]
+    first = verdicts[0]
+    where = f"{first.stage}:{first.channel.kind}/{first.channel.choice}"
+    assert pii.startswith(f"  PII-001 of {first.policy}@{first.version} -> {first.action}: {where} ")
+    assert pii.endswith("; severity high; GDPR Art. 5; https://gdpr.example/5")
+    assert f"{first.spans[0].start}..{first.spans[0].end}" in pii
+    assert pay.endswith("; not enforced; confirmed; a condition could not be decided")
+    assert hostile.endswith("; set aside by OK-1; \\x07")
+    assert all(character.isprintable() or character == "\n" for character in out)
 
 
 def test_show_reads_around_what_can_not_be_read(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
