@@ -74,15 +74,17 @@ class Wishes:
             case AdaptTone(instruction=instruction):
                 self._instructions.setdefault(page.fill(instruction, ask.firing))
             case SafeMode():
-                self.be_safe(ask.action, ask.rule, page.fill(ask.action.instruction or "", ask.firing))
+                filled = msgspec.structs.replace(ask.action, message=page.fill(ask.action.message, ask.firing))
+                self.be_safe(filled, ask.rule, page.fill(ask.action.instruction or "", ask.firing))
             case _:
                 pass
 
     def be_safe(self, action: SafeMode, rule: RuleMeta, instruction: str) -> None:
-        """Take the parameters of the safe mode; `instruction` is filled."""
+        """Take the parameters of the safe mode; its message and `instruction` are filled."""
         self._temperatures.append(action.temperature)
         self._bad_words.update(dict.fromkeys(action.bad_words))
-        self._logit_bias.update(action.logit_bias)
+        for token, bias in action.logit_bias:
+            self._logit_bias[token] = min(bias, self._logit_bias.get(token, bias))
         if action.tools is not None:
             self.limits.append(ToolLimit(rule, action.tools, action.message))
         if instruction:
