@@ -36,6 +36,7 @@ _TURN_BYTES = 16_384
 _LONG_BYTES = 32_768
 """A body above this is read by the guard on a thread; below, that costs more than it gains (some 2 ms of the loop)."""
 _OF_UPSTREAM = (on.UpstreamOpened, on.UpstreamBytes, on.UpstreamClosed, on.UpstreamFailed)
+_KEYS_OF_ONE_REQUEST = frozenset({"idempotency-key", "x-idempotency-key"})
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -80,6 +81,11 @@ class Outgoing(msgspec.Struct, frozen=True):
     """Path and query."""
     headers: tuple[tuple[str, str], ...]
     key_header: str | None
+
+    def again(self) -> Outgoing:
+        """Return it for a further request of the exchange: under no key by which a server gives the first answer."""
+        kept = tuple(pair for pair in self.headers if pair[0].lower() not in _KEYS_OF_ONE_REQUEST)
+        return msgspec.structs.replace(self, headers=kept)
 
 
 class Exchange:
@@ -296,6 +302,8 @@ class Exchange:
                 self._look_whether_to_read()
             case do.ForwardRequest():
                 self._counts.forwarded()
+                if self._fetching is not None:
+                    self._outgoing = self._outgoing.again()
                 self._fetching = self._tasks.create_task(self._fetch(command))
             case do.StartStream():
                 await self._start_stream()

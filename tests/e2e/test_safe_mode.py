@@ -90,7 +90,8 @@ def said(events: list[dict[str, Any]]) -> str:
 
 def test_the_caller_sees_one_answer_and_the_upstream_two_requests(llm: Llm, client: OpenAI) -> None:
     model = put(llm, "turn-sdk", split={"by": "random", "size": 5, "seed": 1}, timing={"token_ms": 1})
-    with client.chat.completions.stream(model=model, messages=ASK, temperature=1.0) as stream:
+    key = {"Idempotency-Key": "one", "x-trace": "7"}
+    with client.chat.completions.stream(model=model, messages=ASK, temperature=1.0, extra_headers=key) as stream:
         deltas = [event.delta for event in stream if event.type == "content.delta"]
         final = stream.get_final_completion()
     message = final.choices[0].message
@@ -110,7 +111,10 @@ def test_the_caller_sees_one_answer_and_the_upstream_two_requests(llm: Llm, clie
     assert (body["temperature"], body["bad_words"]) == (0.2, ["launder"])
     assert (body["stream"], body["continue_final_message"], body["add_generation_prompt"]) == (True, True, False)
     assert (again["path"], again["method"]) == (sent["path"], sent["method"])
-    own = {"content-length"}
+    assert ("idempotency-key", "one") in map(tuple, sent["headers"])
+    own = {"content-length", "idempotency-key"}
+    assert "idempotency-key" not in dict(again["headers"]), "or the server might give its first answer once more"
+    assert dict(again["headers"])["x-trace"] == "7"
     assert [pair for pair in again["headers"] if pair[0] not in own] == [
         pair for pair in sent["headers"] if pair[0] not in own
     ]
@@ -273,6 +277,35 @@ def test_a_drain_during_the_second_stream_tells_the_caller(llm: Llm, start: Call
     (row,) = [row for row in proxy.records() if row["kind"] == "stream"]
     assert row["body"]["record"]["outcome"] == "drained"
     assert verify_audit(proxy.audit_dir).returncode == 0
+
+
+SCORED = """
+pack: {name: turn, version: 1.0.0}
+policies:
+  - name: rude
+    id: RUDE-1
+    stage: midstream
+    channels: [content]
+    classifiers: [{name: lexicon.toxicity, threshold: 0.7}]
+    actions: [{type: safe_mode, message: "[Withheld.]"}]
+"""
+
+
+def test_a_score_turns_an_answer_too(llm: Llm, start: Callable[..., Proxy]) -> None:
+    # the deadline is none: a busy machine must not decide which rule fires
+    proxy = start(SCORED, upstream={"can": CAN}, deadline={"ingress_ms": 60_000, "check_ms": 60_000})
+    rude = "I have read your essay. " + "You are a worthless idiot and I hate you. " * 3 + "The end of it."
+    llm.put("turn-scored-2", {"choices": [{"content": "I would begin with the figures."}]})
+    model = llm.put("turn-scored", {"choices": [{"content": rude}], "continued_by": "turn-scored-2"})
+    events, headers, data = raw(proxy, {"model": model})
+    assert said(events).endswith("I would begin with the figures.")
+    assert "idiot" not in said(events)
+    assert "The end of it" not in said(events)
+    assert data.count(b"[DONE]") == 1
+    record = proxy.record(headers["x-checkstream-stream"])["body"]["record"]
+    assert (record["action"], record["outcome"]) == ("safe_mode", "complete")
+    whole = json.loads(http("POST", proxy.url + CHAT, {"model": model, "messages": ASK})[2])
+    assert whole["choices"][0]["message"]["content"] == said(events)
 
 
 def test_nothing_of_the_first_stream_stands_in_the_second(llm: Llm, proxy: Proxy) -> None:
