@@ -6,7 +6,7 @@ from checkstream.core.actions import Halt, Pivot, refused_call
 from checkstream.core.checking import Checking
 from checkstream.core.closing import Closing, Said, closing_of
 from checkstream.core.holdback import EVERYTHING
-from checkstream.core.judge import Judge, Ruling
+from checkstream.core.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.prompt import Prompt
 from checkstream.core.terms import Channel, Delta, Span, Stage, Unit
@@ -121,7 +121,7 @@ class Answer:
             return Part(None, 0, 0)
         judge = self.judges.get(delta.channel)
         if judge is None:
-            judge = self.judges[delta.channel] = self._checking.judge(delta.channel, Stage.MIDSTREAM)
+            judge = self.judges[delta.channel] = self._judge(delta.channel, choice)
             if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
                 judge.holdback.fence = 0  # whether a tool may be called is known when its name is
             choice.judges.append(judge)
@@ -129,11 +129,16 @@ class Answer:
         checks = judge.feed(delta.text)
         if checks:
             self._checking.ask(judge, checks)
-        if choice.said is not None and delta.channel.kind == "content":
-            choice.said.feed(delta.text)
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
+
+    def _judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
+        """Return a judge for a channel of a choice, of which `said` has been sent already."""
+        judge = self._checking.judge(channel, Stage.MIDSTREAM, said=said)
+        judge.inserted = choice.inserted
+        judge.takes_texts = not self._prompt.structured
+        return judge
 
     def _end_name(self, arguments: Channel) -> None:
         """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
@@ -205,6 +210,7 @@ class Answer:
                 self._halt(choice, judge, ruling.halt)
             elif ruling.pivot is not None:
                 self._turn(choice, judge, ruling.pivot)
+        choice.trailing += judge.take_trailing()
 
     def _begin(self, number: int) -> None:
         """Begin a choice, with what the prompt's rules have asked for it."""
@@ -213,7 +219,7 @@ class Answer:
         if not self._prompt.structured:
             self._prefixes[:] = wishes.prefixes
         elif wishes.prefixes:
-            self._checking.degrade("text_not_added:structured_answer")
+            self._checking.degrade(NOT_ADDED)
         for closing in (*wishes.closings, *self._checking.required()):
             if closing.unless_said:
                 choice.said = choice.said or Said()
@@ -224,7 +230,7 @@ class Answer:
     def _close_with(self, choice: Choice, closing: Closing) -> None:
         """Add a text to the end of a choice, once."""
         if self._prompt.structured:
-            self._checking.degrade("text_not_added:structured_answer")
+            self._checking.degrade(NOT_ADDED)
         elif closing not in choice.closings:
             choice.closings.append(closing)
 
@@ -233,8 +239,6 @@ class Answer:
             closing = closing_of(ask, ruling.judge.page, self._prompt.documents)
             if closing is not None:
                 self._close_with(choice, closing)
-        for text in ruling.judge.take_trailing():
-            self._close_with(choice, Closing(text))
 
     def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
         """End a choice by policy, in all its channels."""
@@ -255,6 +259,7 @@ class Answer:
             other.holdback.stop(other.holdback.releasable)
             for ruling in self._checking.advance(other):
                 self._take_asks(choice, ruling)
+            choice.trailing += other.take_trailing()
         self._checking.forget(choice.judges)
 
     def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
@@ -277,7 +282,7 @@ class Answer:
         choice = self.choices.setdefault(0, Choice())
         self.judges.clear()
         channel = Channel("content")
-        judge = self.judges[channel] = self._checking.judge(channel, Stage.MIDSTREAM, said=said)
+        judge = self.judges[channel] = self._judge(channel, choice, said=said)
         choice.judges = [judge]
         self.outbox.go_on()
 

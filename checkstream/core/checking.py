@@ -19,7 +19,7 @@ from checkstream.core.judge import Judge, Ruling
 from checkstream.core.ledger import Ledger
 from checkstream.core.page import Page
 from checkstream.core.plan import Plan
-from checkstream.core.terms import Channel, ExchangeFacts, Stage, Verdict
+from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
 
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
@@ -117,11 +117,13 @@ class Checking:
     def required(self) -> list[Closing]:
         """Return the texts that rules on the answer may ask for unless it has them."""
         program, page = self._plan.program, self.page()
-        return [
-            required(page.written(text, program.rules[rule]))
+        asked = {
+            each: None
             for stage in (Stage.MIDSTREAM, Stage.EGRESS)
-            for rule, text in program.scope(stage, "content").requires
-        ]
+            for channel in ANSWER_CHANNELS
+            for each in program.scope(stage, channel).requires
+        }
+        return [required(page.written(text, program.rules[rule])) for rule, text in asked]
 
     def ask(self, judge: Judge, checks: Iterable[Check]) -> None:
         """Ask the judge's classifiers about windows of its text, a few at a time."""

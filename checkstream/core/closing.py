@@ -58,15 +58,19 @@ class Said:
 
     def look_for(self, closing: Closing) -> None:
         """Look for a closing from here on."""
-        self._wanted.setdefault(closing.text.strip().lower())
+        self._wanted.setdefault(_folded(closing))
 
     def feed(self, text: str) -> None:
-        """Take the next piece of the answer."""
-        text = self._tail + text.lower()
+        """Take the next piece of the answer, as the caller gets it."""
+        text = self._tail + text.casefold()  # `lower` looks at the characters beside, and the cut is anywhere
         self._found.update(wanted for wanted in self._wanted if wanted in text)
         longest = max(map(len, self._wanted), default=1)
         self._tail = text[-longest + 1 :] if longest > 1 else ""
 
     def has(self, closing: Closing) -> bool:
         """Tell whether the answer has a closing that counts only where it hasn't."""
-        return closing.unless_said and closing.text.strip().lower() in self._found
+        return closing.unless_said and _folded(closing) in self._found
+
+
+def _folded(closing: Closing) -> str:
+    return closing.text.strip().casefold()

@@ -37,6 +37,8 @@ _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
 _MAX_POSTPONED = 1000
 """Findings that a follower keeps for the end of the text; more of the same would decide nothing new."""
+NOT_ADDED = "text_not_added:structured_answer"
+"""Degradation: a rule's text would have broken the form that the answer is to have."""
 _FOLLOW_CHARS = 256
 """Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
 
@@ -76,7 +78,6 @@ class Judge:
         "_facts",
         "_fail_mode",
         "_fired",
-        "_inserted",
         "_json",
         "_machine",
         "_over",
@@ -94,11 +95,13 @@ class Judge:
         "digests",
         "followers",
         "holdback",
+        "inserted",
         "leads",
         "page",
         "prelude",
         "seams",
         "stage",
+        "takes_texts",
         "uncounted",
     )
 
@@ -158,6 +161,10 @@ class Judge:
         )
         self.page = Page(self.holdback, program=program, scope=scope, exchange=exchange, digest=digest, degrade=degrade)
         self.followers: list[Judge] = []
+        self.takes_texts = True
+        """Texts may be put between its sentences; False where the text has a form that they would break."""
+        self.inserted: set[str] = set()
+        """Those that have been, in this choice: each comes once."""
         self._scope = scope
         self._program = program
         self._fail_mode: FailMode = fail_mode
@@ -168,7 +175,6 @@ class Judge:
         self._reading = Reading() if scope.reads_stream else None
         self._sentences = Segments("sentence") if leads and scope.inserts else None
         self._pending_insertions: list[tuple[int, str]] = []
-        self._inserted: set[str] = set()
         self._trailing: list[str] = []
         self._postponed: dict[Waits, list[_Postponed]] = {Waits.CHECK: [], Waits.END: []}
         self._to_end_from = EVERYTHING
@@ -431,8 +437,10 @@ class Judge:
         for ask in outcome.asks:
             if isinstance(ask.action, InjectDisclaimer) and ask.action.position == "after_sentence":
                 text = self.page.fill(ask.action.text, ask.firing)
-                if text not in self._inserted:
-                    self._inserted.add(text)
+                if not self.takes_texts:
+                    self._degrade(NOT_ADDED)
+                elif text not in self.inserted:
+                    self.inserted.add(text)
                     self._pending_insertions.append((ask.span.end, text))
         checks = self.holdback.stop(end) if end < EVERYTHING else []
         return Ruling(judge=self, outcome=outcome, checks=tuple(checks), halt=halt, pivot=pivot)
@@ -467,11 +475,12 @@ class Judge:
                 waiting.append((position, text))
                 continue
             end, holdback = sentence.end, self.holdback
-            behind = behind_sentence(text, self.page.text(Span(end, end + 1)))
-            if holdback.ended and end >= holdback.received:
-                self._trailing.append(behind)
-            elif holdback.cut is None or end <= holdback.cut:
+            last = holdback.received if holdback.cut is None else holdback.cut
+            if not holdback.ended or end < last:
+                behind = behind_sentence(text, self.page.text(Span(end, end + 1)))
                 holdback.replacements.add(Replacement(end, end, behind), holdback.sent)
+            elif position <= last:  # else what it is about is cut off too
+                self._trailing.append(behind_sentence(text, ""))
         self._pending_insertions = waiting
         self._fence()
 

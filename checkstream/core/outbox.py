@@ -52,17 +52,27 @@ class Choice(msgspec.Struct):
     """Its last unit has been released."""
     begun: bool = False
     """Some of its content has been released."""
+    inserted: set[str] = msgspec.field(default_factory=set)
+    """Texts that have been put behind sentences of it."""
+    trailing: list[str] = msgspec.field(default_factory=list)
+    """Texts that belong behind its last sentence."""
     closings: list[Closing] = msgspec.field(default_factory=list)
     """Texts that wait for its end."""
     said: Said | None = None
-    """Reads along where a closing counts only if the answer doesn't have it."""
+    """Reads what is sent of it, where a closing counts only if the answer doesn't have it."""
 
-    @property
-    def ending(self) -> str:
-        """What is added at its end; nothing to an answer that has not begun."""
+    def last_words(self) -> str:
+        """Return what is added at its end: the message of the rule that has ended it, and what waits for the end.
+
+        Nothing waits for the end of an answer that has not begun.
+        """
+        words = self.halt.message if self.halt is not None else ""
         if not self.begun:
-            return ""
-        return "".join(each.text for each in self.closings if self.said is None or not self.said.has(each))
+            return words
+        words += "".join((*self.trailing, *(each.text for each in self.closings if not each.unless_said)))
+        said = self.said or Said()
+        said.feed(words)
+        return words + "".join(each.text for each in self.closings if each.unless_said and not said.has(each))
 
     @property
     def running(self) -> bool:
@@ -268,7 +278,7 @@ class Outbox:
             if number in drop or choice.closed:
                 continue
             choice.closed = True
-            ending = choice.ending
+            ending = choice.last_words()
             if not ending:
                 continue
             place = _last_content(unit, number)
@@ -298,8 +308,9 @@ class Outbox:
             if part.judge is not None:
                 part.judge.holdback.release(part.end)
             self.released_chars += part.end - part.start
-        if self.keeps_said:
-            self._said += (delta.text for delta in waiting.unit.deltas if delta.channel.kind == "content")
+        for delta in waiting.unit.deltas:
+            if delta.channel.kind == "content":
+                self._note(self._choices[delta.channel.choice], delta.text)
         return waiting.unit.raw
 
     def _halting(self, waiting: Waiting) -> set[int]:
@@ -326,23 +337,28 @@ class Outbox:
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
             holdback.release(end)
             self.released_chars += max(end - part.start, 0)
-            if self.keeps_said and part.judge.channel.kind == "content":
-                self._said.append(texts.get(place, waiting.unit.deltas[place].text))
             if part.judge.channel.kind == "content" and part.end > part.start:
                 choice = self._choices[part.judge.channel.choice]
+                text = texts.get(place, waiting.unit.deltas[place].text)
+                self._note(choice, text)
                 if not choice.begun:
                     choice.begun = True
                     if self._prefixes:
-                        delta = waiting.unit.deltas[place]
-                        texts[place] = "".join(self._prefixes) + texts.get(place, delta.text)
+                        texts[place] = "".join(self._prefixes) + text
         return texts
+
+    def _note(self, choice: Choice, text: str) -> None:
+        """Keep in mind what is sent of a choice's content, as far as something later depends on it."""
+        if self.keeps_said:
+            self._said.append(text)
+        if choice.said is not None:
+            choice.said.feed(text)
 
     def _end(self, number: int, text: str) -> list[bytes]:
         """Return the events that end a choice by policy: its last text, the rule's message, disclaimers, the finish."""
         choice = self._choices[number]
         choice.closed = True
-        message = choice.halt.message if choice.halt is not None else ""
-        text += message + choice.ending
+        text += choice.last_words()
         events = [self._surface.text_event(self._like, number, text)] if text else []
         return [*events, self._surface.finish_event(self._like, number)]
 
@@ -360,8 +376,8 @@ class Outbox:
         for number, choice in sorted(self._choices.items()):
             if choice.halt is not None and not choice.closed:
                 events += self._end(number, "")
-            elif not choice.closed and choice.ending:
-                events.append(self._surface.text_event(self._like, number, choice.ending))
+            elif not choice.closed and (ending := choice.last_words()):
+                events.append(self._surface.text_event(self._like, number, ending))
                 choice.closed = True
         return b"".join(events)
 
@@ -389,7 +405,7 @@ class Outbox:
         }
         place = _last_content(unit, 0)
         if place is not None:
-            kept[place] += (choice.halt.message if choice.halt is not None else "") + choice.ending
+            kept[place] += choice.last_words()
         return Released(self._surface.write_whole(unit, Edit(kept, frozenset({0})), {0: "content_filter"}), 0.0)
 
     def whole(self, now: float) -> Released:
@@ -410,8 +426,7 @@ class Outbox:
             place = _last_content(unit, number)
             if place is None:
                 continue
-            halt = halted.get(number)
-            tail = (halt.message if halt is not None else "") + choice.ending
+            tail = choice.last_words()
             if tail:
                 texts[place] = texts.get(place, unit.deltas[place].text) + tail
         held_s = now - waiting.arrived
