@@ -118,15 +118,17 @@ def _number(kind: str, text: str) -> Value:
     if len(text) > 24 or not text.lstrip("-").isdigit():
         raise ValueError(text)
     number = int(text)
+    value: Value
     if kind == "uint":
         if not 0 <= number < 2**_INT_BITS:
             raise ValueError(text)
         return Uint(number)
-    if not -(2 ** (_INT_BITS - 1)) <= number < 2 ** (_INT_BITS - 1):
+    if kind == "timestamp":
+        value = timestamp_value(number)
+    elif not -(2 ** (_INT_BITS - 1)) <= number < 2 ** (_INT_BITS - 1):
         raise ValueError(text)
-    if kind == "int":
-        return number
-    value = timestamp_value(number) if kind == "timestamp" else duration_value(number)
+    else:
+        value = number if kind == "int" else duration_value(number)
     if isinstance(value, EvalError):
         raise ValueError(text)  # noqa: TRY004 - the text is what is wrong
     return value
