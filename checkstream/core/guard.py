@@ -384,8 +384,8 @@ class Guard:
         self._answer.go_on(said)
         try:
             body = self._prompt.render(request, said or None)
-        except WireError as error:
-            self._fail("upstream_error", f"the answer can't be continued: {error}")
+        except WireError:
+            self._stop_at_turn()  # of a form that can't be gone on with
             return
         self.state = State.STREAMING if self._streaming else State.FORWARDED
         self._decoder = sse.Decoder(self._plan.event_bytes)

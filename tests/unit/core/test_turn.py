@@ -161,6 +161,58 @@ def test_several_choices_can_only_be_stopped() -> None:
     assert content(running.out) == "You could [Stopped.]"
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"response_format": {"type": "json_object"}},
+        {"messages": [{"role": "assistant", "content": None}], "continue_final_message": True},
+    ],
+)
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_that_no_request_can_ask_to_go_on_is_stopped(form: dict[str, object], streamed: bool) -> None:
+    running = exchange()
+    running.send(RequestReceived(request(stream=streamed, **form)))
+    assert running.out.forwarded is not None
+    running.send(UpstreamOpened(200, streamed))
+    if streamed:
+        running.send(UpstreamBytes(b"".join(stream("You could ", "launder money"))))
+        got = content(running.out)
+    else:
+        choice = {"index": 0, "message": {"content": "You could launder money"}, "finish_reason": "stop"}
+        running.send(UpstreamBytes(json.dumps({"id": "x", "choices": [choice]}).encode()))
+        running.send(UpstreamClosed())
+        assert running.out.reply is not None
+        assert running.out.reply.status == 200
+        got = json.loads(running.out.reply.body)["choices"][0]["message"]["content"]
+    assert got == "You could [Stopped.]"
+    assert len(forwarded(running.out)) == 1
+    assert running.out.record is not None
+    assert (running.out.record.action, running.out.record.outcome) == ("stop", "stopped")
+    assert "not_continued" in running.out.record.degradations
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_texts_of_a_turn_are_filled_from_the_request(streamed: bool) -> None:
+    rules = RULES.replace("Speak of lawful ways only.", "Tell {context.name|them} of lawful ways.").replace(
+        '"[Stopped.]"', '"[Stopped for {context.name}.]"'
+    )
+    extension = {"checkstream": {"context": {"name": "Ann"}}}
+    running = exchange(rules=rules)
+    running.send(RequestReceived(request(stream=streamed, **extension)))
+    running.send(UpstreamOpened(200, streamed))
+    if streamed:
+        running.send(UpstreamBytes(b"".join(stream("You could ", "launder money"))))
+    else:
+        choice = {"index": 0, "message": {"content": "You could launder money"}, "finish_reason": "stop"}
+        running.send(UpstreamBytes(json.dumps({"id": "x", "choices": [choice]}).encode()))
+        running.send(UpstreamClosed())
+    again = forwarded(running.out)[1]
+    assert again["messages"][0] == {"role": "system", "content": "Tell Ann of lawful ways."}
+    running.send(UpstreamOpened(500, streaming=False))
+    whole = running.out.reply.body.decode() if running.out.reply is not None else running.out.joined.decode()
+    assert "[Stopped for Ann.]" in whole
+
+
 @pytest.mark.parametrize("refusal", [UpstreamOpened(400, streaming=False), UpstreamOpened(200, streaming=False)])
 def test_an_upstream_that_will_not_go_on_stops_the_answer(refusal: UpstreamOpened) -> None:
     running = exchange()
