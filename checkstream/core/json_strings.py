@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from checkstream.core.match.ranges import Ranges
+from checkstream.core.replacements import Replacement
 from checkstream.core.terms import Span
 
 
@@ -92,6 +94,23 @@ _UNICODE_ESCAPE_CHARS = 6
 def inside_json_string(text: str) -> str:
     """Return `text` as it stands between the quotes of a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def inside_json(text: str, edits: Iterable[Replacement]) -> list[Replacement]:
+    """Return edits as they are made in a JSON text: escaped inside a string, never through an escape.
+
+    What stands outside of strings, such as a number, becomes a string; whether that is JSON is for the caller to see.
+    """
+    strings = JsonStrings()
+    strings.feed(text)
+    found: list[Replacement] = []
+    for edit in edits:
+        inside, span = inside_json_string(edit.text), strings.editable(edit.start, edit.end)
+        if span is None:
+            found.append(Replacement(edit.start, edit.end, f'"{inside}"'))
+        else:
+            found.append(Replacement(span.start, span.end, inside))
+    return found
 
 
 def outside_json_string(text: str) -> str:

@@ -13,6 +13,7 @@ from checkstream.core.cel.values import from_json
 from checkstream.core.checking import Checking
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
+from checkstream.core.json_strings import inside_json
 from checkstream.core.judge import Judge
 from checkstream.core.page import Page
 from checkstream.core.plan import Plan
@@ -24,7 +25,7 @@ from checkstream.core.shaping import Wishes
 from checkstream.core.terms import Channel, Delta, Facts, Span, Stage
 from checkstream.core.wire.context import read_context
 from checkstream.core.wire.surface import Document, Request, Surface
-from checkstream.errors import RequestInvalid
+from checkstream.errors import RequestInvalid, WireError
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -86,6 +87,28 @@ def edited(text: str, edits: Sequence[Replacement]) -> str:
         at = max(at, edit.end)
     out.append(text[at:])
     return "".join(out)
+
+
+def _written(delta: Delta, edits: Sequence[Replacement]) -> str:
+    """Return a text of a prompt with replacements carried out; the JSON of a tool call's arguments stays JSON.
+
+    Raises:
+        WireError: it would not.
+    """
+    if delta.path[-1] != "arguments" or not _is_json(delta.text):
+        return edited(delta.text, edits)
+    text = edited(delta.text, inside_json(delta.text, edits))
+    if not _is_json(text):
+        raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
+    return text
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_part(delta: Delta) -> bool:
@@ -297,7 +320,7 @@ class Prompt:
         edits: dict[int, list[Replacement]] = {}
         for joined in self._joined:
             joined.edits(edits)
-        texts = {place: edited(request.unit.deltas[place].text, found) for place, found in edits.items()}
+        texts = {place: _written(request.unit.deltas[place], found) for place, found in edits.items()}
         return self._surface.write_request(request, texts, self.wishes.shaping(continue_from))
 
     @property

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from checkstream.core.commands import StreamRecord
+from checkstream.core.guard import Plan
+from checkstream.core.policy.compile import compile_sources
 from tests.playbook import constant, play
 from tests.unit.core.test_guard import CHAT, DONE, INJ, ends, plan
 
@@ -67,3 +69,56 @@ def test_g17_the_record_names_what_of_a_prompt_was_not_scanned() -> None:
 def test_g31_a_field_that_is_not_known_is_not_forwarded(field: str, value: object) -> None:
     kept = record({**PROMPT, field: value})
     assert kept.outcome == "refused"
+
+
+ARGUMENTS = """pack: {name: p, version: 1.0.0}
+policies:
+  - {name: pii, id: PII-1, stage: ingress, entities: [CREDIT_CARD, EMAIL], actions: [{type: redact}]}
+  - name: words
+    id: WORD-1
+    stage: ingress
+    phrases: [zebra]
+    actions: [{type: redact, text: 'a "b" \\ c'}]
+  - name: keys
+    id: KEY-1
+    stage: ingress
+    patterns: [{name: key, regex: '"key": ?1'}]
+    actions: [{type: redact}]
+"""
+
+
+def calling(arguments: str) -> bytes:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "done"},
+    ]
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forwarded"),
+    [
+        ('{"card": 4111111111111111, "n": 1}', '{"card": "[CREDIT_CARD]", "n": 1}'),
+        ('{"card": "4111111111111111"}', '{"card": "[CREDIT_CARD]"}'),
+        ('{"to": "joe\\u0040example.com"}', '{"to": "[EMAIL]"}'),
+        ('{"text": "x\\nzebra"}', '{"text": "x\\na \\"b\\" \\\\ c"}'),
+        ('{"text": zebra', '{"text": a "b" \\ c'),
+    ],
+)
+def test_g08_the_arguments_of_a_call_in_a_prompt_stay_json(arguments: str, forwarded: str) -> None:
+    plan = Plan(program=compile_sources([("p.yaml", ARGUMENTS)]))
+    played = play(CHAT, plan, calling(arguments), [])
+    assert played.forwarded is not None
+    message = json.loads(played.forwarded)["messages"][1]
+    assert message["tool_calls"][0]["function"]["arguments"] == forwarded
+
+
+def test_g08_a_prompt_whose_arguments_would_be_no_json_is_refused() -> None:
+    plan = Plan(program=compile_sources([("p.yaml", ARGUMENTS)]))
+    played = play(CHAT, plan, calling('{"key": 1}'), [])
+    assert played.forwarded is None
+    assert played.reply is not None
+    assert played.reply.status == 400
+    assert b"the arguments of a tool call would be no JSON any more" in played.reply.body
