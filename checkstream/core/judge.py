@@ -11,6 +11,7 @@ read scores, for the end of the text when the rule asks what does not stand in i
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -25,18 +26,16 @@ from checkstream.core.page import Page
 from checkstream.core.policy.action import InjectDisclaimer
 from checkstream.core.policy.program import Entry, Program, RuleMeta, Waits
 from checkstream.core.policy.vm import Machine, counts_undecided
-from checkstream.core.reading import Reading
+from checkstream.core.reading import Reading, Risks
 from checkstream.core.replacements import Replacement
 from checkstream.core.terms import Channel, ExchangeFacts, Facts, Finding, Span, Stage, Verdict
 
 FailMode = Literal["open", "closed"]
 
-_RISK_DECAY = 0.8
-"""Share of a stream's risk that is left after one quiet check: about 60 tokens to a tenth of it."""
 _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
 _MAX_POSTPONED = 1000
-"""Findings that a follower keeps for the end of the text; more of the same would decide nothing new."""
+"""Findings that a follower keeps for one rule that waits; more of the same would decide nothing new."""
 NOT_ADDED = "text_not_added:structured_answer"
 """Degradation: a rule's text would have broken the form that the answer is to have."""
 _FOLLOW_CHARS = 256
@@ -79,6 +78,8 @@ class Judge:
         "_fail_mode",
         "_fired",
         "_json",
+        "_kept",
+        "_leader",
         "_machine",
         "_over",
         "_passed_on",
@@ -99,6 +100,7 @@ class Judge:
         "leads",
         "page",
         "prelude",
+        "risks",
         "seams",
         "stage",
         "takes_texts",
@@ -172,11 +174,16 @@ class Judge:
         self._degrade = degrade
         self._facts = Facts(stage, channel.kind, exchange)
         self._machine = Machine(program, self._facts)
+        self.risks = Risks()
+        self._leader: Judge | None = None
+        """Knows scores that rules here may read as the risk of the stream."""
         self._reading = Reading() if scope.reads_stream else None
         self._sentences = Segments("sentence") if leads and scope.inserts else None
         self._pending_insertions: list[tuple[int, str]] = []
         self._trailing: list[str] = []
         self._postponed: dict[Waits, list[_Postponed]] = {Waits.CHECK: [], Waits.END: []}
+        self._kept: Counter[int] = Counter()
+        """How many of them each rule has."""
         self._to_end_from = EVERYTHING
         """Text from here on waits for the end."""
         self._fired: set[int] = set()
@@ -208,6 +215,7 @@ class Judge:
             seams=self.seams,
             base=self._base + self.prelude,
         )
+        follower._leader = self if scope.reads_stream else None
         self.followers.append(follower)
         self.holdback.wanted = 0
 
@@ -327,11 +335,16 @@ class Judge:
         if self._reading is not None:
             self._facts.stream.tokens = self._reading.tokens(position)
             self._facts.stream.language = self._reading.language(position)
+        if self._leader is not None:
+            stream = self._facts.stream
+            stream.risk, stream.trend = max(self._leader.risks.at(position), self.risks.latest)
 
     def _postpone(self, waits: Waits, found: _Postponed) -> None:
-        if not self.leads and len(self._postponed[waits]) >= _MAX_POSTPONED:
+        rule = found.entry.rule
+        if not self.leads and self._kept[rule] >= _MAX_POSTPONED:
             self._degrade("findings_not_decided")
             return
+        self._kept[rule] += 1
         self._postponed[waits].append(found)
         if waits is Waits.END:
             self._to_end_from = min(self._to_end_from, found.span.start)
@@ -352,6 +365,7 @@ class Judge:
         if not due:
             return []
         self._postponed[waits] = [found for found in self._postponed[waits] if found.span.end > position]
+        self._kept.subtract(found.entry.rule for found in due)
         self._fence()
         firings: dict[tuple[str, Span, int], Firing] = {}
         for found in due:
@@ -498,7 +512,7 @@ class Judge:
         if check.scores is None or not self._usable(check.scores):
             check.failed = check.failed or "garbage"
             return self._judge_failure(check)
-        scores = self._take_scores(check.scores)
+        scores = self._take_scores(check.position, check.scores)
         start = max(check.window.start, self.holdback.cleared if self.leads else 0)
         span = Span(min(start, check.position), check.position)
         scored: list[Firing] = []
@@ -521,8 +535,8 @@ class Judge:
                 self.holdback.clear(check, self._facts.stream.risk)
         return ruling
 
-    def _take_scores(self, scores: dict[str, float]) -> list[tuple[int, float]]:
-        """Note the scores of a check; return those that rules read, in a fixed order."""
+    def _take_scores(self, position: int, scores: dict[str, float]) -> list[tuple[int, float]]:
+        """Note the scores of the check at `position`; return those that rules read, in a fixed order."""
         facts = self._facts
         known = [
             (self._scope.score_signals[name], scores[name])
@@ -532,9 +546,8 @@ class Judge:
         for signal, score in known:
             facts.scores[signal] = score
             facts.peaks[signal] = max(facts.peaks.get(signal, 0.0), score)
-        before = facts.stream.risk
-        facts.stream.risk = max(_RISK_DECAY * before, *scores.values(), 0.0)
-        facts.stream.trend = facts.stream.risk - before
+        self.risks.take(position, scores.values())
+        facts.stream.risk, facts.stream.trend = self.risks.latest
         return known
 
     def _usable(self, scores: dict[str, float]) -> bool:
@@ -567,8 +580,8 @@ class Judge:
             rule = self._program.rules[index]
             signals = (self._program.signals[signal] for signal in rule.needs)
             asks = any(signal.kind == "classifier" and signal.classifier in self.asked for signal in signals)
-            off = index in self._facts.exchange.off
-            if rule.holds and asks and not off and (rule.fail_mode or self._fail_mode) == "closed":
+            out = index in self._facts.exchange.off or index in self._facts.exchange.shadowed
+            if rule.holds and asks and not out and (rule.fail_mode or self._fail_mode) == "closed":
                 return rule
         return None
 

@@ -122,8 +122,11 @@ class Page:
         for finding in findings:
             facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
         machine = Machine(self._program, facts)
+        shadowed = self._exchange.shadowed
         return any(
-            self._program.rules[entry.rule].condemns and machine.decide(entry) is not False
+            self._program.rules[entry.rule].condemns
+            and entry.rule not in shadowed
+            and machine.decide(entry) is not False
             for finding in findings
             for entry in scope.rules.get(finding.signal, ())
         )

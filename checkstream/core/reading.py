@@ -1,9 +1,13 @@
-"""What conditions may know of a text as a stream: how many tokens, in which language. A function of the text alone."""
+"""What conditions may know of a text as a stream: how many tokens, in which language, at what risk.
+
+Of equal text and equal scores the same is known, however the text was cut.
+"""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
 from checkstream.core.match.language import UNDETERMINED, language_of
 from checkstream.core.match.tokens import TokenGrid
@@ -49,3 +53,35 @@ class Reading:
         if size not in self._languages:
             self._languages[size] = language_of(self._begin[:size])
         return self._languages[size]
+
+
+class Risks:
+    """The risk of one text, check by check: the highest of its scores so far, fading with each check."""
+
+    __slots__ = ("_positions", "_trends", "_values", "latest")
+
+    def __init__(self) -> None:
+        """Start without risk."""
+        self.latest = 0.0, 0.0
+        """The risk after the latest check, 0..1, and the change that it made."""
+        self._positions = array("q")
+        self._values = array("d")
+        self._trends = array("d")
+
+    def take(self, position: int, scores: Iterable[float]) -> None:
+        """Take the scores of the check that ends at `position`."""
+        before, _ = self.latest
+        risk = max(_RISK_DECAY * before, *scores, 0.0)
+        self.latest = risk, risk - before
+        self._positions.append(position)
+        self._values.append(risk)
+        self._trends.append(risk - before)
+
+    def at(self, position: int) -> tuple[float, float]:
+        """Return the risk and its change after the checks that end at or before `position`."""
+        place = bisect_right(self._positions, position) - 1
+        return (self._values[place], self._trends[place]) if place >= 0 else (0.0, 0.0)
+
+
+_RISK_DECAY = 0.8
+"""Share of a text's risk that is left after one quiet check: about 60 tokens to a tenth of it."""
