@@ -9,7 +9,8 @@ What stands in place of edited text is worked out in `redaction`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -139,7 +140,52 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[Ask, ...] = ()
 
 
-def resolve(firings: Sequence[Firing], stage: Stage, channel: Channel, page: Page) -> Outcome:
+class Exceptions:
+    """The exceptions that rules have made in one text, in its order: for whatever is decided over it later."""
+
+    __slots__ = ("_allowed", "_longest", "_starts")
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._starts: list[int] = []
+        self._allowed: list[Firing] = []
+        self._longest = 0
+
+    def note(self, firings: Iterable[Firing]) -> None:
+        """Keep those of some firings that are enforced exceptions."""
+        for firing in firings:
+            if _enforced(firing) and _has(firing.rule, Allow):
+                place = bisect_right(self._starts, firing.span.start)
+                self._starts.insert(place, firing.span.start)
+                self._allowed.insert(place, firing)
+                self._longest = max(self._longest, firing.span.end - firing.span.start)
+
+    def over(self, firing: Firing, shift: int) -> Firing | None:
+        """Return an exception of higher priority whose span has all of a firing's in it; the one that starts last.
+
+        Args:
+            firing: What may be set aside.
+            shift: How far its text starts behind that of the exceptions.
+        """
+        start, end = firing.span.start + shift, firing.span.end + shift
+        for place in range(bisect_right(self._starts, start) - 1, -1, -1):
+            allowed = self._allowed[place]
+            if allowed.span.start + self._longest < end:
+                return None
+            if end <= allowed.span.end and allowed.rule.priority > firing.rule.priority:
+                return allowed
+        return None
+
+
+def resolve(
+    firings: Sequence[Firing],
+    stage: Stage,
+    channel: Channel,
+    page: Page,
+    exceptions: Exceptions | None = None,
+    *,
+    shift: int = 0,
+) -> Outcome:
     """Decide what firings over overlapping spans come to.
 
     Args:
@@ -147,11 +193,14 @@ def resolve(firings: Sequence[Firing], stage: Stage, channel: Channel, page: Pag
         stage: Where the text stands.
         channel: The channel that the spans are of.
         page: The text that the spans are of.
+        exceptions: Those that were made in the text before; those of `firings` are added.
+        shift: How far the text starts behind that of the exceptions.
 
     Returns:
         Verdicts for every firing, edits of the text, and what ends or turns the answer.
     """
-    allowed = [firing for firing in firings if _enforced(firing) and _has(firing.rule, Allow)]
+    exceptions = exceptions if exceptions is not None else Exceptions()
+    exceptions.note(firings)
     verdicts: list[Verdict] = []
     wanted: list[Wanted] = []
     halts: list[tuple[Firing, Stop]] = []
@@ -160,7 +209,7 @@ def resolve(firings: Sequence[Firing], stage: Stage, channel: Channel, page: Pag
     confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
     asks: list[Ask] = []
     for firing in firings:
-        exception = next((other for other in allowed if _excepts(other, firing)), None)
+        exception = exceptions.over(firing, shift) if firing.signal is not None else None
         verdicts.append(_verdict(firing, stage, channel, exception))
         if not _enforced(firing) or exception is not None:
             continue
@@ -205,11 +254,6 @@ def _enforced(firing: Firing) -> bool:
 
 def _has(rule: RuleMeta, kind: type) -> bool:
     return any(isinstance(action, kind) for action in rule.actions)
-
-
-def _excepts(allow: Firing, firing: Firing) -> bool:
-    covers = allow.span.start <= firing.span.start and firing.span.end <= allow.span.end
-    return covers and allow.rule.priority > firing.rule.priority
 
 
 def _verdict(firing: Firing, stage: Stage, channel: Channel, exception: Firing | None) -> Verdict:

@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.actions import Firing, Halt, Outcome, Pivot, behind_sentence, resolve
+from checkstream.core.actions import Exceptions, Firing, Halt, Outcome, Pivot, behind_sentence, resolve
 from checkstream.core.commands import FindingDigest
 from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings
 from checkstream.core.json_strings import JsonStrings, inside_json_string
@@ -74,6 +74,7 @@ class Judge:
         "_base",
         "_degrade",
         "_digest",
+        "_exceptions",
         "_facts",
         "_fail_mode",
         "_fired",
@@ -89,6 +90,7 @@ class Judge:
         "_reading",
         "_scope",
         "_sentences",
+        "_shift",
         "_to_end_from",
         "_trailing",
         "asked",
@@ -190,6 +192,9 @@ class Judge:
         self._over = False
         self._passed_on = len(prelude)
         self._base = base
+        self._exceptions = Exceptions()
+        self._shift = 0
+        """How far the text starts behind that of the judge that leads."""
         self.prelude = len(prelude)
         """Characters of the text that were sent before it began."""
         if prelude:
@@ -216,6 +221,7 @@ class Judge:
             base=self._base + self.prelude,
         )
         follower._leader = self if scope.reads_stream else None
+        follower._exceptions, follower._shift = self._exceptions, self.prelude
         self.followers.append(follower)
         self.holdback.wanted = 0
 
@@ -435,7 +441,7 @@ class Judge:
     # --- what follows
 
     def _carry_out(self, firings: list[Firing]) -> Ruling:
-        outcome = resolve(firings, self.stage, self.channel, self.page)
+        outcome = resolve(firings, self.stage, self.channel, self.page, self._exceptions, shift=self._shift)
         if self._base:
             outcome = msgspec.structs.replace(outcome, verdicts=tuple(self._in_answer(v) for v in outcome.verdicts))
         halt, pivot = outcome.halt, outcome.pivot
