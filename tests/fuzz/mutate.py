@@ -30,11 +30,28 @@ _YAML = (
     b"{file: key}", b"{file: .}", b"[::1]:1", b"http://[::1", b"http://a:b@c:99999/\xc3\xa4?#", b"builtin:../x",
     b"group:all",
 )  # fmt: skip
-DICTIONARIES: Mapping[str, Sequence[bytes]] = MappingProxyType({"json": _JSON, "sse": _JSON + _SSE, "yaml": _YAML})
+_CEL = (
+    b"(", b")", b"[", b"]", b"{", b"}", b"?", b":", b".", b",", b"&&", b"||", b"!", b"!!", b"-", b"--", b"==", b"!=",
+    b"<=", b" in ", b"has(", b"size(", b".matches('", b".all(x, ", b".exists(y, ", b".map(x, x)", b".filter(x, true)",
+    b"context", b"request.model", b"request.tools", b"scores.toxicity", b"findings.EMAIL", b"stream.tokens", b"null",
+    b"true", b"1u", b"0x1F", b"1e400", b"9" * 30, b"'", b'"', b"'''", b"r'", b"b'\\xff'", b"'\\ud800'", b"\\u0000",
+    b"timestamp('2026-01-01T00:00:00Z')", b"duration('1h')", b"type(", b"dyn(", b"int(", b"(" * 300, b"[" * 300,
+    b"!" * 300, b" + 1" * 200, b" && true" * 100, b"'(a*)*$'", b"\n", b"\t", b"// x\n", b"\xff", b"\xf0\x9f\x98\x80",
+)  # fmt: skip
+_TEXT = (
+    b"{", b"}", b"{{", b"}}", b"|", b".", b"{model}", b"{context.a.b}", b"{context.a|b}", b"{sources}", b"{|}", b"{}",
+    b"{context}", b"{context.}", b"{context." + b"a." * 20, b"\x1b", b"\xe2\x80\xae", b"\xff", b"{" * 300, b"}" * 300,
+    b"{rule_id}", b"{{{model}}}", b"\n",
+)  # fmt: skip
+DICTIONARIES: Mapping[str, Sequence[bytes]] = MappingProxyType(
+    {"json": _JSON, "sse": _JSON + _SSE, "yaml": _YAML, "cel": _CEL, "text": _TEXT}
+)
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("sse", "chat_event", "completions_event", "exchange", "cuts"), "sse"),
         **dict.fromkeys(("config", "policy", "scenario"), "yaml"),
+        "condition": "cel",
+        "template": "text",
     }
 )
 """Target -> dictionary; the others are JSON."""

@@ -14,13 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
 from checkstream.audit.segments import find_tail, segment_name
 from checkstream.audit.verify import verify
 from checkstream.cli.replay import replay
 from checkstream.config import bundled, read_config, warnings
+from checkstream.core.policy import templates
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble
+from checkstream.core.policy.stored import load, stored
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping, Surface
@@ -33,10 +37,12 @@ from checkstream.errors import (
     ModelError,
     PolicyError,
     RequestInvalid,
+    TemplateError,
     WireError,
 )
 from checkstream.scoring.catalog import load_models
 from checkstream.scoring.lexicon import Lexicon
+from tests import stored_programs
 from tests.fuzz.exchange import CHAT, COMPLETIONS, POLICY, run_cuts, run_exchange
 
 Target = Callable[[bytes], None]
@@ -185,6 +191,56 @@ def read_policy(data: bytes) -> None:
         _check_faults(error, data)
         return
     disassemble(program)
+    assert stored(load(stored(program), program.hash)) == stored(program)
+
+
+def read_program(data: bytes) -> None:
+    """A stored program is refused, or all of it can be carried out; what is spelled otherwise is put right first."""
+    stored_programs.refused(data)
+    with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeError):
+        stored_programs.refused(msgspec.json.encode(msgspec.json.decode(data)))
+
+
+def read_condition(data: bytes) -> None:
+    """An expression is refused at one of its characters, or comes to a value or an error in a bounded program."""
+    text = data.decode("utf-8", "replace")
+    rule = {
+        "name": "r",
+        "id": "R",
+        "stage": "midstream",
+        "phrases": ["zero risk"],
+        "conditions": [text],
+        "actions": [{"type": "redact"}],
+    }
+    policy = {"pack": {"name": "p", "version": "1.0.0"}, "policies": [rule]}
+    try:
+        program = compile_sources([("f.yaml", json.dumps(policy))], (ClassifierLabel("lexicon.toxicity"),))
+    except PolicyError as error:
+        _check_faults(error, data)
+        return
+    assert not stored_programs.refused(stored(program))
+
+
+def read_template(data: bytes) -> None:
+    """A text is refused at one of its characters, or written with every value cut to its length."""
+    text = data.decode("utf-8", "replace")
+    try:
+        template = templates.parse(text)
+    except TemplateError as error:
+        _check_position(error.position, text)
+        return
+    for value in (None, "\x1b[2J\u202e" * 999, 1e300, True, [text], {"a": text}):
+        written, missing = templates.render(template, dict.fromkeys(_paths(template), value).get)
+        assert len(written) <= len(text) + templates.MAX_VALUE_CHARS * len(template)
+        assert not missing or value is None or isinstance(value, list | dict)
+
+
+def _check_position(position: int, text: str) -> None:
+    assert 0 <= position <= len(text)
+
+
+def _paths(template: templates.Template) -> list[tuple[str, ...]]:
+    return [part.path for part in template if isinstance(part, templates.Variable)]
 
 
 def read_demo_scenario(data: bytes) -> None:
@@ -280,6 +336,9 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         },
         "config": read_configuration,
         "policy": read_policy,
+        "program": read_program,
+        "condition": read_condition,
+        "template": read_template,
         "scenario": read_demo_scenario,
         "models": read_models,
         "lexicon": read_lexicon,

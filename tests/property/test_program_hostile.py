@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from copy import deepcopy
 from typing import Any
 
@@ -12,26 +11,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from checkstream.core.cel.code import Op
-from checkstream.core.cel.values import Value, from_json
-from checkstream.core.commands import Score
-from checkstream.core.events import AnyEvent, Scored
-from checkstream.core.guard import Plan
-from checkstream.core.policy.listing import disassemble
-from checkstream.core.policy.program import Program
 from checkstream.core.policy.stored import load, stored
-from checkstream.core.policy.vm import Machine, exchange_facts
-from checkstream.core.terms import Facts, Stage, StreamFacts
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.errors import ProgramInvalid
-from tests.playbook import play
-from tests.stored_programs import SPOILED, program
+from tests.stored_programs import SPOILED, exercise, program, refused
 
 DATA = stored(program())
 PLAIN = msgspec.json.decode(DATA)
-CHAT = OpenAIChat()
-CONTEXT = from_json({"a": {"b": 3}, "name": "Ann", "at": "2026-11-22T00:00:00Z"})
-REQUEST: dict[str, Value] = {"model": "m", "stream": True, "tools": ("search", "sss")}
-TEXT = "Write to ann@example.com about code-123, zero risk and the press office: guaranteed."
 
 
 def paths(value: Any, here: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -90,66 +74,8 @@ def spoiled(draw: st.DrawFn) -> bytes:
     return msgspec.json.encode(data)
 
 
-def scored(score: Score) -> AnyEvent:
-    return Scored(score.ticket, {"toy.alpha": 0.9, "toy.beta": 0.1, "lexicon.toxicity": 0.9})
-
-
-def exercise(made: Program) -> None:
-    """Decide everything once, list it, and run exchanges under it."""
-    exchange, _ = exchange_facts(made, CONTEXT, REQUEST, who=("c", "u"), fail_mode="closed")
-    every = range(len(made.signals))
-    for stage, channel in made.scopes:
-        empty = Facts(stage, channel, exchange)
-        full = Facts(
-            stage,
-            channel,
-            exchange,
-            counts=dict.fromkeys(every, 3),
-            scores=dict.fromkeys(every, 0.9),
-            peaks=dict.fromkeys(every, 0.9),
-            stream=StreamFacts(tokens=12, risk=0.5, trend=0.1, language="en"),
-        )
-        for facts in (empty, full):
-            machine = Machine(made, facts)
-            for entry in made.entries:
-                rule = made.rules[entry.rule]
-                if stage in rule.stages and (entry.signal >= 0 or stage is not Stage.MIDSTREAM):
-                    assert machine.decide(entry) in {True, False, None}
-            for rule in made.rules:
-                for start in rule.condition_starts:
-                    machine.value(start)
-    assert disassemble(made)
-    message = {"role": "user", "content": TEXT}
-    for streaming in (True, False):
-        asked = {"model": "m", "stream": streaming, "messages": [message]}
-        words = TEXT.split(" ")
-        head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-        rows = [{**head, "choices": [{"index": 0, "delta": {"content": f"{word} "}}]} for word in words]
-        rows.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        pieces = [b"data: " + json.dumps(row).encode() + b"\n\n" for row in rows]
-        whole = {"index": 0, "message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}
-        body = {**head, "object": "chat.completion", "choices": [whole]}
-        out = play(
-            CHAT,
-            Plan(program=made),
-            json.dumps(asked).encode(),
-            [*pieces, b"data: [DONE]\n\n"] if streaming else [json.dumps(body).encode()],
-            streaming=streaming,
-            scorer=scored,
-        )
-        assert out.record is not None
-
-
 def check(data: bytes) -> None:
-    try:
-        made = load(data)
-    except ProgramInvalid as error:
-        event("refused")
-        str(error).encode()  # can be printed
-        return
-    event("runs")
-    assert stored(made) == data
-    exercise(made)
+    event("refused" if refused(data) else "runs")
 
 
 def test_the_program_itself_can_be_exercised() -> None:
