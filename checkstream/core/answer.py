@@ -13,8 +13,17 @@ from checkstream.core.terms import Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
+_SPOKEN = ("reasoning", "content", "refusal")
 _MAX_CHANNELS = 4096
 """Choices and tool calls of one answer that are judged apart: each costs some kilobytes, whatever its text."""
+
+
+def _place(judge: Judge) -> tuple[int, int, int]:
+    """Return where a channel stands in a message: models think, then speak, then call tools."""
+    channel = judge.channel
+    if channel.kind in _SPOKEN:
+        return _SPOKEN.index(channel.kind), channel.index, 0
+    return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
 
 
 class Answer:
@@ -93,6 +102,7 @@ class Answer:
         for number in unit.choices:
             if number not in self.choices:
                 self._begin(number)
+        self._look_whether_at_once(unit)
         parts = tuple(self._take_delta(delta) for delta in unit.deltas)
         for name in unit.unscanned:
             ledger.unscanned(f"midstream:{name}")
@@ -100,7 +110,7 @@ class Answer:
             ledger.upstream_failure = "error_event"
             ledger.unscanned("midstream:error_event")
         self.outbox.put(Waiting(unit, parts, self._checking.now))
-        for judge in (part.judge for part in parts if part.judge is not None):
+        for judge in (part.judge for part in parts if part.judge is not None and not self._is_at_once(part.judge)):
             if judge.channel.kind == "tool_arguments":
                 self._end_name(judge.channel)
             self.rule(judge)
@@ -111,6 +121,16 @@ class Answer:
         if unit.terminator:
             self.terminated = True
             self.end()
+
+    def _look_whether_at_once(self, unit: Unit) -> None:
+        """Note the choices of which all comes in this unit: they are decided at their end, channel after channel."""
+        for number in unit.finished:
+            choice = self.choices[number]
+            if choice.running:
+                choice.at_once = all(judge.holdback.received == judge.prelude for judge in choice.judges)
+
+    def _is_at_once(self, judge: Judge) -> bool:
+        return self.choices[judge.channel.choice].at_once
 
     def _take_delta(self, delta: Delta) -> Part:
         """Give one delta to its channel; text of a choice that has ended goes nowhere."""
@@ -175,7 +195,7 @@ class Answer:
         if choice.finished:
             return
         choice.finished = True
-        for judge in choice.judges:
+        for judge in sorted(choice.judges, key=_place) if choice.at_once else choice.judges:
             self._end_channel(judge)
 
     def end(self) -> None:
@@ -252,10 +272,14 @@ class Answer:
         for other in choice.judges:
             if other is judge:
                 continue
-            if not other.asked:
+            if choice.at_once and _place(other) > _place(judge):
+                other.holdback.stop(other.holdback.sent)  # streamed, it would not have come any more
+            elif not other.asked:
                 other.holdback.end()  # what has come is all of it, so nothing of it waits for more
                 for ruling in self._checking.advance(other):
                     self._take_asks(choice, ruling)
+                    if _place(other) < _place(judge):
+                        choice.halt = ruling.halt or choice.halt  # the first of a message ends it
             other.holdback.stop(other.holdback.releasable)
             for ruling in self._checking.advance(other):
                 self._take_asks(choice, ruling)

@@ -48,6 +48,8 @@ class Choice(msgspec.Struct):
     """A rule has ended it; what follows in it is never sent."""
     finished: bool = False
     """The upstream has given its finish reason."""
+    at_once: bool = False
+    """All of it has come in one unit, its end included."""
     closed: bool = False
     """Its last unit has been released."""
     begun: bool = False

@@ -28,6 +28,12 @@ policies:
     channels: [content]
     phrases: [zebra]
     actions: [{type: redact, scope: sentence}]
+  - name: word
+    id: STOP-2
+    stage: midstream
+    channels: [content]
+    phrases: [lion]
+    actions: [{type: stop, message: "[Stop.]"}]
   - name: end
     id: STOP-1
     stage: midstream
@@ -110,3 +116,25 @@ def test_g01_a_stop_in_one_channel_ends_the_others_where_they_are(streamed: bool
     assert (said, finishes) == ("I mail [EMAIL]", ["content_filter"])
     assert got[0] == CALLS[0]
     assert "everything" not in str(got)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("content", ["I see a lion. So I call.", "I see a lion"])
+@pytest.mark.parametrize("calls", [CALLS, CALLS[:1], [CALLS[0], ("read_mail", '{"folder": "everything"}')]])
+def test_g01_what_stands_behind_a_stop_does_not_come_streamed_or_whole(
+    streamed: bool, content: str, calls: Sequence[tuple[str, str]]
+) -> None:
+    assert run(streamed, content, calls) == ("I see a [Stop.]", [], ["content_filter"])
+
+
+def test_a_choice_that_comes_in_one_event_is_decided_as_a_whole_answer_is() -> None:
+    message = {"content": "I see a lion", "tool_calls": [call(0, *CALLS[0])]}
+    running = Exchange(SURFACES["/v1/chat/completions"], Plan(program=compile_sources([("p.yaml", RULES)])))
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    running.send(RequestReceived(json.dumps(asked).encode()))
+    running.send(UpstreamOpened(200, streaming=True))
+    body = {"id": "x", "choices": [{"index": 0, "delta": message, "finish_reason": "tool_calls"}]}
+    running.send(UpstreamBytes(b"data: " + json.dumps(body).encode() + b"\n\n"))
+    assert b"[Stop.]" in running.out.joined
+    assert b"read_mail" not in running.out.joined
+    assert b"inbox" not in running.out.joined
