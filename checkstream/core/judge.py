@@ -572,6 +572,7 @@ class Judge:
             halt = Halt(min(self.holdback.cleared, check.position), closed, "")
             checks = self.holdback.stop(halt.position)
             return Ruling(judge=self, checks=tuple(checks), halt=halt, failed=closed, degraded=degraded)
+        self._facts.scores.clear()  # what an earlier check said is not about this text
         firings = self._take_postponed(waits=Waits.CHECK, position=check.position)
         ruling = self._carry_out(firings) if firings else Ruling(judge=self)
         if ruling.halt is None and ruling.pivot is None:
@@ -579,12 +580,15 @@ class Judge:
         return msgspec.structs.replace(ruling, degraded=degraded)
 
     def _closed_rule(self) -> RuleMeta | None:
-        """Return the first rule that a failed classifier leaves undecided and whose fail mode is closed."""
+        """Return the first rule that a failed classifier might have fired and whose fail mode is closed.
+
+        A rule whose conditions alone read it is undecided where it was triggered, and nowhere else.
+        """
         if not self.leads:
             return None
         for index in self._scope.active:
             rule = self._program.rules[index]
-            signals = (self._program.signals[signal] for signal in rule.needs)
+            signals = (self._program.signals[signal] for signal in rule.triggers)
             asks = any(signal.kind == "classifier" and signal.classifier in self.asked for signal in signals)
             out = index in self._facts.exchange.off or index in self._facts.exchange.shadowed
             if rule.holds and asks and not out and (rule.fail_mode or self._fail_mode) == "closed":
