@@ -12,6 +12,7 @@ import msgspec
 
 from checkstream.core.cel.ast import AND, CONDITION, NOT, OR, Call, Expr, Ident, Literal, balanced, transform
 from checkstream.core.cel.code import Assembler
+from checkstream.core.cel.verify import MAX_INSTRUCTIONS
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
 from checkstream.core.policy.classifiers import ClassifierLabel
@@ -70,6 +71,9 @@ def _program(packs: Sequence[Pack], checked: Sequence[CheckedRule]) -> Program:
     for rule in checked:
         rules.add(rule)
     code = rules.code.build()
+    if len(code.instructions) > MAX_INSTRUCTIONS:
+        reason = f"the rules come to {len(code.instructions):,} instructions, the limit is {MAX_INSTRUCTIONS:,}"
+        raise PolicyError((Fault(file=packs[0].source.name, reason=reason, advice="use fewer or simpler rules"),))
     variables = tuple(variable_of(name, rules.signal) for name in code.variables)
     try:
         return assemble(

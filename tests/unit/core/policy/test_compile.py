@@ -187,3 +187,9 @@ def test_patterns_that_are_too_much_together_are_a_fault_of_the_policy() -> None
         program(*rules)
     except PolicyError as error:
         assert all(fault.file == "p.yaml" for fault in error.faults)  # noqa: PT017 - it may compile on a later engine
+
+
+def test_more_code_than_is_loaded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("checkstream.core.policy.compile.MAX_INSTRUCTIONS", 3)
+    with pytest.raises(PolicyError, match="the rules come to 4 instructions, the limit is 3"):
+        program("phrases: [a b], conditions: ['findings.EMAIL == 1'], actions: [{type: redact}]")
