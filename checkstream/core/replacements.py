@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -73,11 +73,14 @@ class Replacements:
 
     def _overlay(self, new: Replacement) -> None:
         start, end = new.start, new.end
-        for item in self._items:
+        first = self._first(start)
+        last = bisect_right(self._items, end, first, key=lambda item: item.start)
+        near = self._items[first:last]
+        for item in near:
             if item.rewritten and item.start < end and start < item.end:
                 start, end = min(start, item.start), max(end, item.end)
-        covered = [item for item in self._items if item.start < item.end and start <= item.start and item.end <= end]
-        kept = [item for item in self._items if item.start == item.end or item.start < start or end < item.end]
+        covered = [item for item in near if item.start < item.end and start <= item.start and item.end <= end]
+        kept = [item for item in near if item.start == item.end or item.start < start or end < item.end]
         for item in kept:
             if item.start < start < item.end:
                 start = item.end
@@ -91,7 +94,11 @@ class Replacements:
                 item.text if item.start == item.end else item.behind for item in sorted((*covered, *inside), key=_place)
             )
             kept.append(Replacement(start, end, new.text, new.rewritten, new.behind + behind))
-        self._items = sorted(kept, key=_place)
+        self._items[first:last] = sorted(kept, key=_place)
+
+    def _first(self, position: int) -> int:
+        """Return the place of the first replacement that ends at `position` or behind it."""
+        return bisect_left(self._items, position, key=lambda item: item.end)
 
     def within(self, span: Span) -> list[Replacement]:
         """Return the replacements that stand in a span or over its bounds, in order; none of those that touch it."""
@@ -104,7 +111,12 @@ class Replacements:
 
     def touch(self, start: int, end: int) -> bool:
         """Tell whether what is sent for `start..end` differs from the original."""
-        return any(item.start < end and (item.end > start or item.start == start) for item in self._items)
+        place = self._first(start)
+        while place < len(self._items) and self._items[place].start < end:
+            if self._items[place].end > start or self._items[place].start == start:
+                return True
+            place += 1
+        return False
 
     def render(self, start: int, end: int, original: Callable[[Span], str], *, cut: bool = False) -> str:
         """Return what is sent for `start..end` of the original text: a replacement stands where its span starts.
@@ -117,7 +129,8 @@ class Replacements:
         """
         parts: list[str] = []
         at = start
-        for item in self._items:
+        for place in range(self._first(start), len(self._items)):
+            item = self._items[place]
             if item.start >= end and not (cut and item.end == end):
                 break
             if item.start >= start:
