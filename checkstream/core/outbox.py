@@ -71,10 +71,10 @@ class Choice(msgspec.Struct):
         words = self.halt.message if self.halt is not None else ""
         if not self.begun:
             return words
-        words += "".join((*self.trailing, *(each.text for each in self.closings if not each.unless_said)))
+        words += "".join(self.trailing)
         said = self.said or Said()
-        said.feed(words)
-        return words + "".join(each.text for each in self.closings if each.unless_said and not said.has(each))
+        said.feed(words + "".join(each.text for each in self.closings if not each.unless_said))
+        return words + "".join(each.text for each in self.closings if not said.has(each))
 
     @property
     def running(self) -> bool:

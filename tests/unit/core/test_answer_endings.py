@@ -89,6 +89,14 @@ def test_a_text_that_one_rule_adds_and_another_requires_comes_once() -> None:
     )
 
 
+def test_texts_at_the_end_stand_in_the_order_of_the_rules() -> None:
+    other = REQUIRED.replace("MADE-1", "BYE-1").replace(
+        "require_disclaimer, text: Made by AI.", "inject_disclaimer, text: Bye."
+    )
+    rules = REQUIRED + other
+    assert content(run(rules, "Good.")) == "Good.\n\nMade by AI.\n\nBye."
+
+
 @pytest.mark.parametrize("required", ["", REQUIRED])
 def test_a_text_behind_the_last_sentence_stands_before_what_ends_the_answer(required: str) -> None:
     text = "It is guaranteed to be so."
