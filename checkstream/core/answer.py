@@ -47,6 +47,8 @@ class Answer:
         """A rule has ended the last choice that ran: nothing more is wanted of the upstream."""
         self.turning: Pivot | None = None
         """The upstream is to be cut off and asked to go on from here, once all before it has been sent."""
+        self.turned_down = False
+        """A rule has ended it before the place where it was to turn: of what stands behind that nothing is sent."""
         self.may_turn = True
         """The upstream can still be asked to go on."""
         self.first_text_at: float | None = None
@@ -263,6 +265,9 @@ class Answer:
     def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
         """End a choice by policy, in all its channels."""
         choice.halt = halt
+        if self.turning is not None:
+            self.turning, self.turned_down = None, True
+            self.terminated = False
         self._checking.ledger.carried_out("stop")
         self._end_others(choice, judge)
         self.cut_off = self.cut_off or not self.running
@@ -288,6 +293,9 @@ class Answer:
 
     def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
         """Cut the answer where the upstream is to go on under stricter parameters; stop it where that can't be."""
+        if self.turning is not None:
+            self.turning = pivot  # another rule turns it earlier
+            return
         request = self._prompt.request
         plain = judge.channel.kind == "content" and all(each.channel.kind not in CALL for each in choice.judges)
         if request is None or request.choices != 1 or not plain or not self.may_turn:
@@ -295,7 +303,6 @@ class Answer:
             return
         self.may_turn = False  # once an answer: what it says then is stopped
         self.turning = pivot
-        self.terminated = choice.finished = False
         self._checking.ledger.carried_out("safe_mode")
         self._end_others(choice, judge)
         self.outbox.turn(judge)
@@ -304,6 +311,7 @@ class Answer:
         """Take what comes from here on as the continuation of `said`, which has been sent."""
         self.turning = None
         choice = self.choices.setdefault(0, Choice())
+        self.terminated = choice.finished = False
         self.judges.clear()
         channel = Channel("content")
         judge = self.judges[channel] = self._judge(channel, choice, said=said)

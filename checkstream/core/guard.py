@@ -307,7 +307,7 @@ class Guard:
         """Cut the upstream off when a rule has ended the last choice that ran, or has turned the answer."""
         if self._answer.turning is not None:
             self._cancel_upstream()
-        elif self._answer.cut_off and self.state is State.STREAMING:
+        elif self._answer.cut_off and (self.state is State.STREAMING or self._answer.turned_down):
             self._cancel_upstream()
             self._ending = _Ending("stopped", terminate=True)
             self.state = State.CLOSING

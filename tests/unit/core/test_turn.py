@@ -395,3 +395,54 @@ def test_a_drain_while_the_turn_waits_for_scores_is_never_a_silent_end(streaming
     else:
         assert running.out.reply is not None
         assert running.out.reply.status == 503
+
+
+def test_a_rule_that_turns_earlier_and_is_decided_later_has_its_way() -> None:
+    earlier = STOP_BEFORE.replace('stop, message: "[Ended.]"', "safe_mode, instruction: Say nothing of alpha.")
+    scorer = by_words("toy.risk", ["alpha"], hit=0.4)
+    first = stream("One two three four so alpha launder money now")
+    played = run([b"".join(first)], stream("on.", number="two"), scorer, RULES + earlier)
+    assert content(played) == "One two three four so on."
+    assert forwarded(played)[1]["messages"][0] == {"role": "system", "content": "Say nothing of alpha."}
+
+
+STOP_BEFORE = """  - name: before
+    id: STOP-1
+    stage: midstream
+    channels: [content]
+    phrases: [alpha]
+    conditions: [scores.toy.risk > 0.3]
+    actions: [{type: stop, message: "[Ended.]"}]
+"""
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_g01_a_stop_before_the_turn_that_is_decided_later_ends_the_answer(ended: bool) -> None:
+    text = "One two three four so alpha launder money now"
+    scorer = by_words("toy.risk", ["alpha"], hit=0.4)
+    running = exchange(scorer, RULES + STOP_BEFORE)
+    running.scorer = None
+    running.send(RequestReceived(request()))
+    running.send(UpstreamOpened(200, streaming=True))
+    running.send(UpstreamBytes(b"".join(stream(text)[: None if ended else -2])))
+    if ended:
+        running.send(UpstreamClosed())
+    while running.unanswered:
+        running.send(scorer(running.unanswered.pop(0)))
+    assert content(running.out) == "One two three four so [Ended.]"
+    assert running.out.joined.count(b"content_filter") == running.out.joined.count(b"[DONE]") == 1
+    assert running.out.closed
+    assert len(forwarded(running.out)) == 1
+    whole = exchange(scorer, RULES + STOP_BEFORE)
+    message = {"role": "assistant", "content": text}
+    body = {"id": "x", "object": "o", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    whole.send(RequestReceived(request(stream=False)))
+    whole.send(UpstreamOpened(200, streaming=False))
+    whole.send(UpstreamBytes(json.dumps(body).encode()))
+    whole.send(UpstreamClosed())
+    assert whole.out.reply is not None
+    (choice,) = json.loads(whole.out.reply.body)["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == (
+        "One two three four so [Ended.]",
+        "content_filter",
+    )
