@@ -298,7 +298,8 @@ class Answer:
             return
         request = self._prompt.request
         plain = judge.channel.kind == "content" and all(each.channel.kind not in CALL for each in choice.judges)
-        if request is None or request.choices != 1 or not plain or not self.may_turn:
+        may_turn = self.may_turn and choice.halt is None  # it has ended, if behind this place
+        if request is None or request.choices != 1 or not plain or not may_turn:
             self._halt(choice, judge, Halt(pivot.position, pivot.rule, pivot.action.message))
             return
         self.may_turn = False  # once an answer: what it says then is stopped

@@ -406,6 +406,30 @@ def test_a_rule_that_turns_earlier_and_is_decided_later_has_its_way() -> None:
     assert forwarded(played)[1]["messages"][0] == {"role": "system", "content": "Say nothing of alpha."}
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+def test_g01_an_answer_that_has_been_ended_is_not_turned_any_more(streaming: bool) -> None:
+    stop = (
+        "  - {name: s, id: STOP-1, stage: midstream, channels: [content], phrases: [zebra], actions: [{type: stop}]}\n"
+    )
+    text = "One two three four so alpha zebra now"
+    running = exchange(by_words("toy.risk", ["so alpha "], hit=0.9), RULES + stop)
+    running.send(RequestReceived(request(stream=streaming)))
+    running.send(UpstreamOpened(200, streaming=streaming))
+    message = {"role": "assistant", "content": text}
+    body = {"id": "x", "object": "o", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    running.send(UpstreamBytes(b"".join(stream(text)) if streaming else json.dumps(body).encode()))
+    if not running.out.cancelled:
+        running.send(UpstreamClosed())
+    assert len(forwarded(running.out)) == 1
+    assert running.out.record is not None
+    assert [verdict.rule_id for verdict in running.out.record.verdicts] == ["SAFE-1", "STOP-1"]
+    if running.out.reply is None:
+        assert content(running.out) == "One [Stopped.]"
+    else:
+        (choice,) = json.loads(running.out.reply.body)["choices"]
+        assert choice["message"]["content"] == "One [Stopped.]"
+
+
 STOP_BEFORE = """  - name: before
     id: STOP-1
     stage: midstream
