@@ -233,7 +233,8 @@ def numbers(name: str, one: Any, two: Any) -> Any:
 
 def index(holder: Any, key: Any) -> Any:
     if kind(holder) == "list":
-        require(kind(key) in {"int", "uint", "double"} and key == math.floor(key) and 0 <= key < len(holder))
+        require(kind(key) in {"int", "uint", "double"} and math.isfinite(key))
+        require(key == math.floor(key) and 0 <= key < len(holder))
         return holder[int(key)]
     require(kind(holder) == "map")
     for found, value in holder.items():

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkstream.core.match import segments
@@ -79,6 +79,7 @@ def test_g03_any_split_finds_the_same_segments_and_they_are_those_of_the_rules(
 
 @pytest.mark.parametrize("grain", ["word", "sentence"])
 @given(text=TEXTS, start=st.integers(0, 60), size=st.integers(0, 20))
+@example(text=" ?", start=1, size=0)
 def test_g03_what_is_said_of_a_span_is_never_taken_back(grain: Grain, text: str, start: int, size: int) -> None:
     span = Span(min(start, len(text)), min(start + size, len(text)))
     found = Segments(grain)

@@ -30,7 +30,7 @@ _CLOSERS: Final = frozenset("\"'’”“»)]}」』）］｝】〕〉》")
 class Segments:
     """The words, or the sentences, of one channel. Positions are code points of its text."""
 
-    __slots__ = ("_complete", "_position", "_start", "_stops", "_unspaced", "_word", "_word_end", "_words")
+    __slots__ = ("_complete", "_ended", "_position", "_start", "_stops", "_unspaced", "_word", "_word_end", "_words")
 
     def __init__(self, grain: Literal["word", "sentence"]) -> None:
         """Start before the text."""
@@ -47,6 +47,7 @@ class Segments:
         """The text so far ends in a run of stops and closers."""
         self._unspaced = False
         """One of them needs no white space."""
+        self._ended = False
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
@@ -73,6 +74,7 @@ class Segments:
         """Take the end of the text, which ends every segment."""
         self._end_word(self._position)
         self._finish()
+        self._ended = True
 
     def floor(self, position: int) -> int:
         """Return where the segment starts that holds `position`, or could come to hold it; else `position`."""
@@ -89,6 +91,8 @@ class Segments:
         last = max(span.start, span.end - 1)
         if self._start is not None and self._start <= last:
             return None
+        if last >= self._position and not self._ended:
+            return None  # an empty span: what comes next may be the segment that holds its place
         segment = self._complete.around(last)
         end = segment.end if segment is not None and last < segment.end else span.end
         return Span(self.floor(span.start), max(end, span.end))
