@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkstream.app import labels_of, load
+from checkstream.cli.results import counted, write_json
 from checkstream.config import Config, bundled, load_config, warnings
 from checkstream.errors import Fault, FaultyFile
 from checkstream.scoring.catalog import load_models
@@ -69,18 +70,17 @@ def run(args: argparse.Namespace) -> int:
         return 0
     outcome = _check(args.file)
     if args.json:
-        sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+        write_json(outcome)
     elif outcome.ok:
         policies = ", ".join(outcome.policies) or "no policies"
-        sys.stdout.write(f"{args.file}: {outcome.routes} routes, {policies}\n")
+        sys.stdout.write(f"{args.file}: {counted(outcome.routes, 'route')}, {policies}\n")
     if not args.json:
         for warning in outcome.warnings:
             sys.stderr.write(f"warning: {warning}\n")
         for fault in outcome.faults:
             sys.stderr.write(fault.render() + "\n")
         if outcome.faults:
-            count = len(outcome.faults)
-            sys.stderr.write(f"{count} fault{'s' if count > 1 else ''}\n")
+            sys.stderr.write(f"{counted(len(outcome.faults), 'fault')}\n")
     return 0 if outcome.ok else 2
 
 

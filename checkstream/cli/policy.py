@@ -6,9 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from checkstream.cli import policy_bench, policy_explain, policy_test
+from checkstream.cli.results import counted, write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble
@@ -75,10 +74,9 @@ def run(args: argparse.Namespace) -> int:
         return policy_explain.run(args, program)
     except FaultyFile as error:
         if getattr(args, "json", False):
-            sys.stdout.write(msgspec.json.encode({"ok": False, "faults": error.faults}).decode() + "\n")
+            write_json({"ok": False, "faults": error.faults})
         else:
-            count = len(error.faults)
-            sys.stderr.write(f"{error}\n{count} fault{'s' if count > 1 else ''}\n")
+            sys.stderr.write(f"{error}\n{counted(len(error.faults), 'fault')}\n")
         return 2
     except (FileUnreadable, ModelError, argparse.ArgumentTypeError) as error:
         sys.stderr.write(f"checkstream policy: {error}\n")
@@ -88,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace, program: Program) -> int:
     rules, signals = len(program.rules), len(program.signals)
     if args.json:
-        report = {"ok": True, "packs": program.packs, "rules": rules, "signals": signals, "program": program.hash}
-        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        write_json({"ok": True, "packs": program.packs, "rules": rules, "signals": signals, "program": program.hash})
     else:
         packs = ", ".join(program.packs)
-        sys.stdout.write(f"{packs}: {rules} rules, {signals} detectors, program {program.hash[:12]}\n")
+        sys.stdout.write(
+            f"{packs}: {counted(rules, 'rule')}, {counted(signals, 'detector')}, program {program.hash[:12]}\n"
+        )
     return 0

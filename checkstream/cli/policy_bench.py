@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.config import policy_file
 from checkstream.core.policy.compile import compile_sources
@@ -65,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
             cases += read_cases(str(tests), Path(tests).read_bytes(), rules, names)
     found = measure(sources, labels, cases, first_s=first_s, runs=args.runs)
     if args.json:
-        report = {"packs": program.packs, "measures": found}
-        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        write_json({"packs": program.packs, "measures": found})
         return 0
     sys.stdout.write(", ".join(program.packs) + "\n\n")
     sys.stdout.write("\n".join(_table(found)) + "\n")

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from checkstream.cli.results import write_json
 from checkstream.core.cel.values import from_json
 from checkstream.core.policy.check import STAGE_CHANNELS
 from checkstream.core.policy.explain import Circumstances, RuleReport, explain
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace, program: Program) -> int:
     text = _standard_input() if args.text == "-" else args.text
     for report in explain(program, stage, channel, text, _circumstances(args, program, text)):
         if args.json:
-            sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+            write_json(report)
         else:
             _show(report)
     return 0

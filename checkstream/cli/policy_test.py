@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkstream.cli.progress import progress
+from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.config import policy_file
 from checkstream.core.policy.compile import compile_sources
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         tested = _test(program, tests, cases, names, args.splits)
         failed += tested.failed
         if args.json:
-            sys.stdout.write(msgspec.json.encode(tested).decode() + "\n")
+            write_json(tested)
         else:
             _show(tested)
     return 1 if failed else 0

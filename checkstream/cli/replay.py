@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkstream.cli.progress import progress
+from checkstream.cli.results import counted, write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.core.commands import StreamRecord
 from checkstream.core.policy.compile import compile_sources
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"checkstream replay: {error}\n")
         return 2
     if args.json:
-        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        write_json(report)
     else:
         _show(report, args.diff)
     if not report.comparison.transcripts:
@@ -196,7 +197,7 @@ def _compare(files: Sequence[Path], policies: Sequence[str], against: Sequence[s
 
 def _show_one(outcome: Outcome, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+        write_json(outcome)
         return
     sys.stdout.write(outcome.downstream)
     if outcome.record is None:
@@ -217,13 +218,13 @@ def _about_checks(computed: int, unanswered: int) -> list[str]:
         (computed, "answered by the models of the package"),
         (unanswered, "not answered: no model of the package can"),
     )
-    return [f"{count} checks that were not recorded were {what}" for count, what in said if count]
+    return [f"checks that were not recorded, {what}: {count}" for count, what in said if count]
 
 
 def _show(report: _Report, diffs: int) -> None:
     comparison = report.comparison
     before = ", ".join(report.against) if report.against is not None else "as recorded"
-    lines = [f"{comparison.transcripts} exchanges: {before} -> {', '.join(report.policies)}"]
+    lines = [f"{counted(comparison.transcripts, 'exchange')}: {before} -> {', '.join(report.policies)}"]
     width = max((len(rule) for rule in comparison.rules), default=0)
     lines += [
         f"  {rule:<{width}} {counts.before:>6} -> {counts.after:<6} {counts.after - counts.before:+d}"

@@ -16,7 +16,7 @@ def test_a_sound_file_is_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     assert main(["config", "check", str(file)]) == 0
     shown = capsys.readouterr()
-    assert "1 routes, default@" in shown.out
+    assert "1 route, default@" in shown.out
     assert "callers is none" in shown.err
     assert main(["config", "check", "--json", str(file)]) == 0
     assert json.loads(capsys.readouterr().out)["ok"] is True

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from checkstream.cli.results import counted, write_json
+
+
+class Named(msgspec.Struct):
+    file: str
+
+
+@pytest.mark.parametrize("file", ["ours.yaml", "a\nb", "\x1b[2J", "é\u2028", "\udcff.yaml"])
+def test_every_value_is_one_line_of_json(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_json({"faults": (Named(file),)})
+    line = capsys.readouterr().out
+    assert line.count("\n") == 1
+    assert json.loads(line) == {"faults": [{"file": file}]}
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 faults"), (1, "1 fault"), (2, "2 faults")])
+def test_one_is_no_plural(count: int, said: str) -> None:
+    assert counted(count, "fault") == said
