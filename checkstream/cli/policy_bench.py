@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     cases: list[Case] = []
     for tests in (policy_file(file).parent / "tests.yaml" for file in args.files):
         if tests.is_file():
-            cases += read_cases(str(tests), Path(tests).read_bytes(), rules, names)
+            cases += (case.value for case in read_cases(str(tests), Path(tests).read_bytes(), rules, names))
     found = measure(sources, labels, cases, first_s=first_s, runs=args.runs)
     if args.json:
         write_json({"packs": program.packs, "measures": found})

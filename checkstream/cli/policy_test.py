@@ -16,6 +16,7 @@ from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.config import policy_file
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.nodes import Placed
 from checkstream.core.policy.program import Program
 from checkstream.errors import FileUnreadable
 from checkstream.trial.cases import Case, read_cases
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     labels = installed_labels()
     names = [label.name for label in labels]
     groups = [(args.files, Path(args.tests))] if args.tests else [([file], _beside(file)) for file in args.files]
-    loaded: list[tuple[Program, Path, tuple[Case, ...]]] = []
+    loaded: list[tuple[Program, Path, tuple[Placed[Case], ...]]] = []
     for files, tests in groups:  # all that is wrong with files is said before anything runs long
         program = compile_sources(read_sources(files), labels)
         rules = {rule.id for rule in program.rules}
@@ -118,9 +119,12 @@ def _content(path: Path) -> bytes:
         ) from error
 
 
-def _test(program: Program, tests: Path, cases: Sequence[Case], labels: Sequence[str], splits: int) -> Tested:
-    results = tuple(run_case(case, program, labels, splits=splits) for case in progress(cases, "cases"))
-    spoken = {rule for case in cases for rule in case.rules}
+def _test(program: Program, tests: Path, cases: Sequence[Placed[Case]], labels: Sequence[str], splits: int) -> Tested:
+    results = tuple(
+        msgspec.structs.replace(run_case(case.value, program, labels, splits=splits), line=case.at.line)
+        for case in progress(cases, "cases")
+    )
+    spoken = {rule for case in cases for rule in case.value.rules}
     untested = tuple(rule.id for rule in program.rules if rule.mode != "disabled" and rule.id not in spoken)
     return Tested(packs=program.packs, tests=str(tests), results=results, untested=untested)
 
@@ -129,7 +133,7 @@ def _show(tested: Tested) -> None:
     lines = []
     for result in tested.results:
         if not result.passed:
-            lines.append(f"FAIL {result.name}")
+            lines.append(f"FAIL {tested.tests}:{result.line}: {result.name}")
             lines += [f"  {line}" for mismatch in result.mismatches for line in _explain(mismatch)]
             lines += [f"  fired: {verdict}" for verdict in result.verdicts]
     count = len(tested.results)

@@ -122,8 +122,10 @@ class _File(_Strict, frozen=True, kw_only=True):
     cases: Annotated[tuple[Case, ...], Meta(min_length=1)]
 
 
-def read_cases(name: str, content: str | bytes, rules: Collection[str], labels: Collection[str]) -> tuple[Case, ...]:
-    """Return the cases of a file.
+def read_cases(
+    name: str, content: str | bytes, rules: Collection[str], labels: Collection[str]
+) -> tuple[nodes.Placed[Case], ...]:
+    """Return the cases of a file, each with its place in it.
 
     Args:
         name: The file, for messages.
@@ -146,9 +148,9 @@ def read_cases(name: str, content: str | bytes, rules: Collection[str], labels: 
             names.add(case.name)
             _check_shape(case, node, source)
             _check_names(case, node, source, rules, labels)
-    if source.faults or read is None:
+    if source.faults or tree is None or read is None:
         raise CasesError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
-    return read.cases
+    return tuple(nodes.Placed(case, tree.at("cases", place).place) for place, case in enumerate(read.cases))
 
 
 def _check_shape(case: Case, node: Node, source: nodes.Source) -> None:

@@ -65,6 +65,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What a case came to."""
 
     name: str
+    line: int | None = None
+    """Of the file of cases, where it came from one."""
     mismatches: tuple[Mismatch, ...]
     verdicts: tuple[str, ...] = ()
     """What the rules did in the run that shows the first mismatch, for people."""

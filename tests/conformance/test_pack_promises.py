@@ -27,7 +27,8 @@ def compiled(*packs: Path) -> Program:
 
 def cases(pack: Path) -> tuple[Case, ...]:
     rules = {rule.id for rule in compiled(pack).rules}
-    return read_cases(pack.name, (pack / "tests.yaml").read_bytes(), rules, [label.name for label in LABELS])
+    read = read_cases(pack.name, (pack / "tests.yaml").read_bytes(), rules, [label.name for label in LABELS])
+    return tuple(case.value for case in read)
 
 
 def test_the_ten_packs_are_there() -> None:

@@ -24,7 +24,8 @@ def compiled(pack: Path) -> Program:
 
 def cases(pack: Path) -> tuple[Case, ...]:
     path = pack / "tests.yaml"
-    return read_cases(str(path), path.read_bytes(), {rule.id for rule in PROGRAMS[pack.name].rules}, NAMES)
+    rules = {rule.id for rule in PROGRAMS[pack.name].rules}
+    return tuple(case.value for case in read_cases(str(path), path.read_bytes(), rules, NAMES))
 
 
 PROGRAMS = {pack.name: compiled(pack) for pack in PACKS}

@@ -43,7 +43,7 @@ def test_a_failed_case_says_what_was_expected_and_what_came(pack: Path, capsys: 
     (pack / "tests.yaml").write_text(CASES.replace("[EMAIL]", "[MAIL]").replace("rule_id: W-1, ", ""))
     assert main(["policy", "test", str(pack)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "FAIL an address"
+    assert lines[0] == f"FAIL {pack / 'tests.yaml'}:2: an address"
     assert lines[1].endswith('expected "Write to [MAIL] today."')
     assert lines[2].endswith('got "Write to [EMAIL] today."')
     assert lines[3] == "  fired: M-1 redact midstream:content/0/0 9..24 (entity:EMAIL)"
@@ -67,6 +67,7 @@ def test_the_outcome_as_json(pack: Path, capsys: pytest.CaptureFixture[str]) -> 
     first, second = (msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines())
     assert first["packs"] == ["good@1.0.0"]
     assert [result["name"] for result in first["results"] if result["mismatches"]] == ["a word"]
+    assert [result["line"] for result in first["results"]] == [2, 5]
     mismatch = first["results"][1]["mismatches"][0]
     assert (mismatch["field"], mismatch["expected"], mismatch["got"]) == ("status", 403, 400)
     assert second["packs"][0].startswith("default@")

@@ -14,7 +14,7 @@ LABELS = ("toy.alpha", "toy.beta")
 
 
 def read(text: str | bytes) -> tuple[Case, ...]:
-    return read_cases("t.yaml", text, RULES, LABELS)
+    return tuple(case.value for case in read_cases("t.yaml", text, RULES, LABELS))
 
 
 def faults(text: str | bytes) -> list[str]:
