@@ -315,7 +315,10 @@ class Answer:
         self.terminated = choice.finished = False
         self.judges.clear()
         channel = Channel("content")
+        last = next((judge for judge in choice.judges if judge.channel == channel), None)
         judge = self.judges[channel] = self._judge(channel, choice, said=said)
+        if last is not None:
+            judge.take_over(last)
         choice.judges = [judge]
         self.outbox.go_on()
 

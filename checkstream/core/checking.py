@@ -93,12 +93,12 @@ class Checking:
             degrade=self.degrade,
             grid=grid,
             seams=seams,
-            base=len(said) - len(prelude),
+            before=said[: len(said) - len(prelude)],
             prelude=prelude,
         )
-        judge.follow(stage, settings, grid=grid)
+        judge.follow(stage, settings, grid=grid, said=said)
         if stage is Stage.MIDSTREAM:
-            judge.follow(Stage.EGRESS, settings, grid=grid)
+            judge.follow(Stage.EGRESS, settings, grid=grid, said=said)
         self.ledger.judges += (judge, *judge.followers)
         return judge
 

@@ -123,7 +123,7 @@ class Judge:
         leads: bool = True,
         grid: bool = True,
         seams: tuple[int, ...] = (),
-        base: int = 0,
+        before: str = "",
         prelude: str = "",
     ) -> None:
         """Start with an empty channel.
@@ -141,7 +141,7 @@ class Judge:
             grid: False: classifiers see the whole text once, at its end.
             seams: Where texts have been put together that other judges see apart, in order: only findings over a
                 seam count, and no classifier is asked.
-            base: Where the channel starts in the answer's text: spans are recorded from the start of that.
+            before: The answer's text before it that is only known: spans are recorded from the start of that.
             prelude: Text that has been sent already, of an answer that goes on: it is only read along.
         """
         scope = program.scope(stage, channel.kind)
@@ -179,7 +179,7 @@ class Judge:
         self.risks = Risks()
         self._leader: Judge | None = None
         """Knows scores that rules here may read as the risk of the stream."""
-        self._reading = Reading() if scope.reads_stream else None
+        self._reading = Reading(before) if scope.reads_stream else None
         self._sentences = Segments("sentence") if leads and scope.inserts else None
         self._pending_insertions: list[tuple[int, str]] = []
         self._trailing: list[str] = []
@@ -191,7 +191,7 @@ class Judge:
         self._fired: set[int] = set()
         self._over = False
         self._passed_on = len(prelude)
-        self._base = base
+        self._base = len(before)
         self._exceptions = Exceptions()
         self._shift = 0
         """How far the text starts behind that of the judge that leads."""
@@ -201,8 +201,8 @@ class Judge:
             self._read_along(prelude)
             self.holdback.seed(prelude)
 
-    def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool) -> None:
-        """Add a follower for the rules of `stage` that never hold text, if there are any."""
+    def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool, said: str = "") -> None:
+        """Add a follower for the rules of `stage` that never hold text, if there are any; `said` has been sent."""
         scope = self._program.scope(stage, self.channel.kind)
         if not len(scope.watch) and not scope.watch_classifiers and not scope.bare:
             return
@@ -218,12 +218,25 @@ class Judge:
             leads=False,
             grid=grid,
             seams=self.seams,
-            base=self._base + self.prelude,
+            before=said,
         )
         follower._leader = self if scope.reads_stream else None
         follower._exceptions, follower._shift = self._exceptions, self.prelude
         self.followers.append(follower)
         self.holdback.wanted = 0
+
+    def take_over(self, last: Judge) -> None:
+        """Know what the judge knew that has read the answer up to here."""
+        facts, known = self._facts, last._facts
+        facts.counts.update(known.counts)
+        facts.scores.update(known.scores)
+        facts.peaks.update(known.peaks)
+        self.risks = Risks(last.risks.latest)
+        facts.stream.risk, facts.stream.trend = self.risks.latest
+        for follower in self.followers:
+            for other in last.followers:
+                if other.stage is follower.stage:
+                    follower.take_over(other)
 
     @property
     def complete(self) -> bool:
@@ -343,7 +356,7 @@ class Judge:
             self._facts.stream.language = self._reading.language(position)
         if self._leader is not None:
             stream = self._facts.stream
-            stream.risk, stream.trend = max(self._leader.risks.at(position), self.risks.latest)
+            stream.risk, stream.trend = max(self._leader.risks.at(position + self._shift), self.risks.latest)
 
     def _postpone(self, waits: Waits, found: _Postponed) -> None:
         rule = found.entry.rule

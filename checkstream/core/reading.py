@@ -21,14 +21,16 @@ _LEAST_CHARS = 16
 class Reading:
     """Reads one channel along with its holdback and answers for every place that has been read."""
 
-    __slots__ = ("_begin", "_grid", "_languages", "_starts")
+    __slots__ = ("_begin", "_grid", "_languages", "_offset", "_starts")
 
-    def __init__(self) -> None:
-        """Start before the first character."""
+    def __init__(self, before: str = "") -> None:
+        """Start before the first character; `before` stands in front of it and is known too."""
         self._grid = TokenGrid()
         self._starts = array("q")
         self._begin = ""
         self._languages: dict[int, str] = {}
+        self._offset = len(before)
+        self.feed(before)
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
@@ -38,6 +40,7 @@ class Reading:
 
     def tokens(self, position: int) -> int:
         """Return how many tokens begin before `position`."""
+        position += self._offset
         count = bisect_left(self._starts, position)
         begun = self._grid.begun
         return count + (begun is not None and begun < position)
@@ -45,7 +48,7 @@ class Reading:
     def language(self, position: int) -> str:
         """Return the language of the text before `position`, as far as its first characters tell."""
         # Told at a few lengths only, so that a word more does not change the answer at every finding.
-        size = min(position, len(self._begin))
+        size = min(position + self._offset, len(self._begin))
         while size & (size - 1):
             size &= size - 1
         if size < _LEAST_CHARS:
@@ -58,11 +61,11 @@ class Reading:
 class Risks:
     """The risk of one text, check by check: the highest of its scores so far, fading with each check."""
 
-    __slots__ = ("_positions", "_trends", "_values", "latest")
+    __slots__ = ("_positions", "_start", "_trends", "_values", "latest")
 
-    def __init__(self) -> None:
-        """Start without risk."""
-        self.latest = 0.0, 0.0
+    def __init__(self, start: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Start with a risk, and its latest change, that is known already."""
+        self.latest = self._start = start
         """The risk after the latest check, 0..1, and the change that it made."""
         self._positions = array("q")
         self._values = array("d")
@@ -80,7 +83,7 @@ class Risks:
     def at(self, position: int) -> tuple[float, float]:
         """Return the risk and its change after the checks that end at or before `position`."""
         place = bisect_right(self._positions, position) - 1
-        return (self._values[place], self._trends[place]) if place >= 0 else (0.0, 0.0)
+        return (self._values[place], self._trends[place]) if place >= 0 else self._start
 
 
 _RISK_DECAY = 0.8

@@ -470,3 +470,25 @@ def test_g01_a_stop_before_the_turn_that_is_decided_later_ends_the_answer(ended:
         "One two three four so [Ended.]",
         "content_filter",
     )
+
+
+KNOWN = """  - name: second
+    id: TWICE-1
+    stage: midstream
+    channels: [content]
+    phrases: [zebra]
+    conditions: ['findings.zebra > 1 && stream.tokens > 9 && stream.risk > 0.3 && stream.language == "en"']
+    actions: [{type: redact}]
+  - name: known
+    id: KNOWN-1
+    stage: egress
+    conditions: [stream.tokens > 14 && stream.risk > 0.3]
+    actions: [{type: inject_disclaimer, text: Known.}]
+"""
+
+
+def test_conditions_know_what_stood_before_the_turn() -> None:
+    scorer = by_words("toy.risk", ["mild"], hit=0.45)
+    first = stream("This is a mild zebra and that is the mild one, ", "launder money ", "now")
+    played = run(first, stream("a zebra it is", number="two"), scorer, RULES + KNOWN)
+    assert content(played) == ("This is a mild zebra and that is the mild one, a [REDACTED] it is\n\nKnown.")
