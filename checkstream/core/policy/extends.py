@@ -110,8 +110,11 @@ class _Family:
             pack, rule = self.rules[place]
             first_pack, first = self.rules[self._versions[rule.id.value][0]]
             where = f"{first_pack.source.name}:{first.id.at.line}"
-            reason = f"rule id {shown(rule.id.value)} stands twice"
-            pack.source.fault(rule.id.at, reason, f"give each rule its own id; the first is at {where}")
+            name = shown(rule.id.value)
+            advice = (
+                f"give each rule its own id, or write `extends: {rule.id.value}` to replace it; the first is at {where}"
+            )
+            pack.source.fault(rule.id.at, f"rule id {name} stands twice", advice)
 
     def in_order(self) -> list[int]:
         """Return the rules that can be put together, each after the one that it extends; report the others."""
