@@ -87,9 +87,9 @@ def run(args: argparse.Namespace, program: Program) -> int:
 
 def _circumstances(args: argparse.Namespace, program: Program, text: str) -> Circumstances:
     try:
-        context = read_context(args.context, None)
+        context = read_context(args.context, None, called="the argument `--context`")
     except RequestInvalid as error:
-        raise argparse.ArgumentTypeError(f"--context: {error}") from error
+        raise argparse.ArgumentTypeError(str(error)) from error
     person = context.get("user")
     user = args.user or (person.get("id") if isinstance(person, dict) else None)
     request = {"route": args.route, "model": args.model, "surface": "openai.chat", "stream": True, "tools": ()}

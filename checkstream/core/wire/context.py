@@ -21,15 +21,16 @@ MAX_DEPTH = 8
 MAX_VALUES = 1_000
 MAX_STRING_CHARS = 4_096
 _INT64 = range(-(2**63), 2**63)
-_HEADER = StrictJson("the header `x-checkstream-context`")
+_HEADER = "the header `x-checkstream-context`"
 
 
-def read_context(header: str | None, extension: Extension | None) -> dict[str, object]:
+def read_context(header: str | None, extension: Extension | None, *, called: str = _HEADER) -> dict[str, object]:
     """Return what the caller says of the request; empty when nothing is said.
 
     Args:
         header: The header as it came, None when there was none.
         extension: The body's `checkstream` field, None when there was none.
+        called: What messages call the header.
 
     Raises:
         RequestInvalid: not a JSON object that two parsers read alike, above a bound, or given in both places.
@@ -39,7 +40,7 @@ def read_context(header: str | None, extension: Extension | None) -> dict[str, o
     if header is not None:
         if context:
             raise RequestInvalid("the context comes in the body and in `x-checkstream-context`; send it in one place")
-        context, where = _HEADER.read(header), "`x-checkstream-context`"
+        context, where = StrictJson(called).read(header), called
     for count, (value, depth) in enumerate(_values(context)):
         if count > MAX_VALUES:
             raise RequestInvalid(f"{where} has more than {MAX_VALUES} values; send less")
