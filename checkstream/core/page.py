@@ -27,7 +27,7 @@ _CONDEMNED = "[REDACTED]"
 class Page:
     """What the edits of one channel may know of it."""
 
-    __slots__ = ("_degrade", "_exchange", "_holdback", "_program", "_scope", "digest")
+    __slots__ = ("_condemned", "_degrade", "_exchange", "_holdback", "_program", "_scope", "digest")
 
     def __init__(
         self,
@@ -54,6 +54,8 @@ class Page:
         self._scope = scope
         self._exchange = exchange
         self._degrade = degrade
+        self._condemned: dict[str, bool] = {}
+        """Values of texts that have been scanned: a policy has few, and a text may be written at every finding."""
         self.digest = digest
 
     def text(self, span: Span) -> str:
@@ -83,8 +85,8 @@ class Page:
 
         def value(path: tuple[str, ...]) -> object:
             found = self._value(path, rule, detector, sources)
-            clean = templates.clean(found, templates.MAX_SOURCES_CHARS)
-            return _CONDEMNED if clean is not None and self.objectionable(clean) else found
+            clean = templates.clean(found, templates.most_chars(path))  # as it is written: a cut can make a match
+            return _CONDEMNED if clean is not None and self._condemns(clean) else found
 
         text, missing = templates.render(_parsed(template), value)
         if missing:
@@ -110,6 +112,11 @@ class Page:
                 return self._exchange.request.get(name)
             case _:
                 return None
+
+    def _condemns(self, value: str) -> bool:
+        if value not in self._condemned:
+            self._condemned[value] = self.objectionable(value)
+        return self._condemned[value]
 
     def objectionable(self, text: str) -> bool:
         """Tell whether a rule that holds text on this channel would fire on `text`, were it part of it."""

@@ -113,8 +113,6 @@ class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's facts about the request, as a CEL map."""
     request: Mapping[str, Any] = MappingProxyType({})
     """Field of `request` -> its CEL value; what the request does not say is not there."""
-    sources: tuple[str, ...] = ()
-    """Names of the request's documents, for `attribute_sources`."""
     off: frozenset[int] = frozenset()
     """Rules that `enabled_when` leaves out of this exchange."""
     known: dict[int, Any] = msgspec.field(default_factory=dict)

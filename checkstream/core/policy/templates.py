@@ -122,12 +122,16 @@ def render(template: Template, lookup: Callable[[tuple[str, ...]], object]) -> t
         if isinstance(part, str):
             written.append(part)
             continue
-        limit = MAX_SOURCES_CHARS if part.path == (SOURCES,) else MAX_VALUE_CHARS
-        value = clean(lookup(part.path), limit)
+        value = clean(lookup(part.path), most_chars(part.path))
         if value is None and part.default is None:
             missing.append(part.name)
         written.append(value if value is not None else part.default or "")
     return "".join(written), tuple(missing)
+
+
+def most_chars(path: tuple[str, ...]) -> int:
+    """Return how many characters of a variable's value are written."""
+    return MAX_SOURCES_CHARS if path == (SOURCES,) else MAX_VALUE_CHARS
 
 
 def clean(value: object, limit: int = MAX_VALUE_CHARS) -> str | None:

@@ -104,6 +104,17 @@ def test_g23_a_failed_detector_stops_nothing_for_a_rule_that_is_only_recorded_he
     assert content(run(rule, "Hello, you all.", fails)) == said
 
 
+def test_a_value_that_a_rule_condemns_only_as_it_is_cut_short_is_not_written() -> None:
+    rules = """  - {name: words, id: WORD-1, stage: midstream, phrases: [zebra], actions: [{type: redact}]}
+  - name: names
+    id: NAME-1
+    conditions: ["true"]
+    actions: [{type: inject_disclaimer, text: "For {context.name}."}]
+"""
+    played = run(rules, "Hello.", checkstream={"context": {"name": "x" * 194 + " zebraic"}})
+    assert content(played) == "Hello.\n\nFor [REDACTED]."
+
+
 @pytest.mark.parametrize(("share", "said"), [("0", "zebra"), ("1", "[REDACTED]")])
 def test_a_rule_that_is_only_recorded_here_condemns_no_value_of_a_text(share: str, said: str) -> None:
     rules = f"""  - name: words
