@@ -6,17 +6,20 @@ of a stream, the caller here gives one score per label.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from checkstream.core.cel.values import EvalError, from_json
 from checkstream.core.match.scan import Scan
+from checkstream.core.policy.definite import missing_guard
 from checkstream.core.policy.program import Entry, Program, RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided
 from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span, Stage, StreamFacts
 
+_NOT = "not("
+"""Stands in the shape of a rule that asks for what is not there."""
 _STEPS = 20
 """Halvings in the search for the score from which a rule fires: one millionth."""
 
@@ -44,8 +47,8 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None = None
     threshold: float | None = None
     """The lowest score that can count."""
-    fires_from: float | None = None
-    """The score from which the rule fires here, where conditions choose the threshold."""
+    counts_from: float | None = None
+    """The score from which it counts here, where conditions choose the threshold."""
 
     @property
     def reason(self) -> str:
@@ -53,7 +56,7 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
         if self.threshold is not None:
             if self.score is None:
                 return "no score was given"
-            counted = self.threshold if self.fires_from is None else self.fires_from
+            counted = self.threshold if self.counts_from is None else self.counts_from
             here = "" if counted == self.threshold else " that conditions choose here"
             return f"score {self.score:g} {'>=' if self.score >= counted else '<'} threshold {counted:g}{here}"
         if not self.spans:
@@ -72,10 +75,13 @@ class ConditionReport(msgspec.Struct, frozen=True, kw_only=True):
     value: Literal["true", "false", "undecided"]
     reason: str = ""
     """Why it can't be decided."""
+    advice: str = ""
+    """How to write it so that it can be."""
 
     def __str__(self) -> str:
         """Return the same in words."""
-        return f"`{self.condition}` is {self.value}" + (f" ({self.reason})" if self.reason else "")
+        why = "; ".join(filter(None, (self.reason, self.advice)))
+        return f"`{self.condition}` is {self.value}" + (f" ({why})" if why else "")
 
 
 class RuleReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +152,7 @@ class _Look:
             return RuleReport(
                 rule_id=rule.id,
                 outcome="not_fired",
-                reason="`enabled_when` leaves the rule out of this exchange",
+                reason=f"`enabled_when` leaves the rule out of this exchange{self._about_enabled(rule)}",
                 actions=actions,
                 triggers=triggers,
                 conditions=conditions,
@@ -157,10 +163,12 @@ class _Look:
         fired = True in decisions or (undecided and counts_undecided(rule, self._fail_mode))
         shadow = rule.mode == "shadow" or index in self._exchange.shadowed
         outcome: Literal["fired", "shadow", "not_fired"] = ("shadow" if shadow else "fired") if fired else "not_fired"
-        why = _why(triggers, conditions) if fired else _why_not(rule, triggers, conditions)
+        why = _why(rule, triggers, conditions) if fired else _why_not(rule, triggers, conditions)
         if undecided:
             counts = "lets it count" if fired else "lets it pass"
             why += f"; it can't be decided, and the fail mode {counts}"
+        doubt = self._about_enabled(rule)
+        why += f"; `enabled_when` lets the rule in{doubt}" if doubt else ""
         if fired and index in self._exchange.shadowed:
             why += f"; `enforce_share: {rule.enforce_share:g}` leaves this caller out"
         return RuleReport(
@@ -181,51 +189,67 @@ class _Look:
             return [self._bare[index]]
         return [entry for entries in self._scope.rules.values() for entry in entries if entry.rule == index]
 
-    def _trigger(self, rule: RuleMeta, place: int, entries: Iterable[Entry]) -> TriggerReport:
+    def _trigger(self, rule: RuleMeta, place: int, entries: Sequence[Entry]) -> TriggerReport:
         signal, threshold = rule.triggers[place], rule.thresholds[place]
         score = self._facts.scores.get(signal)
         hits = [finding for finding in self._findings if finding.signal == signal]
-        entry = next((entry for entry in entries if entry.signal == signal), None)
+        counts_from = None if score is None or threshold is None else self._counts_from(entries, signal, threshold)
         return TriggerReport(
             detector=self._program.signals[signal].title,
-            held=bool(hits) if threshold is None else score is not None and score >= threshold,
+            held=bool(hits)
+            if threshold is None
+            else score is not None and score >= (threshold if counts_from is None else counts_from),
             spans=tuple(hit.span for hit in hits),
             views=tuple(hit.view for hit in hits),
             score=score,
             threshold=threshold,
-            fires_from=self._fires_from(entry, threshold) if entry is not None and score is not None else None,
+            counts_from=counts_from,
         )
 
-    def _fires_from(self, entry: Entry, threshold: float | None) -> float | None:
-        """Return the least score at which the rule fires while all else stays, None when none does."""
-        if threshold is None:
-            return None
-        scores, signal = self._facts.scores, entry.signal
+    def _counts_from(self, entries: Sequence[Entry], signal: int, threshold: float) -> float | None:
+        """Return the least score that makes a difference to the rule while all else stays, None when none does.
+
+        Outside of `not` it is the score from which the rule fires, within `not` the one from which it doesn't.
+        """
+        scores, peaks = self._facts.scores, self._facts.peaks
         kept = scores[signal]
+        own = [entry for entry in entries if entry.signal == signal]
+        come = own or [entry for entry in entries if self._has_come(entry.signal)]
 
         def fires(score: float) -> bool:
-            scores[signal] = score
-            return self._machine.decide(entry) is True
+            scores[signal] = peaks[signal] = score
+            return any(self._machine.decide(entry) is True for entry in come)
 
         try:
-            if not fires(1.0):
+            counting = fires(1.0)
+            if counting is fires(0.0):
                 return None
-            if fires(threshold):
+            if fires(threshold) is counting:
                 return threshold
             low, high = threshold, 1.0
             for _ in range(_STEPS):
                 middle = (low + high) / 2
-                low, high = (low, middle) if fires(middle) else (middle, high)
+                low, high = (low, middle) if fires(middle) is counting else (middle, high)
             return round(high, 5)
         finally:
-            scores[signal] = kept
+            scores[signal] = peaks[signal] = kept
+
+    def _about_enabled(self, rule: RuleMeta) -> str:
+        """Return why `enabled_when` can't be decided, empty when it can."""
+        value = True if rule.enabled_start is None else self._machine.value(rule.enabled_start)
+        if isinstance(value, bool):
+            return ""
+        reason = value.reason if isinstance(value, EvalError) else "it is neither true nor false"
+        return f" (it can't be decided: {reason}; the fail mode decides)"
 
     def _condition(self, condition: str, start: int) -> ConditionReport:
         value = self._machine.value(start)
         if isinstance(value, bool):
             return ConditionReport(condition=condition, value="true" if value else "false")
         reason = value.reason if isinstance(value, EvalError) else "it is neither true nor false"
-        return ConditionReport(condition=condition, value="undecided", reason=reason)
+        guard = missing_guard(condition, {"context": self._exchange.context, "request": dict(self._exchange.request)})
+        advice = f"write `{guard} && ...` if that is to mean no" if guard else ""
+        return ConditionReport(condition=condition, value="undecided", reason=reason, advice=advice)
 
 
 def _findings(scan: Scan, text: str) -> Iterable[Finding]:
@@ -233,10 +257,12 @@ def _findings(scan: Scan, text: str) -> Iterable[Finding]:
     yield from scan.end()
 
 
-def _why(triggers: Iterable[TriggerReport], conditions: Iterable[ConditionReport]) -> str:
+def _why(rule: RuleMeta, triggers: Iterable[TriggerReport], conditions: Iterable[ConditionReport]) -> str:
     """Return what made a rule fire."""
-    held = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.held]
-    return "; ".join((*held, *map(str, conditions))) or "it has neither triggers nor conditions"
+    counted = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.held or _NOT in rule.shape]
+    if counted and _NOT in rule.shape:
+        counted[0] = f"{rule.shape} holds: {counted[0]}"
+    return "; ".join((*counted, *map(str, conditions))) or "it has neither triggers nor conditions"
 
 
 def _why_not(rule: RuleMeta, triggers: tuple[TriggerReport, ...], conditions: tuple[ConditionReport, ...]) -> str:

@@ -138,6 +138,16 @@ policies:
     stage: egress
     conditions: [stream.tokens > 2]
     actions: [{type: log_event}]
+  - name: warned
+    id: WARNED
+    stage: egress
+    channels: [content]
+    triggers:
+      all:
+        - entities: [EMAIL]
+        - not: {classifiers: [{name: alpha, threshold: 0.5, when: [{condition: request.model == "m", threshold: 0.9}]}]}
+        - not: {phrases: [sample]}
+    actions: [{type: log_event}]
 """
 LANGUAGE = compile_sources([("r.yaml", RICH)], [ClassifierLabel("toy.alpha")])
 
@@ -218,3 +228,55 @@ def test_rules_without_triggers_are_decided_where_they_run() -> None:
     assert explained({"user": {"age": 30}}, stage=Stage.INGRESS)["BARE"].outcome == "not_fired"
     assert explained(young)["BARE"].reason == "the rule runs at ingress, not at midstream"
     assert explained(young, stage=Stage.EGRESS)["LONG"].reason == "`stream.tokens > 2` is true"
+
+
+@pytest.mark.parametrize(
+    ("score", "text", "outcome", "said"),
+    [
+        (0.6, "joe@example.com", "fired", "score 0.6 < threshold 0.9 that conditions choose here"),
+        (0.6, "joe@example.com", "fired", "holds: entity:EMAIL found at 0..15"),
+        (0.6, "joe@example.com", "fired", "phrase:sample not found"),
+        (0.95, "joe@example.com", "not_fired", "score 0.95 >= threshold 0.9 that conditions choose here"),
+        (0.6, "joe@example.com sample", "not_fired", "phrase:sample found at 16..22"),
+    ],
+)
+def test_what_must_not_stand_there_is_shown_either_way(score: float, text: str, outcome: str, said: str) -> None:
+    report = explained({}, stage=Stage.EGRESS, text=text, score=score)["WARNED"]
+    assert report.outcome == outcome
+    assert said in report.reason
+
+
+def test_a_score_counts_within_not_from_the_threshold_that_conditions_choose() -> None:
+    low, high = (explained({}, stage=Stage.EGRESS, score=score)["WARNED"].triggers[1] for score in (0.6, 0.95))
+    assert ((low.held, low.counts_from), (high.held, high.counts_from)) == ((False, 0.9), (True, 0.9))
+
+
+def test_explaining_leaves_the_scores_as_they_were() -> None:
+    young = {"user": {"age": 9}}
+    reports = [explained(young, score=score)["CASE"].triggers[0] for score in (0.1, 0.3)]
+    assert [(report.score, report.held, report.counts_from) for report in reports] == [
+        (0.1, False, 0.2),
+        (0.3, True, 0.2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fail_mode", "outcome", "said"),
+    [
+        ("closed", "fired", "`enabled_when` lets the rule in (it can't be decided: no such key: `user`"),
+        ("open", "not_fired", "leaves the rule out of this exchange (it can't be decided: no such key: `user`"),
+    ],
+)
+def test_an_enabled_when_that_cannot_be_decided_says_so(
+    fail_mode: Literal["open", "closed"], outcome: str, said: str
+) -> None:
+    report = explained({}, fail_mode=fail_mode)["ABSENT"]
+    assert report.outcome == outcome
+    assert said in report.reason
+
+
+def test_a_condition_that_cannot_be_decided_says_how_to_make_it_definite() -> None:
+    advice = "write `has(context.user) && has(context.user.age) && ...` if that is to mean no"
+    assert explained({})["AGE"].conditions[0].advice == advice
+    assert advice in explained({})["AGE"].reason
+    assert explained({"user": {"age": "x"}})["AGE"].conditions[0].advice == ""
