@@ -197,7 +197,7 @@ def test_g21_leaving_during_the_second_stream_cancels_it(llm: Llm, proxy: Proxy,
     took = []
     for turn in range(3):
         long = {"choices": [{"content": "calm " * 2000}], "timing": {"token_ms": 5}}
-        model = put(llm, f"turn-leave-{reset}-{turn}", long)
+        model = put(llm, f"turn-leave-{reset}-{turn}", long, timing={"token_ms": 5})
         caller = RawCaller(proxy.url, {"model": model, "stream": True, "messages": ASK})
         caller.read_until(b"calm")
         left_ms = caller.leave(reset=reset)
@@ -255,7 +255,7 @@ def _read(client: OpenAI, model: str) -> str:
 
 
 def test_a_second_turn_stops_the_answer(llm: Llm, proxy: Proxy) -> None:
-    model = put(llm, "turn-twice", {"choices": [{"content": "still launder money" + STALE}]})
+    model = put(llm, "turn-twice", {"choices": [{"content": "still launder money" + STALE}], "timing": {"token_ms": 5}})
     events, headers, data = raw(proxy, {"model": model})
     assert said(events) == "Write to [EMAIL]. You could still [The rest was withheld.]"
     assert data.count(b"content_filter") == 1
