@@ -224,9 +224,13 @@ def _compare_forwarded(case: Case, ran: Ran, found: list[Mismatch]) -> None:
 def _recorded(case: Case, ran: Ran, field: str) -> object:
     """Return a field of the record, or of the first verdict of the expected rule, as JSON."""
     if ran.record is not None and hasattr(ran.record, field):
-        return msgspec.to_builtins(getattr(ran.record, field))
+        return _json(getattr(ran.record, field))
     verdict = next((v for v in ran.verdicts if case.expect.rule_id in (None, v.rule_id)), None)
-    return None if verdict is None else msgspec.to_builtins(getattr(verdict, field))
+    return None if verdict is None else _json(getattr(verdict, field))
+
+
+def _json(value: object) -> object:
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 _BY_CUT = frozenset({"held_ms", "answer_chars"})

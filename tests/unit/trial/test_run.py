@@ -8,7 +8,7 @@ from checkstream.core.commands import Score
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.trial import run as module
-from checkstream.trial.cases import Case, Expect, Scored
+from checkstream.trial.cases import Case, Expect, Scored, read_cases
 from checkstream.trial.run import Result, run_case
 from checkstream.trial.script import Cut, answer_pieces
 
@@ -44,6 +44,22 @@ def redacted(**changes: object) -> Expect:
 def test_a_case_that_says_what_happens_passes() -> None:
     expect = redacted(status=200, record={"outcome": "complete", "regulation": "GDPR", "stage": "midstream"})
     assert result(expect, answer=MAIL).passed
+
+
+def test_fields_of_the_record_that_are_lists_are_compared_as_a_file_writes_them() -> None:
+    text = """cases:
+  - name: lists
+    answer: Write to joe@example.com today.
+    expect:
+      action: redact
+      rule_id: MAIL
+      output: Write to [EMAIL] today.
+      record: {triggers: ["entity:EMAIL"], spans: [{start: 9, end: 24}], degradations: [], confidence: 1.0}
+"""
+    (case,) = read_cases("t.yaml", text, ["MAIL"], LABELS)
+    assert run_case(case.value, PROGRAM, LABELS).mismatches == ()
+    (wrong,) = read_cases("t.yaml", text.replace("end: 24", "end: 25"), ["MAIL"], LABELS)
+    assert {mismatch.field for mismatch in run_case(wrong.value, PROGRAM, LABELS).mismatches} == {"record.spans"}
 
 
 @pytest.mark.parametrize(
