@@ -11,6 +11,7 @@ from checkstream.cli.sources import installed_labels
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
+from checkstream.errors import PolicyError
 from checkstream.trial.cases import Case, read_cases
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -49,6 +50,19 @@ def test_the_ten_packs_are_there() -> None:
 @pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.name)
 def test_g08_a_pack_runs_on_an_upstream_that_can_do_nothing_special(pack: Path) -> None:
     assert compiled(pack).rules
+
+
+@pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.name)
+def test_the_page_of_the_packs_says_which_can_not_run_on_completions(pack: Path) -> None:
+    page = " ".join((POLICIES / "README.md").read_text("utf-8").split())
+    listed = page.partition("The packs `")[2].partition(" can't run on a route of `/v1/completions`")[0]
+    target = Target(route="r", surface="openai.completions", upstream="local", can=frozenset())
+    source = (pack.name, (pack / "policy.yaml").read_bytes())
+    if f"{pack.name}`" in listed:
+        with pytest.raises(PolicyError, match=r"needs the API `openai\.chat`"):
+            compile_sources([source], LABELS, [target])
+    else:
+        assert compile_sources([source], LABELS, [target]).rules
 
 
 def test_all_packs_load_together_and_share_no_id() -> None:
