@@ -82,9 +82,17 @@ def add_parser(subparsers: SubParsers) -> None:
     parser.add_argument("transcripts", metavar="TRANSCRIPT", type=Path, nargs="+", help="file, or directory of *.jsonl")
     parser.add_argument("--policy", metavar="FILE", action="append", required=True, help="repeatable; or builtin:NAME")
     parser.add_argument("--against", metavar="FILE", action="append", help="count what changes from these policies")
-    parser.add_argument("--diff", metavar="N", type=int, default=0, help="show what changed in the first N exchanges")
+    parser.add_argument(
+        "--diff", metavar="N", type=_diffs, default=0, help="show what changed in the first N exchanges"
+    )
     parser.add_argument("--fail-on-change", action="store_true", help="exit with 1 when an exchange changed")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+
+def _diffs(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of exchanges; write 0 or more")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -137,24 +145,25 @@ def replay(transcript: bytes, policies: Sequence[str]) -> Outcome:
 
 
 def _files(given: Sequence[Path]) -> list[Path]:
-    """Return the files that are meant, those of directories by name.
+    """Return the files that are meant, those of directories by name, each once.
 
     Raises:
-        FileUnreadable: a directory has no transcript, or can't be read.
+        FileUnreadable: one is not there; or a directory has no transcript, or can't be read.
     """
     files: list[Path] = []
     for path in given:
-        if not path.is_dir():
-            files.append(path)
-            continue
         try:
+            if not path.is_dir():
+                path.stat()  # what was named must be there; what goes wrong later goes wrong with one of many
+                files.append(path)
+                continue
             within = sorted(path.glob("*.jsonl"))
         except OSError as error:
             raise FileUnreadable(f"can't read `{path}`: {(error.strerror or 'it is closed').lower()}") from error
         if not within:
             raise FileUnreadable(f"`{path}` holds no transcript; they end in `.jsonl`")
         files += within
-    return files
+    return list(dict.fromkeys(files))
 
 
 def _content(path: Path) -> bytes:
@@ -241,6 +250,8 @@ def _show(report: _Report, diffs: int) -> None:
         )
     if comparison.unfinished:
         lines.append(f"{len(comparison.unfinished)} were cut off by the recorded policy; how they went on is not known")
+    if comparison.unknown:
+        lines.append(f"{comparison.unknown} don't say what had come of them; give --against to compare policies")
     lines += _about_checks(comparison.computed, comparison.unanswered)
     if comparison.lost:
         lines.append(f"{comparison.lost} recordings lost something that a detector had found, when they were masked")

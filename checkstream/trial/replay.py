@@ -149,6 +149,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Checks that the recordings don't answer, answered by the shipped models."""
     unanswered: int
     """Checks that nobody could answer; the fail mode has decided."""
+    unknown: int
+    """Recordings that don't say what had come of them, compared with nothing."""
     lost: int
     """Recordings in which masking has hidden something from a detector."""
 
@@ -164,7 +166,7 @@ class Comparing:
         self._counted: dict[str, list[int]] = {}
         self._changed: list[Change] = []
         self._unfinished: list[str] = []
-        self._transcripts = self._lost = 0
+        self._transcripts = self._lost = self._unknown = 0
 
     def take(self, file: str, transcript: Transcript) -> None:
         """Run one exchange.
@@ -189,6 +191,7 @@ class Comparing:
             for rule in rules:
                 self._counted.setdefault(rule, [0, 0])[place] += 1
         known = self._before is not None or bool(header.outcome)
+        self._unknown += not known
         why = _why(was, fired, after, shadows=self._before is not None) if known else ()
         if why or diff:
             self._changed.append(Change(file=file, why=why or ("the output",), diff=diff))
@@ -203,6 +206,7 @@ class Comparing:
             unfinished=tuple(self._unfinished),
             computed=self._models.computed,
             unanswered=self._models.unanswered,
+            unknown=self._unknown,
             lost=self._lost,
         )
 

@@ -159,7 +159,34 @@ def test_nothing_that_can_be_replayed_is_wrong_use(
     assert "holds no transcript" in capsys.readouterr().err
     assert main(["replay", str(tmp_path / "gone.jsonl"), "--policy", policy]) == 2
     assert "gone.jsonl`: no such file or directory" in capsys.readouterr().err
+    assert main(["replay", str(runs / "a.jsonl"), str(tmp_path / "gone.jsonl"), "--policy", policy]) == 2
+    assert "gone.jsonl`: no such file or directory" in capsys.readouterr().err
+    assert main(["replay", "x" * 5000, "--policy", policy]) == 2
+    assert "file name too long" in capsys.readouterr().err
     assert main(["replay", "/dev/zero", "--policy", policy]) == 2
     assert "is no file" in capsys.readouterr().err
     assert main(["replay", str(runs / "c.jsonl"), str(runs / "d.jsonl"), "--policy", policy]) == 2
     assert main(["replay", str(runs), "--policy", str(tmp_path / "gone.yaml")]) == 2
+
+
+def test_a_recording_that_is_named_twice_counts_once(
+    runs: Path, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(runs), str(runs / "a.jsonl"), "--policy", policy, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["comparison"]["transcripts"] == 2
+
+
+def test_recordings_that_do_not_say_what_came_of_them_are_counted(
+    runs: Path, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(runs), "--policy", policy, "--fail-on-change"]) == 0
+    assert "2 don't say what had come of them; give --against" in capsys.readouterr().out
+    assert main(["replay", str(runs), "--policy", policy, "--against", policy]) == 0
+    assert "don't say" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("diffs", ["-1", "x", "", "1.5", "\u0663", "9" * 5000])
+def test_a_number_of_diffs_that_is_none(diffs: str, runs: Path, policy: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", str(runs), "--policy", policy, "--diff", diffs])
+    assert ended.value.code == 2
