@@ -140,6 +140,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[Ask, ...] = ()
 
 
+_MAX_EXCEPTIONS = 10_000
+"""Of one text the last ones are kept, this many at least: what is forgotten excepts nothing that is decided later."""
+
+
 class Exceptions:
     """The exceptions that rules have made in one text, in its order: for whatever is decided over it later."""
 
@@ -159,6 +163,8 @@ class Exceptions:
                 self._starts.insert(place, firing.span.start)
                 self._allowed.insert(place, firing)
                 self._longest = max(self._longest, firing.span.end - firing.span.start)
+        if len(self._starts) > 2 * _MAX_EXCEPTIONS:
+            del self._starts[:-_MAX_EXCEPTIONS], self._allowed[:-_MAX_EXCEPTIONS]
 
     def over(self, firing: Firing, shift: int) -> Firing | None:
         """Return an exception of higher priority whose span has all of a firing's in it; the one that starts last.

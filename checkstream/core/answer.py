@@ -158,7 +158,7 @@ class Answer:
     def _judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
         """Return a judge for a channel of a choice, of which `said` has been sent already."""
         judge = self._checking.judge(channel, Stage.MIDSTREAM, said=said)
-        judge.inserted = choice.inserted
+        judge.share_insertions(choice.inserted)
         judge.takes_texts = not self._prompt.structured
         return judge
 

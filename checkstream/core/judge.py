@@ -4,37 +4,33 @@
 or of other channels. Rules that never hold text (shadow, log, egress) have judges of their own, which follow:
 they read text when it has been decided that it is released, so that they see the same text however it was cut.
 
-What was found is decided where it stands, unless its rule waits: for the first check that covers it when conditions
-read scores, for the end of the text when the rule asks what does not stand in it. Text over what waits is kept.
+Which rules fire is the `Decider`'s to say; texts between sentences are put in by `Insertions`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Literal
 
 import msgspec
 
-from checkstream.core.actions import Exceptions, Firing, Halt, Outcome, Pivot, behind_sentence, resolve
+from checkstream.core.actions import Exceptions, Firing, Halt, Outcome, Pivot, resolve
 from checkstream.core.commands import FindingDigest
+from checkstream.core.decider import Decider
 from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings
+from checkstream.core.insertions import Insertions
 from checkstream.core.json_strings import JsonStrings, inside_json_string
-from checkstream.core.match.segments import Segments
 from checkstream.core.page import Page
 from checkstream.core.policy.action import InjectDisclaimer
-from checkstream.core.policy.program import Entry, Program, RuleMeta, Waits
-from checkstream.core.policy.vm import Machine, counts_undecided
-from checkstream.core.reading import Reading, Risks
+from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.replacements import Replacement
-from checkstream.core.terms import Channel, ExchangeFacts, Facts, Finding, Span, Stage, Verdict
+from checkstream.core.terms import Channel, ExchangeFacts, Finding, Span, Stage, Verdict
 
 FailMode = Literal["open", "closed"]
 
 _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
-_MAX_POSTPONED = 1000
 """Findings that a follower keeps for one rule that waits; more of the same would decide nothing new."""
 NOT_ADDED = "text_not_added:structured_answer"
 """Degradation: a rule's text would have broken the form that the answer is to have."""
@@ -59,50 +55,33 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What was checked less than it should have been."""
 
 
-class _Postponed(msgspec.Struct, frozen=True):
-    """What was found, and is decided later."""
-
-    entry: Entry
-    span: Span
-    confidence: float
-
-
 class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
         "_base",
+        "_decider",
         "_degrade",
         "_digest",
         "_exceptions",
-        "_facts",
+        "_exchange",
         "_fail_mode",
         "_fired",
+        "_insertions",
         "_json",
-        "_kept",
-        "_leader",
-        "_machine",
         "_over",
         "_passed_on",
-        "_pending_insertions",
-        "_postponed",
         "_program",
-        "_reading",
         "_scope",
-        "_sentences",
         "_shift",
-        "_to_end_from",
-        "_trailing",
         "asked",
         "channel",
         "digests",
         "followers",
         "holdback",
-        "inserted",
         "leads",
         "page",
         "prelude",
-        "risks",
         "seams",
         "stage",
         "takes_texts",
@@ -167,27 +146,16 @@ class Judge:
         self.followers: list[Judge] = []
         self.takes_texts = True
         """Texts may be put between its sentences; False where the text has a form that they would break."""
-        self.inserted: set[str] = set()
-        """Those that have been, in this choice: each comes once."""
         self._scope = scope
         self._program = program
         self._fail_mode: FailMode = fail_mode
         self._digest = digest
         self._degrade = degrade
-        self._facts = Facts(stage, channel.kind, exchange)
-        self._machine = Machine(program, self._facts)
-        self.risks = Risks()
-        self._leader: Judge | None = None
-        """Knows scores that rules here may read as the risk of the stream."""
-        self._reading = Reading(before) if scope.reads_stream else None
-        self._sentences = Segments("sentence") if leads and scope.inserts else None
-        self._pending_insertions: list[tuple[int, str]] = []
-        self._trailing: list[str] = []
-        self._postponed: dict[Waits, list[_Postponed]] = {Waits.CHECK: [], Waits.END: []}
-        self._kept: Counter[int] = Counter()
-        """How many of them each rule has."""
-        self._to_end_from = EVERYTHING
-        """Text from here on waits for the end."""
+        self._exchange = exchange
+        self._decider = Decider(
+            program, scope, exchange, fail_mode=fail_mode, degrade=degrade, leads=leads, before=before
+        )
+        self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
         self._fired: set[int] = set()
         self._over = False
         self._passed_on = len(prelude)
@@ -212,7 +180,7 @@ class Judge:
             program=self._program,
             settings=settings,
             fail_mode=self._fail_mode,
-            exchange=self._facts.exchange,
+            exchange=self._exchange,
             digest=self._digest,
             degrade=self._degrade,
             leads=False,
@@ -220,19 +188,14 @@ class Judge:
             seams=self.seams,
             before=said,
         )
-        follower._leader = self if scope.reads_stream else None
         follower._exceptions, follower._shift = self._exceptions, self.prelude
+        follower._decider.follow(self._decider, self.prelude)
         self.followers.append(follower)
         self.holdback.wanted = 0
 
     def take_over(self, last: Judge) -> None:
         """Know what the judge knew that has read the answer up to here."""
-        facts, known = self._facts, last._facts
-        facts.counts.update(known.counts)
-        facts.scores.update(known.scores)
-        facts.peaks.update(known.peaks)
-        self.risks = Risks(last.risks.latest)
-        facts.stream.risk, facts.stream.trend = self.risks.latest
+        self._decider.take_over(last._decider)
         for follower in self.followers:
             for other in last.followers:
                 if other.stage is follower.stage:
@@ -264,10 +227,9 @@ class Judge:
         if self._json is not None:
             self._json.feed(text)
             self._json.forget(self.holdback.sent)
-        if self._reading is not None:
-            self._reading.feed(text)
-        if self._sentences is not None:
-            self._sentences.feed(text)
+        self._decider.feed(text)
+        if self._insertions is not None:
+            self._insertions.feed(text)
 
     def advance(self) -> list[Ruling]:
         """Decide all that can be decided now, in the order of the text."""
@@ -282,8 +244,9 @@ class Judge:
         if not self._over and self.holdback.decided:
             self._over = True
             rulings += self._judge_end()
-        if self._pending_insertions:
-            self._insert()
+        if self._insertions is not None:
+            self._insertions.place()
+        self._fence()
         if self.followers:
             self._pass_on(rulings)
         return rulings
@@ -305,114 +268,19 @@ class Judge:
                 rulings.append(Ruling(judge=follower, checks=tuple(checks)))
             rulings += follower.advance()
 
-    # --- rules
-
-    def _rules_of(self, signal: int, span: Span, confidence: float, *, covered: bool) -> dict[int, Firing]:
-        """Return, by number, the rules that a signal fires and that this judge decides on; those that wait are kept.
-
-        Args:
-            signal: What has come.
-            span: Where.
-            confidence: The score, 1.0 for what was found.
-            covered: A check has just covered the span, so that the scores speak of it.
-        """
-        firings: dict[int, Firing] = {}
-        self._read(span.end)
-        for entry in self._scope.rules.get(signal, ()):
-            if entry.rule in firings or not self._scope.decides(entry.rule, signal, leads=self.leads):
-                continue
-            waits = self._program.rules[entry.rule].waits
-            if waits is Waits.NO or (waits is Waits.CHECK and covered):
-                firing = self._decide(entry, span, confidence)
-                if firing is not None:
-                    firings[entry.rule] = firing
-            else:
-                self._postpone(waits, _Postponed(entry, span, confidence))
-        return firings
-
-    def _decide(self, entry: Entry, span: Span, confidence: float = 1.0) -> Firing | None:
-        """Return the firing of a rule, if it fires; the fail mode decides where the rule can't be decided."""
-        rule = self._program.rules[entry.rule]
-        fires = self._machine.decide(entry)
-        if fires is None:
-            self._degrade(f"rule_undecided:{rule.id}")
-            if not counts_undecided(rule, self._fail_mode):
-                return None
-        elif not fires:
-            return None
-        return Firing(
-            rule=rule,
-            signal=self._program.signals[entry.signal] if entry.signal >= 0 else None,
-            span=span,
-            confidence=confidence,
-            mode="enforce" if rule.mode == "enforce" and entry.rule not in self._facts.exchange.shadowed else "shadow",
-            undecided=fires is None,
-        )
-
-    def _read(self, position: int) -> None:
-        """Bring what conditions may know of the stream up to `position`."""
-        if self._reading is not None:
-            self._facts.stream.tokens = self._reading.tokens(position)
-            self._facts.stream.language = self._reading.language(position)
-        if self._leader is not None:
-            stream = self._facts.stream
-            stream.risk, stream.trend = max(self._leader.risks.at(position + self._shift), self.risks.latest)
-
-    def _postpone(self, waits: Waits, found: _Postponed) -> None:
-        rule = found.entry.rule
-        if not self.leads and self._kept[rule] >= _MAX_POSTPONED:
-            self._degrade("findings_not_decided")
-            return
-        self._kept[rule] += 1
-        self._postponed[waits].append(found)
-        if waits is Waits.END:
-            self._to_end_from = min(self._to_end_from, found.span.start)
-        if self.leads:
-            self.holdback.fence = min(self.holdback.fence, found.span.start)
-
     def _fence(self) -> None:
-        """Keep the text over what is still to be decided."""
+        """Keep the text over what is still to be decided, or to be put in."""
         if self.leads:
-            places = [self._to_end_from, *(found.span.start for found in self._postponed[Waits.CHECK])]
-            if self._pending_insertions and self._sentences is not None:
-                places.append(self._sentences.earliest_end)
-            self.holdback.fence = min(places, default=EVERYTHING)
-
-    def _take_postponed(self, *, waits: Waits, position: int) -> list[Firing]:
-        """Decide what waited and ends at or before `position`."""
-        due = [found for found in self._postponed[waits] if found.span.end <= position]
-        if not due:
-            return []
-        self._postponed[waits] = [found for found in self._postponed[waits] if found.span.end > position]
-        self._kept.subtract(found.entry.rule for found in due)
-        self._fence()
-        firings: dict[tuple[str, Span, int], Firing] = {}
-        for found in due:
-            self._read(found.span.end)
-            firing = self._decide(found.entry, found.span, found.confidence)
-            if firing is not None:
-                firings.setdefault((firing.rule.id, found.span, found.entry.signal), firing)
-        return list(firings.values())
+            fence = self._decider.fence
+            self.holdback.fence = fence if self._insertions is None else min(fence, self._insertions.fence)
 
     def _judge_end(self) -> list[Ruling]:
         """Decide what asks for the whole text, now that all of it is known."""
         cut = self.holdback.cut
         end = self.holdback.received if cut is None else min(cut, self.holdback.received)
-        if cut is not None:
-            for waits, waiting in self._postponed.items():
-                self._postponed[waits] = [found for found in waiting if found.span.end <= cut]
-        firings = self._take_postponed(waits=Waits.CHECK, position=end)
-        firings += self._take_postponed(waits=Waits.END, position=end)
-        if not self.leads:
-            self._read(end)
-            firings += (
-                firing for entry in self._scope.bare if (firing := self._decide(entry, Span(end, end))) is not None
-            )
-        self._postponed = {Waits.CHECK: [], Waits.END: []}
-        self._to_end_from = EVERYTHING
-        self._fence()
-        if self._sentences is not None:
-            self._sentences.end()
+        if self._insertions is not None:
+            self._insertions.end()
+        firings = self._decider.fired_at_end(end, cut=cut is not None)
         return [self._carry_out(firings)] if firings else []
 
     # --- findings
@@ -422,14 +290,14 @@ class Judge:
         for finding in findings:
             if finding.span.end <= self.prelude:
                 continue
-            signal, counts = finding.signal, self._facts.counts
-            counts[signal] = counts.get(signal, 0) + 1
+            signal = finding.signal
+            self._decider.count(signal)
             if self.seams and not self._over_seam(finding.span):
                 continue
             if self.leads or signal not in self._scope.held:  # else the one that leads has it
                 self._keep_digest(finding, self._program.signals[signal].title)
             span = Span(max(finding.span.start, self.prelude), finding.span.end)
-            firings += self._rules_of(signal, span, 1.0, covered=False).values()
+            firings += self._decider.fired(signal, span, 1.0, covered=False).values()
         return self._carry_out(firings) if firings else None
 
     def _over_seam(self, span: Span) -> bool:
@@ -469,12 +337,10 @@ class Judge:
             pivot = None
         for ask in outcome.asks:
             if isinstance(ask.action, InjectDisclaimer) and ask.action.position == "after_sentence":
-                text = self.page.fill(ask.action.text, ask.firing)
                 if not self.takes_texts:
                     self._degrade(NOT_ADDED)
-                elif text not in self.inserted:
-                    self.inserted.add(text)
-                    self._pending_insertions.append((ask.span.end, text))
+                elif self._insertions is not None:
+                    self._insertions.add(ask.span.end, self.page.fill(ask.action.text, ask.firing))
         checks = self.holdback.stop(end) if end < EVERYTHING else []
         return Ruling(judge=self, outcome=outcome, checks=tuple(checks), halt=halt, pivot=pivot)
 
@@ -499,51 +365,36 @@ class Judge:
         self.holdback.replacements.add(inside, self.holdback.sent)
         return False
 
-    def _insert(self) -> None:
-        """Put texts behind their sentences, once it is known where those end."""
-        waiting: list[tuple[int, str]] = []
-        for position, text in self._pending_insertions:
-            sentence = self._sentences.around(Span(max(position - 1, 0), position)) if self._sentences else None
-            if sentence is None:
-                waiting.append((position, text))
-                continue
-            end, holdback = sentence.end, self.holdback
-            last = holdback.received if holdback.cut is None else holdback.cut
-            if not holdback.ended or end < last:
-                behind = behind_sentence(text, self.page.text(Span(end, end + 1)))
-                holdback.replacements.add(Replacement(end, end, behind), holdback.sent)
-            elif position <= last:  # else what it is about is cut off too
-                self._trailing.append(behind_sentence(text, ""))
-        self._pending_insertions = waiting
-        self._fence()
+    def share_insertions(self, done: set[str]) -> None:
+        """Put in no text that is in `done`, and add those that are put in here: each comes once in a choice."""
+        if self._insertions is not None:
+            self._insertions.done = done
 
     def take_trailing(self) -> list[str]:
         """Return the texts that stand behind the last sentence: no text is left that could carry them."""
-        trailing, self._trailing = self._trailing, []
-        return trailing
+        return self._insertions.take_trailing() if self._insertions is not None else []
 
     # --- scores
 
     def _judge_check(self, check: Check) -> Ruling | None:
         if check.degraded:
-            self.holdback.clear(check, self._facts.stream.risk)
+            self.holdback.clear(check, self._decider.risk)
             return Ruling(judge=self, degraded=(f"{'+'.join(self.asked)}:degraded",))
         if check.scores is None or not self._usable(check.scores):
             check.failed = check.failed or "garbage"
             return self._judge_failure(check)
-        scores = self._take_scores(check.position, check.scores)
         start = max(check.window.start, self.holdback.cleared if self.leads else 0)
         span = Span(min(start, check.position), check.position)
         scored: list[Firing] = []
         fired: set[int] = set()
-        for signal, score in scores:
-            for number, firing in self._rules_of(signal, span, score, covered=True).items():
+        for signal, score in self._decider.score(check.position, check.scores):
+            for number, firing in self._decider.fired(signal, span, score, covered=True).items():
                 fired.add(number)
                 # A rule that only records fires where its score rises, not on every window over the same text.
                 if firing.rule.holds or number not in self._fired:
                     scored.append(firing)
         self._fired = fired
-        firings = scored + self._take_postponed(waits=Waits.CHECK, position=check.position)
+        firings = scored + self._decider.fired_by_check(check.position)
         ruling = self._carry_out(firings) if firings else None
         if ruling is None or (ruling.halt is None and ruling.pivot is None):
             if ruling is not None and scored and ruling.outcome.edits:
@@ -551,23 +402,8 @@ class Judge:
                 checks = self.holdback.scored_through(max(check.position, last))
                 ruling = msgspec.structs.replace(ruling, checks=(*ruling.checks, *checks))
             else:
-                self.holdback.clear(check, self._facts.stream.risk)
+                self.holdback.clear(check, self._decider.risk)
         return ruling
-
-    def _take_scores(self, position: int, scores: dict[str, float]) -> list[tuple[int, float]]:
-        """Note the scores of the check at `position`; return those that rules read, in a fixed order."""
-        facts = self._facts
-        known = [
-            (self._scope.score_signals[name], scores[name])
-            for name in sorted(scores)
-            if name in self._scope.score_signals
-        ]
-        for signal, score in known:
-            facts.scores[signal] = score
-            facts.peaks[signal] = max(facts.peaks.get(signal, 0.0), score)
-        self.risks.take(position, scores.values())
-        facts.stream.risk, facts.stream.trend = self.risks.latest
-        return known
 
     def _usable(self, scores: dict[str, float]) -> bool:
         """Tell whether every label that a rule here reads of the classifiers asked has a score from 0 to 1."""
@@ -585,11 +421,11 @@ class Judge:
             halt = Halt(min(self.holdback.cleared, check.position), closed, "")
             checks = self.holdback.stop(halt.position)
             return Ruling(judge=self, checks=tuple(checks), halt=halt, failed=closed, degraded=degraded)
-        self._facts.scores.clear()  # what an earlier check said is not about this text
-        firings = self._take_postponed(waits=Waits.CHECK, position=check.position)
+        self._decider.forget_scores()
+        firings = self._decider.fired_by_check(check.position)
         ruling = self._carry_out(firings) if firings else Ruling(judge=self)
         if ruling.halt is None and ruling.pivot is None:
-            self.holdback.clear(check, self._facts.stream.risk)
+            self.holdback.clear(check, self._decider.risk)
         return msgspec.structs.replace(ruling, degraded=degraded)
 
     def _closed_rule(self) -> RuleMeta | None:
@@ -603,7 +439,7 @@ class Judge:
             rule = self._program.rules[index]
             signals = (self._program.signals[signal] for signal in rule.triggers)
             asks = any(signal.kind == "classifier" and signal.classifier in self.asked for signal in signals)
-            out = index in self._facts.exchange.off or index in self._facts.exchange.shadowed
+            out = index in self._exchange.off or index in self._exchange.shadowed
             if rule.holds and asks and not out and (rule.fail_mode or self._fail_mode) == "closed":
                 return rule
         return None

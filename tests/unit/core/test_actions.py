@@ -8,7 +8,16 @@ from typing import Any, Literal
 
 import pytest
 
-from checkstream.core.actions import STRICTNESS, Firing, Outcome, behind_sentence, refused_call, resolve, strictest
+from checkstream.core.actions import (
+    STRICTNESS,
+    Exceptions,
+    Firing,
+    Outcome,
+    behind_sentence,
+    refused_call,
+    resolve,
+    strictest,
+)
 from checkstream.core.holdback import Holdback, HoldSettings, Scope
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.policy.action import (
@@ -353,3 +362,28 @@ def test_text_behind_a_sentence_stands_on_a_line_of_its_own_where_the_sentence_e
     assert behind_sentence("At risk.", " More") == " At risk."
     assert behind_sentence("At risk.", "\r\n") == "\nAt risk."
     assert behind_sentence("At risk.", "") == " At risk."
+
+
+def test_g22_of_very_many_exceptions_the_last_are_kept() -> None:
+    def over(number: int, priority: int, at: int) -> Firing:
+        made = RuleMeta(
+            id=f"R-{number}",
+            name="r",
+            pack="p",
+            version="1",
+            stages=frozenset({Stage.MIDSTREAM}),
+            channels=frozenset({"content"}),
+            priority=priority,
+            actions=(Allow(),),
+            triggers=(0,),
+            thresholds=(None,),
+        )
+        return Firing(rule=made, signal=PHRASE, span=Span(at, at + 2), mode="enforce")
+
+    exceptions = Exceptions()
+    for at in range(25_000):
+        exceptions.note([over(1, 5, at)])
+    assert exceptions.over(over(2, 0, 0), 0) is None
+    kept = exceptions.over(over(2, 0, 24_999), 0)
+    assert kept is not None
+    assert kept.span == Span(24_999, 25_001)
