@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from checkstream.core.match.phrases import Phrase, PhraseIndex
-from checkstream.core.match.shapes import ASCII_LETTERS, is_word, shaped
+from checkstream.core.match.shapes import ASCII_LETTERS, LETTERS, folded, is_word, shaped
 
-_SPACE: Final = ord(" ")
-_FIRST_WINDOW: Final = 64
+_FIRST_WINDOW: Final = 32
 """Characters that are compared at first; more only while they begin a phrase."""
 
 Free = Callable[[int, int], bool]
@@ -61,17 +59,18 @@ class PhraseSearch:
         if at >= end:
             return end
         index, piece = self.index, text[at:end]
-        if free is not None or index.leads or not piece.isascii():
+        if free is not None or (index.leads and not index.leads.isdisjoint(folded(piece))):
             return self._search(text, end, free)
-        letters = piece.encode().translate(ASCII_LETTERS)
+        letters = piece.encode().translate(ASCII_LETTERS).decode() if piece.isascii() else piece.translate(LETTERS)
         words = letters.split()
-        if not index.firsts.isdisjoint(words) and not (
-            index.pairs.isdisjoint(zip(words, words[1:]))  # noqa: B905, RUF007 - these would cost a third more
-            and (not index.singles or index.singles.isdisjoint(words))
-        ):
-            return self._search(text, end, None)
+        live = end
+        if not index.firsts.isdisjoint(words):
+            pairs = index.pairs.intersection(zip(words, words[1:]))  # noqa: B905, RUF007 - these would cost a third more
+            if pairs or index.singles:
+                begun = {first for first, _ in pairs} | index.singles.intersection(words)
+                live = self._first_begun(text, end, letters, begun)
         size = 0  # characters at the end that are the beginning of a phrase: of the last two words, if any
-        if letters[-1] == _SPACE:
+        if letters[-1] == " ":
             if words and words[-1] in index.firsts:
                 size = self._ends_in_first(piece, letters, words[-1])
                 if size == len(piece) and at and is_word(text[at - 1]):  # the search has got to within a word
@@ -79,29 +78,50 @@ class PhraseSearch:
         else:
             last = words[-1]
             if len(words) > 1 and (
-                b" " + last in index.seconds.get(words[-2], b"") or (index.odd and words[-2] in index.odd)
+                " " + last in index.seconds.get(words[-2], "") or (index.odd and words[-2] in index.odd)
             ):
                 size = self._ends_in_second(piece, letters, words[-2], last)
             if not size and last in index.beginnings:
                 size = len(last)
             if size == len(piece) and at and is_word(text[at - 1]):
                 size = len(last) if len(last) < size and last in index.beginnings else 0
-        self.at = end - size
+        self.at = min(live, end - size)
         return self.at
 
-    def _ends_in_first(self, piece: str, letters: bytes, last: bytes) -> int:
-        """Return the size of a phrase's beginning at the end: its first word, with what stands behind it; or 0."""
-        size = len(letters) - letters.rindex(last)
-        if piece[-1] == " " and size == len(last) + 1:
-            return size if last in self.index.opens else 0
-        return size if self._goes_on(piece[-size:]) else 0
+    def _first_begun(self, text: str, end: int, letters: str, words: Iterable[str]) -> int:
+        """Return the first place of one of `words` from which a phrase is live, else `end`; note what matches before.
 
-    def _ends_in_second(self, piece: str, letters: bytes, first: bytes, last: bytes) -> int:
+        `letters` are those of the text that is still to be searched.
+        """
+        at, places = self.at, list[int]()
+        letters = f"{'_' if at and is_word(text[at - 1]) else ' '}{letters} "
+        for word in words:
+            place = letters.find(f" {word} ")
+            while place >= 0:
+                places.append(at + place)
+                place = letters.find(f" {word} ", place + 1)
+        for start in sorted(places):
+            if self._resolve(text, start, end, None, ended=False):
+                return start
+        return end
+
+    def _ends_in_first(self, piece: str, letters: str, last: str) -> int:
+        """Return the size of a phrase's beginning at the end: its first word, with what stands behind it; or 0."""
+        index, size = self.index, len(letters) - letters.rindex(last)
+        if last not in index.odd and not piece[len(last) - size :].isspace():
+            return 0
+        if piece[-1] == " " and size == len(last) + 1:
+            return size if last in index.opens else 0
+        return size if index.begins(shaped(piece[-size:])[0]) else 0
+
+    def _ends_in_second(self, piece: str, letters: str, first: str, last: str) -> int:
         """Return the size of a phrase's beginning at the end: its first word and part of its second; or 0."""
-        size = len(letters) - letters.rindex(first, 0, -len(last))
-        if first not in self.index.odd and size == len(first) + 1 + len(last) and piece[-1 - len(last)] == " ":
-            return size  # one space between them: there are such phrases
-        return size if self._goes_on(piece[-size:]) else 0
+        index, size = self.index, len(letters) - letters.rindex(first, 0, -len(last))
+        if first not in index.odd:
+            gap = piece[len(first) - size : -len(last)]
+            if gap == " " or not gap.isspace():
+                return size if gap == " " else 0  # there are such phrases
+        return size if index.begins(shaped(piece[-size:])[0]) else 0
 
     def _again(self, floor: int, end: int) -> int:
         """Start at `floor` where that is further, or where less of the text is asked for than before."""
@@ -110,13 +130,6 @@ class PhraseSearch:
             self.found.clear()
         self.at = max(self.at, floor)
         return self.at
-
-    def _goes_on(self, text: str) -> bool:
-        """Whether a text is the beginning of a phrase."""
-        shape, _ = shaped(text)
-        keys = self.index.keys
-        place = bisect_left(keys, shape)
-        return place < len(keys) and keys[place].startswith(shape)
 
     def take(self, text: str, floor: int, high: int) -> list[Match]:
         """Return what matches from a start before `high`, once; nothing that starts there is live."""
@@ -158,7 +171,7 @@ class PhraseSearch:
         while True:
             stop = min(end, start + size)
             shape, ends = shaped(text[start:stop])
-            live = next(index.begun(shape), None) is not None
+            live = index.begins(shape)
             if live and free is not None:
                 begun = (phrase.number for place in index.begun(shape) for phrase in index.phrases[place])
                 live = any(free(number, start) for number in begun)

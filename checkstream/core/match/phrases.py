@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
-from checkstream.core.match.shapes import LETTERS, SHAPES, folded, is_word, words_of
+from checkstream.core.match.shapes import folded, is_word, lettered
 
 
 class Phrase(msgspec.Struct, frozen=True):
@@ -64,28 +65,31 @@ class PhraseIndex:
         self._links = _links(self.keys)
         self.leads = frozenset(key[0] for key in self.keys if not is_word(key[0]))
         """First characters of phrases that begin with no word."""
-        worded = [words_of(key) for key in self.keys if is_word(key[0])]
-        self.firsts = frozenset(words[0] for words in worded)
-        self.singles = frozenset(words[0] for words in worded if len(words) == 1)
-        self.pairs = frozenset((words[0], words[1]) for words in worded if len(words) > 1)
-        beginnings = (first.decode() for first in self.firsts)
-        self.beginnings = frozenset(first[:size].encode() for first in beginnings for size in range(1, len(first) + 1))
-        opening = {key: words_of(key)[0] for key in self.keys if is_word(key[0])}
-        spaced = {key: first for key, first in opening.items() if key[len(first.decode()) :].startswith(" ")}
-        self.opens = frozenset(spaced.values())
+        worded = {key: lettered(key).split() for key in self.keys if is_word(key[0])}
+        self.firsts = frozenset(words[0] for words in worded.values())
+        self.singles = frozenset(words[0] for words in worded.values() if len(words) == 1)
+        self.pairs = frozenset((words[0], words[1]) for words in worded.values() if len(words) > 1)
+        self.beginnings = frozenset(first[:size] for first in self.firsts for size in range(1, len(first) + 1))
+        """What a first word begins with."""
+        self.opens = frozenset(words[0] for key, words in worded.items() if key.startswith(words[0] + " "))
         """First words behind which a phrase has a space."""
-        seconds: dict[bytes, set[bytes]] = {}
+        seconds: dict[str, set[str]] = {}
         odd = set()
-        for key, first in opening.items():
-            rest = key[len(first.decode()) :]
+        for key, words in worded.items():
+            rest = key[len(words[0]) :]
             if rest[:1] == " " and is_word(rest[1]):
-                seconds.setdefault(first, {b""}).add(words_of(rest)[0])
+                seconds.setdefault(words[0], {""}).add(words[1])
             elif rest:
-                odd.add(first)
+                odd.add(words[0])
         self.odd = frozenset(odd)
         """First words behind which a phrase has something else than a space and a word."""
-        self.seconds = {first: b" ".join(sorted(words)) for first, words in seconds.items()}
+        self.seconds = {first: " ".join(sorted(others)) for first, others in seconds.items()}
         """First word -> each second one, with a space before it: what one begins with is found as it stands."""
+
+    def begins(self, shape: str) -> bool:
+        """Whether some phrase begins with `shape`."""
+        place = bisect_left(self.keys, shape)
+        return place < len(self.keys) and self.keys[place].startswith(shape)
 
     def begun(self, shape: str) -> Iterator[int]:
         """Yield the places in `keys` of all phrases that begin with `shape`."""
@@ -104,26 +108,26 @@ class PhraseIndex:
 
     def candidates(self, text: str, at: int, end: int) -> list[int]:
         """Return the indexes in `text[at:end]` from which a phrase may match or be begun, in order."""
-        letters = text[at:end].translate(LETTERS)
-        shown = letters.split()
-        words = [word.encode() for word in shown]
+        piece = text[at:end]
+        letters = lettered(piece)
+        words = letters.split()
         unfinished = letters[-1:] != " "
+        pairs, singles = self.pairs, self.singles
+        numbers = [number for number, pair in enumerate(pairwise(words)) if pair in pairs or pair[0] in singles]
         last = len(words) - 1
-        place, out = 0, []
-        for number, word in enumerate(words):
-            place = letters.index(shown[number], place)
-            if number == last:
-                begins = word in (self.beginnings if unfinished else self.firsts)
-            elif unfinished and number == last - 1 and word in self.firsts:
-                begins = True
-            else:
-                begins = word in self.singles or (word, words[number + 1]) in self.pairs
-            if begins and (place or not at or not is_word(text[at - 1])):
+        if unfinished and last > 0 and words[last - 1] in self.firsts and numbers[-1:] != [last - 1]:
+            numbers.append(last - 1)
+        if words and words[last] in (self.beginnings if unfinished else self.firsts):
+            numbers.append(last)
+        place, seen, out = 0, 0, []
+        for number in numbers:
+            for word in words[seen:number]:
+                place = letters.index(word, place) + len(word)
+            place, seen = letters.index(words[number], place), number
+            if place or not at or not is_word(text[at - 1]):
                 out.append(at + place)
-            place += len(shown[number])
         if self.leads:
-            shape = text[at:end].translate(SHAPES)
-            out += [at + place for place, char in enumerate(shape) if char in self.leads]
+            out += [at + place for place, char in enumerate(folded(piece)) if char in self.leads]
             out.sort()
         return out
 

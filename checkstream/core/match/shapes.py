@@ -63,11 +63,9 @@ ASCII_LETTERS: Final = "".join(map(_letter_of, map(chr, range(128)))).encode().l
 """The same two for `bytes.translate` of ASCII, which is many times as fast."""
 
 
-def words_of(shape: str) -> list[bytes]:
-    """Return the words of a shape, each a run of characters that belong to words."""
-    if shape.isascii():
-        return shape.encode().translate(ASCII_LETTERS).split()
-    return shape.translate(LETTERS).encode().split()
+def lettered(text: str) -> str:
+    """Return a text with letter case folded, and a space for each character that belongs to no word."""
+    return text.encode().translate(ASCII_LETTERS).decode() if text.isascii() else text.translate(LETTERS)
 
 
 def folded(text: str) -> str:

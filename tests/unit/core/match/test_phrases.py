@@ -99,8 +99,24 @@ def test_the_index_knows_what_begins_with_a_text_and_what_a_text_begins_with() -
     index = PhraseIndex([Phrase(n, n, words, 1024) for n, words in enumerate(names)])
     assert [index.keys[place] for place in index.begun("a")] == ["a", "a b", "a c"]
     assert [index.keys[place] for place in index.within("a c d")] == ["a c", "a"]
+    assert [index.begins(shape) for shape in ("a", "a c", "a d", "c")] == [True, True, False, False]
     assert list(index.begun("c")) == []
     assert list(index.within("c")) == []
+
+
+def test_what_is_live_further_left_wins_over_a_whole_phrase_at_the_end() -> None:
+    patterns = compiled("risk", "zero risks", "zeros")
+    assert live(patterns, "so zero risk") == 3
+    assert live(patterns, "so zero risk ") == 13
+    assert live(patterns, "so zeros") == 3
+    assert found(patterns, "so zero risk", "s, zeros risk") == [(3, 13, 1), (15, 20, 2), (21, 25, 0)]
+
+
+@pytest.mark.parametrize("text", ["na\u00efve zero  ri", "zero\u00a0ri", "\u201czero ri", "it\u2019s ZERO \n ri"])
+def test_text_beyond_ascii_is_held_as_any_other(text: str) -> None:
+    start = text.lower().index("zero")
+    assert live(compiled("zero risk", "na\u00efve text"), text) == start
+    assert found(compiled("zero risk"), text, "sk") == [(start, len(text) + 2, 0)]
 
 
 def test_thousands_of_phrases_are_searched_without_the_regex_engine() -> None:

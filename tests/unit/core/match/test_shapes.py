@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkstream.core.match.patterns import compile_regex
-from checkstream.core.match.shapes import ASCII_LETTERS, ASCII_SHAPES, LETTERS, SHAPES, is_word, shaped, words_of
+from checkstream.core.match.shapes import ASCII_LETTERS, ASCII_SHAPES, LETTERS, SHAPES, is_word, lettered, shaped
 
 CASED = [char for char in map(chr, range(0x530)) if char.lower() != char or char.upper() != char]
 
@@ -47,4 +47,5 @@ def test_a_wider_gap_is_like_nothing_that_a_phrase_can_have() -> None:
 
 
 def test_words_are_runs_of_letters_digits_marks_and_underscores() -> None:
-    assert words_of("can't e\u0301 c++ a_1") == [b"can", b"t", "e\u0301".encode(), b"c", b"a_1"]
+    assert lettered("Can't c++ a_1") == "can t c   a_1"
+    assert lettered("CAN'T e\u0301\u00a0c\u2026") == "can t e\u0301 c "
