@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkstream.app import labels_of
-from checkstream.config import bundled, policy_file
+from checkstream.config import advice_for, bundled, policy_file
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.errors import FileUnreadable
 from checkstream.scoring.catalog import load_models
@@ -23,9 +23,8 @@ def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
             sources.append((name, policy_file(name).read_bytes()))
         except OSError as error:
             reason = error.strerror or "it can't be opened"
-            raise FileUnreadable(
-                f"can't read `{name}`: {reason.lower()}; give a policy file or builtin:default"
-            ) from error
+            advice = advice_for(name, "give a policy file or builtin:default")
+            raise FileUnreadable(f"can't read `{name}`: {reason.lower()}; {advice}") from error
     return sources
 
 

@@ -1,12 +1,9 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
 from checkstream.config.load import (
-    BUILTIN,
-    bundled,
     default_config,
     load_config,
     override,
-    policy_file,
     read_config,
     reveal,
     warnings,
@@ -29,6 +26,7 @@ from checkstream.config.settings import (
     Upstream,
     parse_address,
 )
+from checkstream.config.shipped import BUILTIN, advice_for, bundled, policy_file
 
 __all__ = [
     "BUILTIN",
@@ -47,6 +45,7 @@ __all__ = [
     "Server",
     "TelemetrySettings",
     "Upstream",
+    "advice_for",
     "bundled",
     "default_config",
     "load_config",

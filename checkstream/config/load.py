@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import msgspec
 
-import checkstream
 from checkstream.config.reader import Node, build, read_tree
 from checkstream.config.settings import (
     AuditSettings,
@@ -25,12 +24,12 @@ from checkstream.config.settings import (
     Upstream,
     parse_address,
 )
+from checkstream.config.shipped import BUILTIN, advice_for, policy_file
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
 
 _T = TypeVar("_T")
 
-BUILTIN = "builtin:"
 DEFAULT_POLICIES = (BUILTIN + "default",)
 GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions")
 PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
@@ -149,24 +148,6 @@ def reveal(secret: Secret) -> str:
     if not value.isprintable():
         raise _broken("secret", f"{origin} holds line breaks or control characters", "put one line into it")
     return secret.prefix + value
-
-
-def bundled(kind: str) -> Path:
-    """Return the folder of what is shipped (`policies`, `models`): of the wheel, else of the source checkout."""
-    package = Path(checkstream.__file__).resolve().parent
-    shipped = package / "_data" / kind
-    return shipped if shipped.is_dir() else package.parent / kind
-
-
-def policy_file(reference: str) -> Path:
-    """Return the file that an entry of a route's `policies` means."""
-    if reference.startswith(BUILTIN):
-        return bundled("policies") / reference.removeprefix(BUILTIN) / "policy.yaml"
-    path = Path(reference)
-    try:
-        return path / "policy.yaml" if path.is_dir() else path
-    except OSError:  # a name that no file can have: reading it will say so
-        return path
 
 
 def warnings(config: Config) -> list[str]:
@@ -299,7 +280,10 @@ def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: n
                 source.fault(
                     node.at("policies", index).place,
                     f"`{reference}` is no policy file",
-                    "paths are relative to the configuration file; what is shipped begins with `builtin:`",
+                    advice_for(
+                        reference,
+                        "paths are relative to the configuration file; what is shipped begins with `builtin:`",
+                    ),
                 )
     _check_secrets(config, tree, source)
 
@@ -375,16 +359,3 @@ def _secrets(config: Config, tree: Node) -> list[tuple[Secret, Node]]:
 
 def _broken(file: str, reason: str, advice: str = "") -> ConfigError:
     return ConfigError((Fault(file=file, reason=reason, advice=advice),))
-
-
-__all__ = [
-    "bundled",
-    "default_config",
-    "load_config",
-    "override",
-    "parse_address",
-    "policy_file",
-    "read_config",
-    "reveal",
-    "warnings",
-]

@@ -1,0 +1,43 @@
+"""Where that lies which comes with the package: policies and models."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import checkstream
+
+BUILTIN = "builtin:"
+"""Begins the names of policies that are shipped."""
+
+
+def bundled(kind: str) -> Path:
+    """Return the folder of what is shipped (`policies`, `models`): of the wheel, else of the source checkout."""
+    package = Path(checkstream.__file__).resolve().parent
+    shipped = package / "_data" / kind
+    return shipped if shipped.is_dir() else package.parent / kind
+
+
+def policy_file(reference: str) -> Path:
+    """Return the file that an entry of a route's `policies` means."""
+    if reference.startswith(BUILTIN):
+        return bundled("policies") / reference.removeprefix(BUILTIN) / "policy.yaml"
+    path = Path(reference)
+    try:
+        return path / "policy.yaml" if path.is_dir() else path
+    except OSError:  # a name that no file can have: reading it will say so
+        return path
+
+
+def advice_for(reference: str, otherwise: str) -> str:
+    """Return what to write in place of a policy that is not there.
+
+    Args:
+        reference: What was written.
+        otherwise: The advice where no pack of the package was meant.
+    """
+    if not reference.startswith(BUILTIN):
+        return otherwise
+    names = sorted(file.parent.name for file in bundled("policies").glob("*/policy.yaml"))
+    close = difflib.get_close_matches(reference.removeprefix(BUILTIN)[:100], names, n=1)
+    return f"did you mean `{BUILTIN}{close[0]}`?" if close else f"shipped are {', '.join(names)}"
