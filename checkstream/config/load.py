@@ -22,7 +22,6 @@ from checkstream.config.settings import (
     Secret,
     Server,
     Upstream,
-    parse_address,
 )
 from checkstream.config.shipped import BUILTIN, advice_for, policy_file
 from checkstream.core.policy import nodes
