@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkstream.cli import policy_bench, policy_explain, policy_test
@@ -12,7 +13,8 @@ from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.program import Program
-from checkstream.errors import FaultyFile, FileUnreadable, ModelError
+from checkstream.core.policy.stored import load, stored
+from checkstream.errors import FaultyFile, FileUnreadable, ModelError, ProgramInvalid
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -40,18 +42,19 @@ def add_parser(subparsers: SubParsers) -> None:
         "check",
         help="compile policy files; every fault is reported with its place",
         description="Compile policy files together. Exit 0: they are sound. 2: they are not, each fault is shown.",
-        epilog="example: checkstream policy check builtin:default policies/ours.yaml",
+        epilog="example: checkstream policy check builtin:default policies/ours.yaml --write programs/",
     )
     listed = commands.add_parser(
         "disassemble",
         help="print the compiled program",
-        description="Print the signals, constants and code that policy files compile to.",
+        description="Print the signals, constants and code that policy files compile to, or of a stored program.",
         epilog="example: checkstream policy disassemble builtin:default",
     )
     others = [policy_test.add_parser(commands), policy_explain.add_parser(commands), policy_bench.add_parser(commands)]
     for command in (check, listed, *others):
         command.add_argument("files", metavar="FILE", nargs="+", help="policy file, or builtin:NAME")
     check.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    check.add_argument("--write", metavar="DIR", type=Path, help="keep the compiled program there, as HASH.json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             return policy_test.run(args)
         if args.policy_command == "bench":
             return policy_bench.run(args)
-        program = compile_sources(read_sources(args.files), installed_labels())
+        program = _program(args)
         if args.policy_command == "check":
             return _checked(args, program)
         if args.policy_command == "disassemble":
@@ -78,12 +81,44 @@ def run(args: argparse.Namespace) -> int:
         else:
             sys.stderr.write(f"{error}\n{counted(len(error.faults), 'fault')}\n")
         return 2
-    except (FileUnreadable, ModelError, argparse.ArgumentTypeError) as error:
+    except (FileUnreadable, ModelError, ProgramInvalid, argparse.ArgumentTypeError) as error:
         sys.stderr.write(f"checkstream policy: {error}\n")
         return 2
 
 
+def _program(args: argparse.Namespace) -> Program:
+    """Return what policy files compile to; `disassemble` also takes a stored program, which must have its name's hash.
+
+    Raises:
+        PolicyError: a policy can't be used.
+        ProgramInvalid: a stored program can't be loaded.
+        FileUnreadable: a file is not there or can't be read.
+    """
+    first = Path(args.files[0])
+    if args.policy_command == "disassemble" and len(args.files) == 1 and first.suffix == ".json":
+        ((_, content),) = read_sources(args.files)
+        return load(content, expected=first.stem)
+    return compile_sources(read_sources(args.files), installed_labels())
+
+
+def _write(program: Program, folder: Path) -> None:
+    """Keep a program in a folder under its hash, whole or not at all.
+
+    Raises:
+        FileUnreadable: it can't be written.
+    """
+    part = folder / f".{program.hash}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(stored(program))
+        part.replace(folder / f"{program.hash}.json")
+    except OSError as error:
+        raise FileUnreadable(f"can't write to `{folder}`: {(error.strerror or 'no reason given').lower()}") from error
+
+
 def _checked(args: argparse.Namespace, program: Program) -> int:
+    if args.write is not None:
+        _write(program, args.write)
     rules, signals = len(program.rules), len(program.signals)
     if args.json:
         write_json({"ok": True, "packs": program.packs, "rules": rules, "signals": signals, "program": program.hash})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels, read_sources
-from checkstream.config import policy_file
+from checkstream.config import policy_file, read_file
 from checkstream.core.policy.compile import compile_sources
 from checkstream.trial.cases import Case, read_cases
 from checkstream.trial.measure import Measure, measure
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     cases: list[Case] = []
     for tests in (policy_file(file).parent / "tests.yaml" for file in args.files):
         if tests.is_file():
-            cases += (case.value for case in read_cases(str(tests), Path(tests).read_bytes(), rules, names))
+            cases += (case.value for case in read_cases(str(tests), read_file(tests), rules, names))
     found = measure(sources, labels, cases, first_s=first_s, runs=args.runs)
     if args.json:
         write_json({"packs": program.packs, "measures": found})

@@ -14,7 +14,7 @@ import msgspec
 from checkstream.cli.progress import progress
 from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels, read_sources
-from checkstream.config import policy_file
+from checkstream.config import policy_file, read_file
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.nodes import Placed
 from checkstream.core.policy.program import Program
@@ -111,7 +111,7 @@ def _beside(file: str) -> Path:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         reason = (error.strerror or "it can't be opened").lower()
         raise FileUnreadable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkstream.app import labels_of
-from checkstream.config import advice_for, bundled, policy_file
+from checkstream.config import advice_for, bundled, policy_file, read_file
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.errors import FileUnreadable
 from checkstream.scoring.catalog import load_models
@@ -20,7 +20,7 @@ def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
     sources = []
     for name in files:
         try:
-            sources.append((name, policy_file(name).read_bytes()))
+            sources.append((name, read_file(policy_file(name))))
         except OSError as error:
             reason = error.strerror or "it can't be opened"
             advice = advice_for(name, "give a policy file or builtin:default")

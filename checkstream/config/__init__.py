@@ -1,5 +1,6 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
+from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
 from checkstream.config.load import (
     default_config,
     load_config,
@@ -26,7 +27,6 @@ from checkstream.config.settings import (
     Upstream,
     parse_address,
 )
-from checkstream.config.shipped import BUILTIN, advice_for, bundled, policy_file
 
 __all__ = [
     "BUILTIN",
@@ -53,6 +53,7 @@ __all__ = [
     "parse_address",
     "policy_file",
     "read_config",
+    "read_file",
     "reveal",
     "warnings",
 ]

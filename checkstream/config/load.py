@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from checkstream.config.files import BUILTIN, advice_for, policy_file, read_file
 from checkstream.config.reader import Node, build, read_tree
 from checkstream.config.settings import (
     AuditSettings,
@@ -23,7 +24,6 @@ from checkstream.config.settings import (
     Server,
     Upstream,
 )
-from checkstream.config.shipped import BUILTIN, advice_for, policy_file
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
 
@@ -55,7 +55,7 @@ def load_config(file: str | Path) -> Config:
     """
     path = Path(file)
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         raise _broken(str(file), f"can't be read: {error.strerror or error}", "check the path") from error
     return read_config(str(file), content, path.resolve().parent)

@@ -17,6 +17,8 @@ import yaml
 from checkstream.errors import Fault
 
 MAX_FILE_CHARS = 524_288
+MAX_FILE_BYTES = 4 * MAX_FILE_CHARS + 3
+"""Of a longer file nobody need read more to see that it has more characters; 3 are the mark of its encoding."""
 MAX_DEPTH = 32
 MAX_NODES = 100_000
 MAX_FAULTS = 100
@@ -124,6 +126,8 @@ def shown(text: str) -> str:
 def open_source(name: str, content: str | bytes) -> Source:
     """Return the file as a source; text that is not UTF-8 or too large is noted as its only fault."""
     if isinstance(content, bytes):
+        if len(content) > MAX_FILE_BYTES:
+            return _too_long(Source(name, ""))
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -137,8 +141,11 @@ def open_source(name: str, content: str | bytes) -> Source:
     else:
         text = content.removeprefix("\ufeff")
     source = Source(name, text)
-    if len(text) > MAX_FILE_CHARS:
-        source.fault(None, f"the file is longer than {MAX_FILE_CHARS} characters", "split it into several files")
+    return _too_long(source) if len(text) > MAX_FILE_CHARS else source
+
+
+def _too_long(source: Source) -> Source:
+    source.fault(None, f"the file is longer than {MAX_FILE_CHARS} characters", "split it into several files")
     return source
 
 

@@ -1,4 +1,4 @@
-"""Where that lies which comes with the package: policies and models."""
+"""Files that settings and commands name, of the package or of their own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from pathlib import Path
 
 import checkstream
+from checkstream.core.policy.nodes import MAX_FILE_BYTES
 
 BUILTIN = "builtin:"
 """Begins the names of policies that are shipped."""
@@ -27,6 +28,16 @@ def policy_file(reference: str) -> Path:
         return path / "policy.yaml" if path.is_dir() else path
     except OSError:  # a name that no file can have: reading it will say so
         return path
+
+
+def read_file(path: Path) -> bytes:
+    """Return what stands in a file of settings, policies or cases; of a longer one enough to see that it is too long.
+
+    Raises:
+        OSError: it is not there, or can't be read.
+    """
+    with path.open("rb") as file:  # a device or a pipe need never end
+        return file.read(MAX_FILE_BYTES + 1)
 
 
 def advice_for(reference: str, otherwise: str) -> str:
