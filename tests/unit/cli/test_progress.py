@@ -19,3 +19,13 @@ def test_a_bar_is_shown_on_a_terminal_only(terminal: io.StringIO, shown: bool, m
     monkeypatch.setattr("sys.stderr", terminal)
     assert list(progress([1, 2, 3], "things")) == [1, 2, 3]
     assert ("2/3 things" in terminal.getvalue()) is shown
+
+
+def test_a_bar_that_is_interrupted_leaves_a_clean_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(module, "_AFTER_S", -1)
+    monkeypatch.setattr("sys.stderr", terminal)
+    bar = progress([1, 2, 3], "things")
+    assert next(bar) == 1
+    bar.close()
+    assert terminal.getvalue().endswith("\r\x1b[K")
