@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -179,3 +181,38 @@ def test_explain_under_a_context_that_is_none(good: str, context: str, capsys: p
     said = capsys.readouterr().err
     assert said.startswith("checkstream policy: the argument `--context` ")
     assert "header" not in said
+
+
+def test_a_program_is_kept_under_its_hash_and_read_back(
+    good: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("check", good, "--write", str(tmp_path / "programs"), "--json") == 0
+    name = json.loads(capsys.readouterr().out)["program"]
+    kept = tmp_path / "programs" / f"{name}.json"
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+    assert call("disassemble", good) == 0
+    written = capsys.readouterr().out
+    assert call("disassemble", str(kept)) == 0
+    assert capsys.readouterr().out == written
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(lambda data: data[:-1], "hash"), (lambda data: data.replace(b"enforce", b"shadow!"), "hash")],
+)
+def test_a_stored_program_that_is_not_what_its_name_says_is_refused(
+    good: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[bytes], bytes], said: str
+) -> None:
+    call("check", good, "--write", str(tmp_path), "--json")
+    kept = tmp_path / f"{json.loads(capsys.readouterr().out)['program']}.json"
+    kept.write_bytes(change(kept.read_bytes()))
+    assert call("disassemble", str(kept)) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_program_that_can_not_be_written_is_said_to_be(
+    good: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert call("check", good, "--write", str(tmp_path / "file")) == 2
+    assert "can't write to" in capsys.readouterr().err
