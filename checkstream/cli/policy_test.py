@@ -136,6 +136,7 @@ def _show(tested: Tested) -> None:
             lines.append(f"FAIL {tested.tests}:{result.line}: {result.name}")
             lines += [f"  {line}" for mismatch in result.mismatches for line in _explain(mismatch)]
             lines += [f"  fired: {verdict}" for verdict in result.verdicts]
+            lines += [f"  the caller was told: {result.error}"] if result.error else []
     count = len(tested.results)
     packs = ", ".join(tested.packs)
     lines.append(f"{packs}: {count - tested.failed} of {count} cases passed")

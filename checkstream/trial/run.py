@@ -36,10 +36,12 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     action: str
     verdicts: tuple[Verdict, ...]
-    outputs: tuple[str | None, ...]
-    """The text that goes on, of each choice; None: nothing of it does."""
+    outputs: tuple[str, ...]
+    """The text that goes on, of each choice; empty: nothing of it does."""
     texts: Mapping[str, str]
     """All that the caller reads."""
+    error: str
+    """What an error told the caller, empty when none did."""
     forwarded: bytes | None
     """The request's body as the upstream got it first."""
     record: StreamRecord | None
@@ -70,6 +72,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     mismatches: tuple[Mismatch, ...]
     verdicts: tuple[str, ...] = ()
     """What the rules did in the run that shows the first mismatch, for people."""
+    error: str = ""
+    """What an error told the caller in that run."""
 
     @property
     def passed(self) -> bool:
@@ -87,7 +91,7 @@ def run_case(case: Case, program: Program, labels: Sequence[str], *, splits: int
         splits: Random cuts of the deltas and of the bytes.
     """
     found: dict[tuple[str, str, str], Mismatch] = {}
-    shown: tuple[str, ...] = ()
+    shown: Ran | None = None
     first: dict[bool, Ran] = {}
     for cut in cuts(case, splits):
         ran = run(case, program, labels, cut)
@@ -98,8 +102,9 @@ def run_case(case: Case, program: Program, labels: Sequence[str], *, splits: int
         first.setdefault(cut.streaming, ran)
         for mismatch in mismatches:
             found.setdefault((mismatch.field, repr(mismatch.expected), repr(mismatch.got)), mismatch)
-            shown = shown or tuple(map(summary, ran.verdicts))
-    return Result(name=case.name, mismatches=tuple(found.values()), verdicts=shown)
+            shown = shown or ran
+    verdicts, error = (tuple(map(summary, shown.verdicts)), shown.error) if shown is not None else ((), "")
+    return Result(name=case.name, mismatches=tuple(found.values()), verdicts=verdicts, error=error)
 
 
 def run(case: Case, program: Program, labels: Sequence[str], cut: Cut) -> Ran:
@@ -135,14 +140,15 @@ def _answer(case: Case, labels: Sequence[str], score: Score) -> Scored:
 
 
 def _ran(case: Case, surface: Surface, cut: Cut, came: Came) -> Ran:
-    texts = read_texts(surface, came) if came.reply is None or came.reply.status < 400 else {}
+    read = read_texts(surface, came)
+    texts = read if came.reply is None or came.reply.status < 400 else {}
     forwarded = came.forwarded[0] if came.forwarded else None
     record = came.record
     if case.texts:
         kind = answer_kind(case)
-        outputs = tuple(texts.get(f"{kind}/{choice}/0") for choice in range(len(case.texts)))
+        outputs = tuple(texts.get(f"{kind}/{choice}/0", "") for choice in range(len(case.texts)))
     else:
-        outputs = (None if forwarded is None else _prompt_text(surface, forwarded, case.kind),)
+        outputs = ("" if forwarded is None else _prompt_text(surface, forwarded, case.kind),)
     return Ran(
         cut=cut.name,
         status=came.status,
@@ -150,16 +156,17 @@ def _ran(case: Case, surface: Surface, cut: Cut, came: Came) -> Ran:
         verdicts=record.verdicts if record is not None else (),
         outputs=outputs,
         texts=texts,
+        error=read.get("error", ""),
         forwarded=forwarded,
         record=record,
     )
 
 
-def _prompt_text(surface: Surface, body: bytes, kind: str) -> str | None:
+def _prompt_text(surface: Surface, body: bytes, kind: str) -> str:
     """Return the text of a channel of the prompt; its messages stand on lines of their own."""
     deltas = surface.read_request(body).unit.deltas
     texts = [d.text for d in deltas if d.channel.kind == kind and d.path[0] == "messages" and d.path[-1] == "content"]
-    return "\n".join(texts) if texts else None
+    return "\n".join(texts)
 
 
 def _compare(case: Case, ran: Ran) -> list[Mismatch]:
@@ -193,7 +200,7 @@ def _compare(case: Case, ran: Ran) -> list[Mismatch]:
     return found
 
 
-def _expected_outputs(case: Case) -> tuple[str | None, ...] | None:
+def _expected_outputs(case: Case) -> tuple[str, ...] | None:
     output = case.expect.output
     if output is not None:
         return (output,) if isinstance(output, str) else output

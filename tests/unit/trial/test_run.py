@@ -166,3 +166,16 @@ def test_a_guard_whose_verdicts_depend_on_the_cut_fails(monkeypatch: pytest.Monk
 def test_what_rules_did_is_shown_beside_a_failure() -> None:
     found = result(redacted(action="allow"), answer=MAIL)
     assert found.verdicts == ("MAIL redact midstream:content/0/0 9..24 (entity:EMAIL)",)
+
+
+def test_an_answer_without_text_is_an_output_without_text() -> None:
+    assert result(Expect(action="allow", fired=()), answer="").passed
+    assert result(Expect(action="allow", fired=()), answers=("", "x", "")).passed
+    assert fields(Expect(action="allow", output="x"), answer="") == {"output"}
+    assert result(Expect(action="reject", output=""), prompt="forbidden").passed
+
+
+def test_what_an_error_told_the_caller_is_shown() -> None:
+    refused = result(Expect(action="allow"), prompt="x", context={"a": 10**30})
+    assert "too large" in refused.error
+    assert result(Expect(action="redact"), answer="x").error == ""
