@@ -16,6 +16,7 @@ from checkstream.audit.chain import Record, read
 from checkstream.audit.keys import load_public_key
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.audit.verify import ChainReport, verify
+from checkstream.cli.results import safe
 from checkstream.errors import AuditError
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _verdict(report: ChainReport, *, signatures: bool) -> str:
     if report.bad is not None:
-        return f"{report.chain}: broken after {report.records} records\n  {_safe(report.bad.render())}"
+        return f"{report.chain}: broken after {report.records} records\n  {safe(report.bad.render())}"
     signed = f"signed up to {report.signed}" if signatures else f"heads up to {report.signed}, signatures not checked"
     torn = f", {report.torn_bytes} bytes of an unfinished record at its end" if report.torn_bytes else ""
     return f"{report.chain}: ok, {report.records} records in {report.segments} segments, {signed}{torn}"
@@ -207,7 +208,7 @@ def _entries(directory: Path, chain: str, numbers: Sequence[int]) -> Iterator[_E
                 record = read(line.data)
                 body = msgspec.convert(record.body, _Body)
             except (AuditError, msgspec.ValidationError) as error:
-                print(f"{name}:{line.number}: left out, {_safe(str(error))}", file=sys.stderr)
+                print(f"{name}:{line.number}: left out, {safe(str(error))}", file=sys.stderr)
                 continue
             yield _Entry(record=record, body=body, line=line.data)
 
@@ -239,7 +240,7 @@ def _row(entry: _Entry) -> tuple[str, ...]:
         " ".join(entry.rules),
         what,
     )
-    return tuple(_safe(cell) or "-" for cell in cells)
+    return tuple(safe(cell) or "-" for cell in cells)
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
@@ -264,9 +265,4 @@ def _print_verdicts(record: _Stream) -> None:
         )
         found = " ".join((where, spans, *verdict.triggers)).replace("  ", " ")
         line = f"{verdict.rule_id} of {verdict.policy}@{verdict.version} -> {verdict.action}: {found}"
-        print(_safe("  " + "; ".join((line.rstrip(), *filter(None, notes)))))
-
-
-def _safe(text: str) -> str:
-    """Return text in which nothing can steer a terminal: names in the log come from outside."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        print(safe("  " + "; ".join((line.rstrip(), *filter(None, notes)))))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkstream.cli.progress import progress
-from checkstream.cli.results import write_json
+from checkstream.cli.results import safe, write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.config import policy_file, read_file
 from checkstream.core.policy.compile import compile_sources
@@ -142,7 +142,7 @@ def _show(tested: Tested) -> None:
     lines.append(f"{packs}: {count - tested.failed} of {count} cases passed")
     if tested.untested:
         lines.append(f"{packs}: no case for {', '.join(tested.untested)}")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(map(safe, lines)) + "\n")
 
 
 def _explain(mismatch: Mismatch) -> list[str]:

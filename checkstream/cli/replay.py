@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkstream.cli.progress import progress
-from checkstream.cli.results import counted, write_json
+from checkstream.cli.results import counted, safe, write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.core.commands import StreamRecord
 from checkstream.core.policy.compile import compile_sources
@@ -255,6 +255,6 @@ def _show(report: _Report, diffs: int) -> None:
     lines += _about_checks(comparison.computed, comparison.unanswered)
     if comparison.lost:
         lines.append(f"{comparison.lost} recordings lost something that a detector had found, when they were masked")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(map(safe, lines)) + "\n")
     for unread in report.unread:
-        sys.stderr.write(f"{unread.file}: {unread.reason}\n")
+        sys.stderr.write(safe(f"{unread.file}: {unread.reason}") + "\n")

@@ -20,3 +20,8 @@ def write_json(value: object) -> None:
 def counted(count: int, what: str) -> str:
     """Return a number of things in words: `1 fault`, `2 faults`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def safe(text: str) -> str:
+    """Return text in which nothing can steer a terminal: what is shown has come from outside."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -190,3 +190,15 @@ def test_a_number_of_diffs_that_is_none(diffs: str, runs: Path, policy: str) -> 
     with pytest.raises(SystemExit) as ended:
         main(["replay", str(runs), "--policy", policy, "--diff", diffs])
     assert ended.value.code == 2
+
+
+def test_texts_of_recordings_do_not_steer_the_terminal(
+    runs: Path, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = base64.b64encode(ANSWER.replace(b"write to", b"\\u001b[2J write to"))
+    (runs / "a.jsonl").write_bytes(RUN.replace(base64.b64encode(ANSWER), hostile))
+    other = str(runs.parent / "o.yaml")
+    assert main(["replay", str(runs), "--policy", other, "--against", policy, "--diff", "9"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\\x1b[2J write to" in out

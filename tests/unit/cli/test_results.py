@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from checkstream.cli.results import counted, write_json
+from checkstream.cli.results import counted, safe, write_json
 
 
 class Named(msgspec.Struct):
@@ -23,3 +23,7 @@ def test_every_value_is_one_line_of_json(file: str, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(("count", "said"), [(0, "0 faults"), (1, "1 fault"), (2, "2 faults")])
 def test_one_is_no_plural(count: int, said: str) -> None:
     assert counted(count, "fault") == said
+
+
+def test_nothing_steers_the_terminal() -> None:
+    assert safe("a\x1b[2J\r\u202e\x9bé 字") == "a\\x1b[2J\\r\\u202e\\x9bé 字"
