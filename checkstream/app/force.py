@@ -8,7 +8,18 @@ from pathlib import Path
 
 import msgspec
 
-from checkstream.config import BUILTIN, Config, RouteSettings, Secret, Upstream, policy_file, reveal, warnings
+from checkstream.config import (
+    BUILTIN,
+    Config,
+    RouteSettings,
+    Secret,
+    Upstream,
+    advice_for,
+    policy_file,
+    read_file,
+    reveal,
+    warnings,
+)
 from checkstream.core.guard import Plan
 from checkstream.core.holdback import HoldSettings
 from checkstream.core.policy.capabilities import Target
@@ -120,9 +131,10 @@ def _surface(route: RouteSettings) -> Surface:
 
 def _content(reference: str, file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_file(file)
     except OSError as error:
-        fault = Fault(file=reference, reason=f"can't be read: {error.strerror or error}", advice="check the path")
+        advice = advice_for(reference, "check the path")
+        fault = Fault(file=reference, reason=f"can't be read: {error.strerror or error}", advice=advice)
         raise ConfigError((fault,)) from error
 
 
