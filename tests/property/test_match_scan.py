@@ -123,6 +123,7 @@ def test_g03_a_scan_finds_what_the_slow_oracle_finds_however_the_text_is_cut(
 
 
 @given(EVASIVE, cuts)
+@example("barbari-g-n-o-r-e\u00bdzz&ampfoo bar h a t ei g n o r e  a l l\n", [3, 20])
 @example("foo bar h a t e", [9, 11])
 @example("1\u204422 3 4 5 \u2044", [2, 3, 4])
 @settings(max_examples=250)
@@ -141,7 +142,12 @@ def test_g03_generated_patterns_in_every_view(patterns: list[Pattern], text: str
     assert run(compiled, list(text)) == whole
 
 
+# What was seen to cut the same piece for ever: a view's cap lay before what had been read.
+UNENDING = "barbari-g-n-o-r-e\u00bdzz&ampfoo bar h a t ei g n o r e  a l l\n"
+
+
 @given(EVASIVE, EVASIVE)
+@example(UNENDING, "")
 @settings(max_examples=150)
 def test_g04_text_before_live_is_in_no_later_finding_whatever_follows(text: str, more: str) -> None:
     scan = Scan(EVADED)

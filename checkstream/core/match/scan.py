@@ -97,7 +97,8 @@ class Scan:
             elif self._trigger is not None and self._trigger.search(grown, self._stop - self._raw.base):
                 self._doze()
                 self._wake(grown)
-                self._due = min(self._due, self.live + self._least_cap())
+                # At least one character further, or the same piece would be cut for ever.
+                self._due = max(min(self._due, self.live + self._least_cap()), self._received + 1)
                 if self._received + len(piece) > self._due:
                     continue  # a view's cap is nearer: cut again
             self._take(grown, piece)
