@@ -21,7 +21,7 @@ layers: .venv/test.stamp
 	$(BIN)/lint-imports
 
 nightly: .venv/test.stamp  ## long fuzzing, kill rounds, soak
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly
 
 bench: .venv/run.stamp  ## the cost of one delta through the guard
 	$(BIN)/python -m bench
