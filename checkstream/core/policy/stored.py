@@ -63,16 +63,7 @@ def assemble(
     Raises:
         PatternError: the patterns of one scope are too much together.
     """
-    canonical = _canonical(
-        packs=packs,
-        signals=signals,
-        rules=rules,
-        constants=constants,
-        variables=variables,
-        code=code,
-        entries=entries,
-    )
-    return Program(
+    program = Program(
         signals=signals,
         rules=rules,
         constants=constants,
@@ -80,46 +71,26 @@ def assemble(
         code=code,
         entries=entries,
         packs=packs,
-        hash=hashlib.sha256(canonical).hexdigest(),
+        hash="",
         scopes=scopes_of(signals, rules, entries, variables),
         bare=bare_of(rules, entries),
         loads=loads_of(variables),
         steady=steady_of(code, variables, _starts(rules, entries)),
     )
+    return msgspec.structs.replace(program, hash=hashlib.sha256(stored(program)).hexdigest())
 
 
 def stored(program: Program) -> bytes:
     """Return the canonical form; its SHA-256 is `program.hash`."""
-    return _canonical(
+    parts = Stored(
         packs=program.packs,
         signals=program.signals,
         rules=program.rules,
-        constants=program.constants,
+        constants=tuple(written_constant(constant) for constant in program.constants),
         variables=program.variables,
+        functions=_FUNCTION_NAMES,
         code=program.code,
         entries=program.entries,
-    )
-
-
-def _canonical(
-    *,
-    packs: tuple[str, ...],
-    signals: tuple[Signal, ...],
-    rules: tuple[RuleMeta, ...],
-    constants: tuple[Value, ...],
-    variables: tuple[Variable, ...],
-    code: tuple[Instruction, ...],
-    entries: tuple[Entry, ...],
-) -> bytes:
-    parts = Stored(
-        packs=packs,
-        signals=signals,
-        rules=rules,
-        constants=tuple(written_constant(constant) for constant in constants),
-        variables=variables,
-        functions=_FUNCTION_NAMES,
-        code=code,
-        entries=entries,
     )
     return msgspec.json.encode(parts, order="deterministic")
 
