@@ -16,7 +16,7 @@ from checkstream.core.cel.verify import MAX_INSTRUCTIONS
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
 from checkstream.core.policy.classifiers import ClassifierLabel
-from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Waits
+from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal
 from checkstream.core.policy.stored import assemble
 from checkstream.core.policy.syntax import Pack, read_policies
 from checkstream.core.policy.variables import found_name, peak_name, score_name, scored_name, variable_of
@@ -291,5 +291,3 @@ def _spelled(group: Group, triggers: Sequence[Trigger]) -> str:
         case Not(item):
             return f"not({_spelled(item, triggers)})"
 
-
-__all__ = ["Waits", "compile_policies", "compile_sources"]
