@@ -290,4 +290,3 @@ def _spelled(group: Group, triggers: Sequence[Trigger]) -> str:
             return f"all({', '.join(_spelled(item, triggers) for item in items)})"
         case Not(item):
             return f"not({_spelled(item, triggers)})"
-
