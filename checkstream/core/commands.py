@@ -85,6 +85,8 @@ class Score(Command, frozen=True):
     deadline_ms: float
     ingress: bool = False
     """Part of a prompt: runs apart from midstream checks and never delays them."""
+    fresh_chars: int = 0
+    """Code points at the end of `text` that no earlier check of this channel covered, the rest is context; 0: all."""
 
 
 class ArmTimer(Command, frozen=True):

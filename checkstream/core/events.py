@@ -52,12 +52,31 @@ class UpstreamFailed(Event, frozen=True):
     detail: str = ""
 
 
-class Scored(Event, frozen=True):
-    """A classifier has answered a `Score` command."""
+class EntityFound(msgspec.Struct, frozen=True):
+    """A classifier says that a stretch of the text that it was asked about names something."""
+
+    entity: str
+    """What kind of thing: `PERSON`, ..."""
+    start: int
+    """Offset in `Score.text`, code points."""
+    end: int
+    score: float
+    """How sure the classifier is, 0..1."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no stretch of a text."""
+        if not 0 <= self.start < self.end:
+            raise ValueError(f"an entity from {self.start} to {self.end} is no stretch of a text")
+
+
+class Scored(Event, frozen=True, omit_defaults=True):
+    """Classifiers have answered a `Score` command."""
 
     ticket: int
     scores: dict[str, float]
     """`classifier.label` -> 0..1, for every label that was asked for."""
+    entities: tuple[EntityFound, ...] = ()
+    """In order of their place; those of one classifier don't overlap."""
 
 
 class ScoringFailed(Event, frozen=True):
