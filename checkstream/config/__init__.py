@@ -9,6 +9,13 @@ from checkstream.config.load import (
     reveal,
     warnings,
 )
+from checkstream.config.own_models import (
+    ModelSource,
+    OwnModel,
+    RemoteSettings,
+    read_own_models,
+    require_safe_url,
+)
 from checkstream.config.settings import (
     Address,
     AuditSettings,
@@ -39,7 +46,10 @@ __all__ = [
     "HoldbackSettings",
     "Limits",
     "Match",
+    "ModelSource",
+    "OwnModel",
     "RecordSettings",
+    "RemoteSettings",
     "RouteSettings",
     "Secret",
     "Server",
@@ -54,6 +64,8 @@ __all__ = [
     "policy_file",
     "read_config",
     "read_file",
+    "read_own_models",
+    "require_safe_url",
     "reveal",
     "warnings",
 ]

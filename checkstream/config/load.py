@@ -225,7 +225,8 @@ def _absolute(config: Config, base: Path) -> Config:
         )
         for route in config.routes
     )
-    return replace(config, server=server, audit=audit, record=record, upstreams=upstreams, routes=routes)
+    models = None if config.models is None else str(base / config.models)
+    return replace(config, server=server, audit=audit, record=record, upstreams=upstreams, routes=routes, models=models)
 
 
 def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, list[int]]:

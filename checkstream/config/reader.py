@@ -164,7 +164,7 @@ class _Builder:
         elif isinstance(node.value, tuple):
             fitting = [h for h in hints if get_origin(h) in (list, tuple, Sequence)]
         else:
-            fitting = [h for h in hints if not _is_collection(h)]
+            fitting = [h for h in hints if not _is_collection(h) and h is not type(None)]
             if len(fitting) > 1:
                 return self._leaf(node, Union[tuple(fitting)], path)  # noqa: UP007 - built at run time
         if fitting:

@@ -313,6 +313,8 @@ class Config(Settings, frozen=True):
     server: Server = Server()
     upstreams: dict[str, Upstream] = {}
     routes: tuple[RouteSettings, ...] = ()
+    models: str | None = None
+    """A file that names models of the operator's own (`models/README.md`), fetched by `checkstream models pull`."""
     audit: AuditSettings = AuditSettings()
     record: RecordSettings = RecordSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
