@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types layers nightly bench lock clean
+.PHONY: demo test train lint types layers nightly bench lock clean
 .DELETE_ON_ERROR:
 
 demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running
@@ -10,6 +10,8 @@ demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw
 
 test: lint types layers  ## what CI runs
 	$(BIN)/python -m pytest -n 2 -m "not nightly"
+
+train: .venv/train.stamp  ## what `python -m models.training.MODEL` needs; with it, the tests train each recipe for seconds
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check && $(BIN)/ruff format --check
@@ -29,11 +31,15 @@ bench: .venv/run.stamp  ## the cost of one delta through the guard
 lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what changes
 	$(BIN)/pip-compile $(LOCK) -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK) --extra test --build-deps-for wheel --build-deps-for editable -o requirements-test.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+
+# The build for processors only: the one on the package index brings gigabytes for graphics cards.
+TORCH := torch==2.13.0+cpu
 
 .venv/run.stamp: requirements.lock
 	$(PYTHON) -m venv .venv
@@ -43,6 +49,10 @@ LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-a
 .venv/test.stamp: .venv/run.stamp requirements-test.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-test.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/train.stamp: .venv/test.stamp requirements-train.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-train.lock
 	touch $@
 
 .venv/lock.stamp: .venv/test.stamp

@@ -110,7 +110,9 @@ def put_entry(entry: Mapping[str, object], roles: Mapping[str, str], models: Pat
         data = (models / path).read_bytes()
         files.append({"role": role, "path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)})
     manifest_path = models / "manifest.json"
-    manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {"version": 1, "models": []}
-    kept = [known for known in manifest["models"] if known["name"] != entry["name"]]
-    manifest["models"] = sorted([*kept, {**entry, "files": files}], key=lambda known: str(known["name"]))
-    manifest_path.write_text(json.dumps(manifest, indent=2) + "\n")
+    known: list[Mapping[str, object]] = []
+    if manifest_path.exists():
+        known = json.loads(manifest_path.read_text())["models"]
+    kept = [other for other in known if other["name"] != entry["name"]]
+    ordered = sorted([*kept, {**entry, "files": files}], key=lambda other: str(other["name"]))
+    manifest_path.write_text(json.dumps({"version": 1, "models": ordered}, indent=2) + "\n")
