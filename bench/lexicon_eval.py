@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from checkstream.config import bundled
-from checkstream.scoring import load_models, open_session
+from checkstream.scoring import load_models, open_session, read_whole
 
 
 class Row(NamedTuple):
@@ -112,7 +112,7 @@ def main() -> int:
             continue
         texts = [text for text, label in read(path) if row.meant(label)]
         column = model.labels.index(row.label)
-        scores = [float(session.run([window.text for window in session.cut(text)])[:, column].max()) for text in texts]
+        scores = [float(read_whole(session, text).scores[column]) for text in texts]
         fired = [text for text, score in zip(texts, scores, strict=True) if score >= limits[row.label]]
         share = f"{100 * len(fired) / len(texts):.2f} %"
         cells = (share, "") if row.hit == "recall" else ("", share)

@@ -29,7 +29,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Verdict
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.scoring import load_models, open_session
+from checkstream.scoring import load_models, open_session, read_whole
 from checkstream.trial.cases import Case, Expect
 from checkstream.trial.exchange import Exchange
 from checkstream.trial.script import Cut, answer_pieces, request_body
@@ -117,7 +117,7 @@ class Runner:
     def _scored(self, score: Score) -> Scored:
         scores = self._known.get(score.text)
         if scores is None:
-            (row,) = self._session.run([score.text])
+            row = read_whole(self._session, score.text).scores
             scores = self._known[score.text] = dict(zip(self._names, map(float, row), strict=True))
         return Scored(score.ticket, scores)
 

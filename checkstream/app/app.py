@@ -9,12 +9,13 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import checkstream
+from checkstream import scoring
 from checkstream.app.force import InForce, labels_of, load, put_in_force
 from checkstream.app.turns import beside_streams, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
@@ -29,8 +30,7 @@ from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.upstream import UpstreamClient
-from checkstream.scoring.catalog import Model, ModelKind, load_models
-from checkstream.scoring.lexicon import LexiconSession
+from checkstream.scoring.catalog import Model, load_models
 from checkstream.scoring.scorer import Scorer
 from checkstream.telemetry.logs import LibraryLogs, open_log
 from checkstream.telemetry.metrics import Metrics
@@ -59,7 +59,7 @@ class App:
             open_session: Makes a verified model ready to run; None: by its kind.
         """
         self._read = read
-        self._open_session = open_session or open_model
+        self._open_session = open_session or scoring.open_session
         self._config_file = config_file
         self._reloading = asyncio.Lock()
         self._last_reload: ReloadStatus | None = None
@@ -343,14 +343,6 @@ def _open_recorder(settings: RecordSettings, told: Counted) -> Recorder | None:
 async def _close_journal(journal: Journal) -> None:
     with contextlib.suppress(AuditError):  # it has failed before, and said so
         await journal.aclose()
-
-
-def open_model(model: Model) -> Session:
-    """Make a verified model ready to run, by its kind."""
-    return _SESSIONS[model.entry.kind](model)
-
-
-_SESSIONS: Mapping[ModelKind, Callable[[Model], Session]] = {ModelKind.LEXICON: LexiconSession.open}
 
 
 def _signature(files: tuple[Path, ...]) -> tuple[tuple[int, int, int] | None, ...]:

@@ -78,7 +78,9 @@ def labels_of(models: Sequence[Model]) -> tuple[ClassifierLabel, ...]:
     labels: list[ClassifierLabel] = []
     for model in models:
         thresholds = {threshold.label: threshold.score for threshold in model.entry.thresholds}
-        labels += [ClassifierLabel(f"{model.name}.{label}", thresholds.get(label)) for label in model.labels]
+        for label in model.labels:
+            rates = tuple((rate.fpr, rate.threshold) for rate in model.entry.rates if rate.label == label)
+            labels.append(ClassifierLabel(f"{model.name}.{label}", thresholds.get(label), rates))
     return tuple(labels)
 
 

@@ -28,6 +28,7 @@ from checkstream.listen import Admission, Connection
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.upstream import Answer, UpstreamClient
+from checkstream.scoring.scorer import Checked
 
 _BACKLOG_BYTES = 262_144
 """Bytes read from the upstream that may wait for the guard before reading pauses."""
@@ -51,8 +52,14 @@ class Classifiers(Protocol):
     """Who answers `Score`."""
 
     async def score(
-        self, classifiers: tuple[str, ...], text: str, deadline_ms: float, *, ingress: bool = False
-    ) -> dict[str, float]:
+        self,
+        classifiers: tuple[str, ...],
+        text: str,
+        deadline_ms: float,
+        *,
+        ingress: bool = False,
+        fresh_chars: int = 0,
+    ) -> Checked:
         """Score one text.
 
         Raises:
@@ -421,8 +428,12 @@ class Exchange:
 
     async def _score(self, command: do.Score) -> None:
         try:
-            scores = await self._scorer.score(
-                command.classifiers, command.text, command.deadline_ms, ingress=command.ingress
+            checked = await self._scorer.score(
+                command.classifiers,
+                command.text,
+                command.deadline_ms,
+                ingress=command.ingress,
+                fresh_chars=command.fresh_chars,
             )
         except ScoringError as error:
             self._post(on.ScoringFailed(command.ticket, error.reason))
@@ -430,8 +441,8 @@ class Exchange:
             self._counts.crashed(error)
             self._post(on.ScoringFailed(command.ticket, "crash"))
         else:
-            self._counts.scored(scores)
-            self._post(on.Scored(command.ticket, scores))
+            self._counts.scored(checked.scores)
+            self._post(on.Scored(command.ticket, checked.scores, checked.entities))
 
     def _arm(self, command: do.ArmTimer) -> None:
         self._disarm(command.timer)

@@ -6,12 +6,12 @@ puts queues, deadlines and circuit breakers in front. Nothing here knows of stre
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from checkstream.scoring.catalog import Model, ModelKind, load_models
+from checkstream.errors import ModelError
+from checkstream.scoring.catalog import Model, load_models
 from checkstream.scoring.lexicon import LexiconSession
-from checkstream.scoring.scorer import Observer, Scorer, ScorerLimits
-from checkstream.scoring.session import Session, Window
+from checkstream.scoring.manifest import ModelKind
+from checkstream.scoring.scorer import Checked, Observer, Scorer, ScorerLimits
+from checkstream.scoring.session import Reading, Readings, Session, Window, read_whole
 
 
 def open_session(model: Model) -> Session:
@@ -23,18 +23,22 @@ def open_session(model: Model) -> Session:
     match model.entry.kind:
         case ModelKind.LEXICON:
             return LexiconSession.open(model)
-        case _:
-            assert_never(model.entry.kind)
+        case kind:
+            raise ModelError(f"model `{model.name}` is of the kind `{kind}`, which can't be run here; remove it")
 
 
 __all__ = [
+    "Checked",
     "Model",
     "ModelKind",
     "Observer",
+    "Reading",
+    "Readings",
     "Scorer",
     "ScorerLimits",
     "Session",
     "Window",
     "load_models",
     "open_session",
+    "read_whole",
 ]

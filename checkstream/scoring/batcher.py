@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from checkstream.scoring.session import Window
+
 
 class Entry(msgspec.Struct, eq=False):
-    """One window of text that waits for its scores."""
+    """One window that waits for its scores."""
 
-    text: str
-    tokens: int
-    """Size of the window in the model's tokens, at least 1."""
+    window: Window
     deadline: float
     """Monotonic seconds after which nobody wants the answer."""
     abandoned: bool = False
@@ -57,7 +57,7 @@ def next_batch(entries: Sequence[Entry], token_budget: int, now: float, max_entr
         if entry.abandoned or entry.deadline <= now:
             dropped.append(entry)
             continue
-        widest = max(longest, entry.tokens)
+        widest = max(longest, entry.window.tokens)
         if batch and (len(batch) >= max_entries or widest * (len(batch) + 1) > token_budget):
             return Formed(batch, list(entries[position:]), dropped)
         batch.append(entry)

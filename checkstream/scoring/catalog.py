@@ -7,104 +7,19 @@ manifest itself is trusted as the installation is; what it names can't lead outs
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated
 
 import msgspec
 
+from checkstream.config import RemoteSettings
 from checkstream.errors import ModelError
+from checkstream.scoring.manifest import Manifest, ModelEntry, ModelFile, ModelLimits
 
 MAX_MANIFEST_BYTES = 1 << 20
-MAX_FILE_BYTES = 1 << 29
-"""512 MiB: no model that answers within a deadline on a CPU comes near it."""
-
-_Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-
-
-class ModelKind(enum.StrEnum):
-    """How a model is run."""
-
-    LEXICON = "lexicon"
-    """A weighted lexicon; file role `lexicon`."""
-
-
-class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a label's score counts as a hit if a policy names no threshold of its own."""
-
-    label: _Name
-    score: Annotated[float, msgspec.Meta(gt=0, lt=1)]
-
-
-class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One file of a model, as the manifest pins it."""
-
-    role: _Name
-    """What the file is to its kind of model (`lexicon`)."""
-    path: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-    """Relative to the models folder, with `/`."""
-    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
-    bytes: Annotated[int, msgspec.Meta(ge=1, le=MAX_FILE_BYTES)]
-
-
-class ModelLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model can take at once."""
-
-    window_tokens: Annotated[int, msgspec.Meta(ge=8, le=65_536)]
-    """Size of a window in the model's own tokens."""
-    overlap_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_096)] = 0
-    """What two neighbouring windows of a long text share."""
-
-    def __post_init__(self) -> None:
-        """Refuse windows that don't advance."""
-        if self.overlap_tokens * 2 > self.window_tokens:
-            raise ValueError("`overlap_tokens` is more than half of `window_tokens`; lower it")
-
-
-class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model, as the manifest describes it."""
-
-    name: _Name
-    """What policies and signals call it (`lexicon` in `lexicon.injection`)."""
-    kind: ModelKind
-    version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+$")]
-    licence: str
-    card: str
-    """The file that says what the model is, saw and can't do; relative to the models folder."""
-    labels: Annotated[tuple[_Name, ...], msgspec.Meta(min_length=1, max_length=256)]
-    """Names of the columns of its output, in order."""
-    thresholds: tuple[Threshold, ...] = ()
-    limits: ModelLimits
-    calibrated: bool = False
-    """Its scores are probabilities, and false-positive rates are known: `fpr` thresholds are allowed."""
-    files: Annotated[tuple[ModelFile, ...], msgspec.Meta(min_length=1, max_length=32)]
-
-    def __post_init__(self) -> None:
-        """Refuse doubled labels and roles, and thresholds of unknown labels."""
-        if len(set(self.labels)) != len(self.labels):
-            raise ValueError(f"model `{self.name}` names a label twice; labels are unique")
-        if len({file.role for file in self.files}) != len(self.files):
-            raise ValueError(f"model `{self.name}` gives two files one role; roles are unique")
-        for threshold in self.thresholds:
-            if threshold.label not in self.labels:
-                raise ValueError(f"model `{self.name}` has a threshold for `{threshold.label}`, which is not its label")
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every model of a folder."""
-
-    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
-    """Of the manifest's form."""
-    models: Annotated[tuple[ModelEntry, ...], msgspec.Meta(max_length=256)]
-
-    def __post_init__(self) -> None:
-        """Refuse doubled names."""
-        if len({model.name for model in self.models}) != len(self.models):
-            raise ValueError("two models share a name; names are unique")
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +28,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     entry: ModelEntry
     contents: Mapping[str, bytes]
     """Role of a file -> its bytes, exactly those whose hash was checked."""
+    remote: RemoteSettings | None = None
+    """Of the kind `remote`: who answers for it."""
 
     @property
     def name(self) -> str:
@@ -136,7 +53,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         ModelError: missing, too large, not JSON of the manifest's form, or it names what it may not.
     """
-    data = _read_file(folder / "manifest.json", "manifest.json", MAX_MANIFEST_BYTES)
+    data = read_regular_file(folder / "manifest.json", "manifest.json", MAX_MANIFEST_BYTES)
     try:
         return msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -178,7 +95,7 @@ def _verified(folder: Path, model: str, file: ModelFile) -> bytes:
         raise ModelError(f"file `{file.path}` of model `{model}` can't be followed; reinstall it") from error
     if not path.is_relative_to(root):
         raise ModelError(f"file `{file.path}` of model `{model}` leads outside the models folder; put it inside")
-    data = _read_file(path, file.path, file.bytes)
+    data = read_regular_file(path, file.path, file.bytes)
     if len(data) != file.bytes:
         raise ModelError(
             f"file `{file.path}` has {len(data)} bytes, not {file.bytes} as the manifest says; reinstall it"
@@ -188,7 +105,7 @@ def _verified(folder: Path, model: str, file: ModelFile) -> bytes:
     return data
 
 
-def _read_file(path: Path, shown: str, limit: int) -> bytes:
+def read_regular_file(path: Path, shown: str, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes; never waits on a pipe or device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

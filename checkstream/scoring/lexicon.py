@@ -17,11 +17,10 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from checkstream.errors import ModelError
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.session import Window
+from checkstream.scoring.session import Readings, Window
 from checkstream.scoring.words import folded, words
 
 _MAX_SLOTS = 12
@@ -236,24 +235,26 @@ class LexiconSession:
         """Compile the lexicon of a verified model.
 
         Raises:
-            ModelError: the model has no file with the role `lexicon`, or the lexicon is not valid.
+            ModelError: the lexicon is not valid.
         """
-        data = model.contents.get("lexicon")
-        if data is None:
-            raise ModelError(f"model `{model.name}` has no file with the role `lexicon`; add it to the manifest")
         limits = model.limits
-        lexicon = Lexicon.parse(data, model.labels)
+        lexicon = Lexicon.parse(model.contents["lexicon"], model.labels)
         return cls(lexicon, window_tokens=limits.window_tokens, overlap_tokens=limits.overlap_tokens)
 
-    def cut(self, text: str) -> Sequence[Window]:
-        """Cut into windows of equal size that overlap, so that a phrase at a cut stands whole in one of them."""
-        last = max(len(text) - self._window + self._step, 1)
-        pieces = (text[start : start + self._window] for start in range(0, last, self._step))
-        return [Window(piece, len(piece) // CHARS_PER_TOKEN + 1) for piece in pieces]
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window]:
+        """Cut into windows of equal size that overlap, so that a phrase at a cut stands whole in one of them.
 
-    def run(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Score windows: float32[batch, label]."""
-        return np.array([self._lexicon.score(text) for text in texts], dtype=np.float32)
+        Every window of the text is made whatever is fresh: a phrase may begin long before its last word.
+        """
+        del fresh_chars
+        last = max(len(text) - self._window + self._step, 1)
+        for start in range(0, last, self._step):
+            piece = text[start : start + self._window]
+            yield Window(piece, len(piece) // CHARS_PER_TOKEN + 1)
+
+    def run(self, windows: Sequence[Window]) -> Readings:
+        """Score windows."""
+        return Readings(np.array([self._lexicon.score(window.text) for window in windows], dtype=np.float32))
 
 
 def _plain(word: str) -> str:

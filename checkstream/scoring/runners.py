@@ -1,9 +1,9 @@
-"""When and where the batches of lanes run: slices on the event loop, or a thread of the session's own.
+"""When and where the batches of lanes run: slices on the event loop, or a thread for prompts and one for answers.
 
 No batch waits for a timer: it is formed at the end of the turn of the loop in which its first entry came,
 so whatever came in the same turn shares it, and under load batches grow by themselves while one runs.
 Pure Python stays on the loop (in a thread it would hold the interpreter for milliseconds); a session that
-releases the GIL runs on its thread, fed through a `SimpleQueue`.
+releases the GIL runs on a thread, fed through a `SimpleQueue`.
 
 Source: measurements in the project's performance notes, sections 6 and 8.
 """
@@ -70,7 +70,7 @@ class LoopRunner:
             if lane.waiting:
                 lanes.append(lane)
             if batch:
-                lane.deliver(batch, lane.run([batch[0].text]))
+                lane.deliver(batch, lane.run([batch[0].window]))
             if time.monotonic() >= until:
                 return
 
@@ -84,13 +84,17 @@ class LoopRunner:
 
 
 class ThreadRunner:
-    """Runs one session on one thread, one batch at a time."""
+    """Runs the sessions of a lane's models on one thread, one batch at a time, each model in its turn.
+
+    One thread for all of them, since they share the core: with a thread each, a check would wait for the scheduler's
+    slices of the others instead of for their batches, which are shorter.
+    """
 
     def __init__(self, name: str, *, close_s: float = 5.0) -> None:
         """Start the thread; `close_s` is the most that `close` waits for a running batch."""
         self._loop = asyncio.get_running_loop()
         self._work: SimpleQueue[tuple[Lane, list[Entry]] | None] = SimpleQueue()
-        self._lane: Lane | None = None
+        self._lanes: deque[Lane] = deque()
         self._scheduled: asyncio.Handle | None = None
         self._busy = False
         self._closing = False
@@ -101,24 +105,27 @@ class ThreadRunner:
         self._thread.start()
 
     def wake(self, lane: Lane) -> None:
-        """Form a batch at the end of this turn, unless one runs: then as soon as it is done."""
-        self._lane = lane
+        """Form a batch at the end of this turn, unless one runs: then as soon as its turn comes."""
+        if lane not in self._lanes:
+            self._lanes.append(lane)
         if not self._busy and self._scheduled is None and not self._closing:
             self._scheduled = self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = None
-        if self._lane is None or self._busy or self._closing:
-            return
-        batch = self._lane.form()
-        if batch:
-            self._busy = True
-            self._work.put((self._lane, batch))
+        while self._lanes and not self._busy and not self._closing:
+            lane = self._lanes.popleft()
+            batch = lane.form()
+            if lane.waiting:
+                self._lanes.append(lane)
+            if batch:
+                self._busy = True
+                self._work.put((lane, batch))
 
     def _work_off(self) -> None:
         while (work := self._work.get()) is not None:
             lane, batch = work
-            outcomes = lane.run([entry.text for entry in batch])
+            outcomes = lane.run([entry.window for entry in batch])
             if not self._tell(lane, batch, outcomes):
                 return
         self._tell(None, (), ())

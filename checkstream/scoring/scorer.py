@@ -14,10 +14,11 @@ from typing import Protocol
 
 import msgspec
 
+from checkstream.core.events import EntityFound
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker, State
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.lane import Lane, LaneLimits, Runner, Ticket
+from checkstream.scoring.lane import Lane, LaneLimits, Ticket
 from checkstream.scoring.runners import LoopRunner, ThreadRunner
 from checkstream.scoring.session import Session
 
@@ -45,6 +46,15 @@ class ScorerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The most that `close` waits for a running batch."""
 
 
+class Checked(msgspec.Struct, frozen=True):
+    """What classifiers say of one text."""
+
+    scores: dict[str, float]
+    """`classifier.label` -> 0..1, for every label of every classifier asked."""
+    entities: tuple[EntityFound, ...] = ()
+    """In order of their place; those of one classifier don't overlap."""
+
+
 class Scorer:
     """Every classifier of the process, behind one method. Belongs to one event loop."""
 
@@ -56,11 +66,11 @@ class Scorer:
         observer: Observer | None = None,
         limits: ScorerLimits | None = None,
     ) -> None:
-        """Open two sessions for each model (answers, prompts) and their threads; call it on the loop.
+        """Open a session for each model, and the threads that they need; call it on the loop.
 
         Args:
             models: what may be asked, by `Model.name`.
-            open_session: loads one session of a model.
+            open_session: loads a model.
             observer: told of every ended request and every change of a circuit.
             limits: queue, batch and breaker bounds.
 
@@ -73,32 +83,40 @@ class Scorer:
         self._observer = observer
         self._closed = False
         self._loop_runner = LoopRunner()
-        self._runners: list[Runner] = [self._loop_runner]
+        self._threads: dict[bool, ThreadRunner] = {}
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._states: dict[Lane, State] = {}
         for model in models:
+            session = open_session(model)
             for ingress in (False, True):
-                self._lanes[model.name, ingress] = self._lane(model, open_session(model), limits, ingress=ingress)
+                self._lanes[model.name, ingress] = self._lane(model, session, limits, ingress=ingress)
 
     def _lane(self, model: Model, session: Session, limits: ScorerLimits, *, ingress: bool) -> Lane:
-        runner: Runner = self._loop_runner
-        if not session.inline:
-            runner = ThreadRunner(f"{model.name}-{_lane_name(ingress=ingress)}", close_s=limits.close_s)
-            self._runners.append(runner)
         return Lane(
             model.name,
             session,
             labels=len(model.labels),
             limits=limits.ingress if ingress else limits.midstream,
             breaker=Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
-            runner=runner,
+            runner=self._loop_runner if session.inline else self._thread(limits, ingress=ingress),
             report=self._report,
             ingress=ingress,
         )
 
+    def _thread(self, limits: ScorerLimits, *, ingress: bool) -> ThreadRunner:
+        if ingress not in self._threads:
+            self._threads[ingress] = ThreadRunner(_lane_name(ingress=ingress), close_s=limits.close_s)
+        return self._threads[ingress]
+
     async def score(
-        self, classifiers: tuple[str, ...], text: str, deadline_ms: float, *, ingress: bool = False
-    ) -> dict[str, float]:
+        self,
+        classifiers: tuple[str, ...],
+        text: str,
+        deadline_ms: float,
+        *,
+        ingress: bool = False,
+        fresh_chars: int = 0,
+    ) -> Checked:
         """Score one text with each of the classifiers.
 
         Args:
@@ -106,37 +124,42 @@ class Scorer:
             text: the window to score, of any length.
             deadline_ms: when to give up, counted from now.
             ingress: part of a prompt: waits in its own queue, behind the checks of answers.
+            fresh_chars: so much at the end of the text must be covered, the rest is context; 0: all.
 
         Returns:
-            `classifier.label` -> 0..1, for every label of every classifier asked.
+            A score for every label of every classifier asked, and the entities that they found.
 
         Raises:
-            ScoringError: some classifier gave no usable score in time; `reason` is `deadline`, `crash`,
-                `garbage` or `overload`. The others' scores are not kept.
+            ScoringError: some classifier gave no usable answer in time; `reason` is `deadline`, `crash`,
+                `garbage` or `overload`. What the others say is not kept.
         """
         deadline = time.monotonic() + deadline_ms / 1000
         tickets: list[tuple[str, Ticket]] = []
         scores: dict[str, float] = {}
+        found: list[EntityFound] = []
         try:
-            for name in classifiers:  # one by one: what was asked before a refusal must be freed
-                ticket = self._ask(name, text, deadline, ingress=ingress)
-                tickets.append((name, ticket))
+            # A generator: what was asked before a refusal must be freed.
+            tickets.extend(
+                (name, self._ask(name, text, deadline, ingress=ingress, fresh_chars=fresh_chars))
+                for name in classifiers
+            )
             for name, ticket in tickets:
-                row = await ticket.future
-                for label, value in zip(self.labels[name], row.tolist(), strict=True):
+                reading = await ticket.future
+                for label, value in zip(self.labels[name], reading.scores.tolist(), strict=True):
                     scores[f"{name}.{label}"] = value
+                found += reading.entities
         finally:
             for _, ticket in tickets:
                 ticket.abandon()
-        return scores
+        return Checked(scores, tuple(sorted(found, key=lambda entity: (entity.start, entity.end, entity.entity))))
 
-    def _ask(self, name: str, text: str, deadline: float, *, ingress: bool) -> Ticket:
+    def _ask(self, name: str, text: str, deadline: float, *, ingress: bool, fresh_chars: int) -> Ticket:
         if self._closed:
             raise ScoringError(f"classifier `{name}` is closed", reason="overload")
         lane = self._lanes.get((name, ingress))
         if lane is None:
             raise ScoringError(f"classifier `{name}` is not loaded; name one of the manifest", reason="crash")
-        return lane.submit(text, deadline)
+        return lane.submit(text, deadline, fresh_chars)
 
     def _report(self, lane: Lane, seconds: float, failure: ScoringReason | None) -> None:
         if self._observer is None:
@@ -152,8 +175,9 @@ class Scorer:
         self._closed = True
         for lane in self._lanes.values():
             lane.refuse_all()
-        for runner in self._runners:
-            await runner.close()
+        await self._loop_runner.close()
+        for thread in self._threads.values():
+            await thread.close()
 
 
 def _lane_name(*, ingress: bool) -> str:

@@ -1,37 +1,122 @@
-"""What runs a model: texts in, scores out. One interface for every kind of model.
+"""What runs a model: windows of text in, scores and entities out. One interface for every kind of model.
 
-A session knows its model's tokens and window; it knows nothing of queues, deadlines or streams. A session
-with `inline` set is cheap pure Python and runs on the event loop, slice by slice; every other session
-releases the GIL while it runs and gets a thread of its own.
+A session knows its model's tokens and window; it knows nothing of queues, deadlines or streams. It holds no state
+between calls, so one session serves every stream, prompts and answers, and may be run by several threads at once;
+only `cut` belongs to the event loop. A session with `inline` set is cheap pure Python and runs there, slice by slice;
+every other session releases the GIL while it runs and is run on a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from checkstream.core.events import EntityFound
 
-class Window(msgspec.Struct, frozen=True):
+
+class Word(msgspec.Struct, frozen=True):
+    """A word of a window whose tokens are tagged."""
+
+    token: int
+    """Position of its first token in the window."""
+    start: int
+    """Offset in the text that was asked about, code points."""
+    end: int
+
+
+class Window(msgspec.Struct, frozen=True, eq=False):
     """A piece of a text that the model reads at once."""
 
     text: str
+    """The piece itself, for models that read text; empty for those that read tokens."""
     tokens: int
     """Size in the model's tokens, at least 1."""
+    ids: Sequence[int] = ()
+    """The tokens, with those that mark start and end."""
+    cases: Sequence[int] = ()
+    """Of each token, how it is written (`tokenizer.Case`); for models that read it."""
+    words: Sequence[Word] = ()
+    """For models that tag tokens."""
+    begin: int = 0
+    """From here on, in the text that was asked about, this window answers for entities: they start before `stop`."""
+    stop: int = 0
+
+
+class Readings(msgspec.Struct, frozen=True, eq=False):
+    """What a model says of a batch of windows."""
+
+    scores: NDArray[np.float32]
+    """float32[batch, label], every value 0..1."""
+    entities: Sequence[Sequence[EntityFound]] = ()
+    """For each window, those that it answers for; empty: this kind of model finds none."""
+
+
+class Reading(msgspec.Struct, frozen=True, eq=False):
+    """What a model says of one window, or of a text."""
+
+    scores: NDArray[np.float32]
+    """float32[label]; of a text the highest of any window."""
+    entities: Sequence[EntityFound] = ()
+    """Offsets in the text that was asked about."""
 
 
 class Session(Protocol):
-    """A model that is loaded and ready to run. Used by one thread at a time."""
+    """A model that is loaded and ready to run."""
 
     @property
     def inline(self) -> bool:
         """True: `run` is pure Python and short enough for the event loop."""
 
-    def cut(self, text: str) -> Sequence[Window]:
-        """Cut a text into windows that together cover it; at least one, for the empty text too."""
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterable[Window]:
+        """Cut a text into windows, in order; at least one, for the empty text too.
 
-    def run(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Score windows: float32[batch, label], every value 0..1."""
+        The windows are made as they are taken, so that a long text can be read in slices.
+
+        Args:
+            text: what was asked about.
+            fresh_chars: so much at the end must be covered, the rest is context; 0: all of it.
+        """
+
+    def run(self, windows: Sequence[Window]) -> Readings:
+        """Read windows. May be called on several threads at once."""
+
+
+def read_whole(session: Session, text: str) -> Reading:
+    """Read a whole text here and now, window by window."""
+    return joined([Reading(row, found[0] if found else ()) for row, found in _one_by_one(session, session.cut(text))])
+
+
+def _one_by_one(
+    session: Session, windows: Iterable[Window]
+) -> Iterator[tuple[NDArray[np.float32], Sequence[Sequence[EntityFound]]]]:
+    for window in windows:
+        readings = session.run([window])
+        yield readings.scores[0], readings.entities
+
+
+def joined(readings: Sequence[Reading]) -> Reading:
+    """Join what was said of the windows of one text, at least one: highest scores, every entity once."""
+    if len(readings) == 1:
+        return readings[0]
+    scores = np.max([reading.scores for reading in readings], axis=0, initial=0.0)
+    return Reading(scores, distinct(entity for reading in readings for entity in reading.entities))
+
+
+def distinct(entities: Iterable[EntityFound]) -> tuple[EntityFound, ...]:
+    """Return entities that don't overlap: of one kind they are joined, else the surer one stays."""
+    kept: list[EntityFound] = []
+    for entity in sorted(entities, key=lambda entity: (entity.start, -entity.end)):
+        if not kept or entity.start >= kept[-1].end:
+            kept.append(entity)
+            continue
+        last = kept[-1]
+        if entity.entity == last.entity:
+            score = max(entity.score, last.score)
+            kept[-1] = EntityFound(last.entity, last.start, max(last.end, entity.end), score)
+        elif entity.score > last.score:
+            kept[-1] = entity
+    return tuple(kept)

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import uvloop
-from numpy.typing import NDArray
 
 from checkstream.app import App
 from checkstream.config import load_config
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.session import Window
+from checkstream.scoring.session import Readings, Window
 
 
 class FaultySession:
@@ -29,17 +28,17 @@ class FaultySession:
         self._labels = labels
         self._fault = fault
 
-    def cut(self, text: str) -> Sequence[Window]:
-        return [Window(text, 1)]
+    def cut(self, text: str, fresh_chars: int = 0) -> Sequence[Window]:
+        return [Window(text[-fresh_chars:], 1)]
 
-    def run(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def run(self, windows: Sequence[Window]) -> Readings:
         if self._fault == "crash":
             raise RuntimeError("the model crashed")
         if self._fault == "nan":
-            return np.full((len(texts), self._labels), np.nan, np.float32)
+            return Readings(np.full((len(windows), self._labels), np.nan, np.float32))
         if self._fault == "range":
-            return np.full((len(texts), self._labels), 7.0, np.float32)
-        return np.zeros((len(texts) + 1, self._labels), np.float32)  # shape: an answer too many
+            return Readings(np.full((len(windows), self._labels), 7.0, np.float32))
+        return Readings(np.zeros((len(windows) + 1, self._labels), np.float32))  # shape: an answer too many
 
 
 async def serve(fault: str, file: Path) -> None:

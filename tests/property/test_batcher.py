@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.scoring.batcher import Entry, next_batch
+from checkstream.scoring.session import Window
 
 NOW = 100.0
 
 entries = st.lists(
     st.builds(
         Entry,
-        text=st.just("x"),
-        tokens=st.integers(1, 40),
+        window=st.builds(Window, text=st.just("x"), tokens=st.integers(1, 40)),
         deadline=st.sampled_from([NOW - 1, NOW, NOW + 0.001, NOW + 1]),
         abandoned=st.booleans(),
     ),
@@ -32,7 +32,7 @@ def test_a_batch_parts_the_queue_without_loss_and_in_order(queue: list[Entry], b
     assert [entry for entry in looked_at if dead(entry)] == formed.dropped
     assert [entry for entry in looked_at if not dead(entry)] == formed.batch
     assert len(formed.batch) <= cap
-    padded = len(formed.batch) * max((entry.tokens for entry in formed.batch), default=0)
+    padded = len(formed.batch) * max((entry.window.tokens for entry in formed.batch), default=0)
     assert padded <= budget or len(formed.batch) == 1
 
 
@@ -43,7 +43,7 @@ def test_a_batch_is_as_large_as_it_may_be(queue: list[Entry], budget: int, cap: 
     if formed.rest:
         first = formed.rest[0]
         assert not dead(first)
-        widest = max(first.tokens, *(entry.tokens for entry in formed.batch))
+        widest = max(first.window.tokens, *(entry.window.tokens for entry in formed.batch))
         assert len(formed.batch) == cap or widest * (len(formed.batch) + 1) > budget
 
 

@@ -25,6 +25,7 @@ from checkstream.listen import Admission, Listener, Times, connection_of, read_b
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.relay import Exchange, Outgoing
 from checkstream.proxy.upstream import UpstreamClient
+from checkstream.scoring import Checked
 from checkstream.telemetry.logs import open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -88,9 +89,15 @@ class KeptRecords:
 
 class NoScores:
     async def score(
-        self, classifiers: tuple[str, ...], text: str, deadline_ms: float, *, ingress: bool = False
-    ) -> dict[str, float]:
-        raise RuntimeError(classifiers, text, deadline_ms, ingress)
+        self,
+        classifiers: tuple[str, ...],
+        text: str,
+        deadline_ms: float,
+        *,
+        ingress: bool = False,
+        fresh_chars: int = 0,
+    ) -> Checked:
+        raise RuntimeError(classifiers, text, deadline_ms, ingress, fresh_chars)
 
 
 class Rig:

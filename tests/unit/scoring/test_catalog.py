@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from checkstream.app import labels_of
 from checkstream.config import bundled
 from checkstream.errors import ModelError
-from checkstream.scoring import open_session
+from checkstream.scoring import open_session, read_whole
 from checkstream.scoring.catalog import load_models, read_manifest
 
 DATA = b'{"fillers": [], "classes": {}, "damping": [], "groups": []}'
@@ -35,6 +36,22 @@ def file(**changes: object) -> dict[str, object]:
     } | changes
 
 
+def graph(**changes: object) -> dict[str, object]:
+    return entry(kind="sequence", activation="sigmoid", files=pair()) | changes
+
+
+def gated(**changes: object) -> dict[str, object]:
+    return graph(files=[*pair(), file(role="gate")], gate_threshold=0.1) | changes
+
+
+def pair() -> list[dict[str, object]]:
+    return [file(role="graph"), file(role="tokenizer")]
+
+
+def rate(fpr: float, threshold: float) -> dict[str, object]:
+    return {"label": "toxicity", "fpr": fpr, "threshold": threshold}
+
+
 def without(struct: dict[str, object], key: str) -> dict[str, object]:
     return {name: value for name, value in struct.items() if name != key}
 
@@ -58,8 +75,7 @@ def test_every_model_that_comes_with_the_package_loads_and_has_a_card() -> None:
     for model in load_models(root):
         assert (root / model.entry.card).is_file()
         session = open_session(model)
-        texts = [window.text for window in session.cut("hello")]
-        assert session.run(texts).shape == (1, len(model.labels))
+        assert read_whole(session, "hello").scores.shape == (len(model.labels),)
 
 
 def test_a_verified_model_carries_the_bytes_that_were_hashed(folder: Path) -> None:
@@ -89,18 +105,43 @@ def test_a_verified_model_carries_the_bytes_that_were_hashed(folder: Path) -> No
         (entry(files=[file(path="lexicon")]), "not a regular file"),
         (entry(files=[file(path="lexicon/none.json")]), "can't be read"),
         (entry(files=[file(path="x" * 255)]), "can't be"),
-        (entry(files=[]), "length"),
+        (entry(files=[]), "role `lexicon`"),
         (entry(files=[file(), file()]), "roles are unique"),
         (entry(kind="pickle"), "pickle"),
         (without(entry(), "kind"), "kind"),
         (entry(name="../x"), "regex"),
-        (entry(labels=[]), "length"),
+        (entry(labels=[]), "has no `labels`"),
         (entry(labels=["a", "a"]), "twice"),
         (entry(thresholds=[{"label": "spam", "score": 0.5}]), "`spam`"),
         (entry(thresholds=[{"label": "toxicity", "score": 1.5}]), "score"),
         (entry(limits={"window_tokens": 10, "overlap_tokens": 9}), "overlap_tokens"),
         (entry(limits={"window_tokens": 0}), "window_tokens"),
         (entry(surprise=1), "surprise"),
+        (entry(activation="sigmoid"), "activation"),
+        (entry(columns=["a"]), "has no graph"),
+        (entry(entities=[{"entity": "PERSON"}]), "doesn't tag tokens"),
+        (entry(gate_threshold=0.5), "gate"),
+        (entry(rates=[rate(0.01, 0.9), rate(0.01, 0.8)]), "twice"),
+        (entry(rates=[rate(0.01, 0.8), rate(0.05, 0.9)]), "a lower rate needs a higher one"),
+        (entry(rates=[rate(0.01, 0.8) | {"label": "spam"}]), "`spam`"),
+        (entry(rates=[rate(0.0, 0.8)]), "fpr"),
+        (entry(rates=[rate(0.01, 1.1)]), "threshold"),
+        (graph(activation=None), "activation"),
+        (graph(activation="exp"), "activation"),
+        (graph(files=[file(role="graph")]), "role `tokenizer`"),
+        (graph(files=[*pair(), file(role="lexicon")]), "role `lexicon` is not of the kind `sequence`"),
+        (graph(files=[*pair(), file(role="gate")]), "`gate_threshold`"),
+        (graph(gate_threshold=0.1), "`gate_threshold`"),
+        (gated(limits={"window_tokens": 32}), "`gate_tokens`"),
+        (gated(gate_threshold=1.0), "gate_threshold"),
+        (graph(columns=["safe", "injection"]), "`toxicity`"),
+        (graph(columns=["x" * 65]), "columns"),
+        (graph(kind="tokens"), "no `labels`"),
+        (graph(kind="tokens", labels=[]), "`entities`"),
+        (graph(kind="tokens", labels=[], entities=[{"entity": "PERSON"}], columns=["O", "B-PER"]), "`B-PERSON`"),
+        (graph(kind="tokens", labels=[], entities=[{"entity": "person"}]), "entity"),
+        (graph(kind="tokens", labels=[], entities=[{"entity": "PERSON", "threshold": 0}]), "threshold"),
+        (graph(kind="tokens", labels=[], entities=[{"entity": "PERSON"}] * 2), "names an entity twice"),
     ],
 )
 def test_a_hostile_or_broken_entry_is_refused(folder: Path, model: dict[str, object], reason: str) -> None:
@@ -159,8 +200,20 @@ def test_an_unknown_name_is_answered_with_the_known_ones(folder: Path) -> None:
         load_models(folder, ("toxic",))
 
 
-def test_a_lexicon_without_its_file_is_refused(folder: Path) -> None:
-    write(folder, entry(files=[file(role="weights")]))
-    (model,) = load_models(folder)
-    with pytest.raises(ModelError, match="role `lexicon`"):
-        open_session(model)
+def test_every_kind_of_model_has_a_form_in_the_manifest(folder: Path) -> None:
+    tagger = graph(name="ner", kind="tokens", labels=[], activation="softmax", columns=["O", "B-PERSON", "I-PERSON"])
+    remote = entry(name="far", kind="remote", files=[])
+    write(folder, gated(name="injection"), tagger | {"entities": [{"entity": "PERSON"}]}, remote)
+    injection, ner, far = read_manifest(folder).models
+    assert injection.gate_threshold == 0.1
+    assert ner.entities[0].threshold == 0.5
+    assert not far.files
+
+
+def test_rates_of_the_manifest_are_what_a_policy_reckons_with(folder: Path) -> None:
+    write(folder, entry(rates=[rate(0.05, 0.5), rate(0.01, 0.75)]))
+    labels = {label.name: label for label in labels_of(load_models(folder))}
+    assert labels["lexicon.toxicity"].threshold_at(0.02) == 0.75
+    assert labels["lexicon.toxicity"].threshold_at(0.1) == 0.5
+    assert labels["lexicon.toxicity"].threshold_at(0.001) is None
+    assert labels["lexicon.injection"].threshold_at(0.1) is None

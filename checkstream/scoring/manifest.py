@@ -1,0 +1,209 @@
+"""The form of `manifest.json`: what an installation says of its models. Pure; nothing is opened here."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+
+MAX_FILE_BYTES = 1 << 29
+"""512 MiB: no model that answers within a deadline on a CPU comes near it."""
+
+_Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+
+class ModelKind(enum.StrEnum):
+    """How a model is run."""
+
+    LEXICON = "lexicon"
+    """A weighted lexicon; file role `lexicon`."""
+    SEQUENCE = "sequence"
+    """An ONNX graph that gives a text one row of label scores; file roles `graph`, `tokenizer` and perhaps `gate`."""
+    TOKENS = "tokens"
+    """An ONNX graph that tags every token, which gives entities; file roles `graph`, `tokenizer`."""
+    REMOTE = "remote"
+    """A service that is asked over HTTP."""
+
+
+class Activation(enum.StrEnum):
+    """What makes scores of a graph's logits."""
+
+    SIGMOID = "sigmoid"
+    """Each label by itself: several may hold."""
+    SOFTMAX = "softmax"
+    """One label of all holds."""
+    NONE = "none"
+    """The graph gives scores of 0..1 already."""
+
+
+class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a label's score counts as a hit if a policy names no threshold of its own."""
+
+    label: _Name
+    score: Annotated[float, msgspec.Meta(gt=0, lt=1)]
+
+
+class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How high a threshold must be for at most so many benign texts to reach it."""
+
+    label: _Name
+    fpr: Annotated[float, msgspec.Meta(gt=0, lt=1)]
+    """Share of benign whole texts whose highest score over all their checks reaches the threshold."""
+    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class EntityKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of entity that a model finds."""
+
+    entity: Annotated[str, msgspec.Meta(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+    threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.5
+    """From which probability on a word counts as part of one."""
+
+
+class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of a model, as the manifest pins it."""
+
+    role: _Name
+    """What the file is to its kind of model (`lexicon`, `graph`, `tokenizer`, `gate`)."""
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    """Relative to the models folder, with `/`."""
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    bytes: Annotated[int, msgspec.Meta(ge=1, le=MAX_FILE_BYTES)]
+
+
+class ModelLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model can take at once."""
+
+    window_tokens: Annotated[int, msgspec.Meta(ge=8, le=65_536)]
+    """Size of a window in the model's own tokens, those that mark its start and end included."""
+    overlap_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_096)] = 0
+    """What two neighbouring windows of a long text share."""
+    gate_tokens: Annotated[int, msgspec.Meta(ge=8, le=65_536)] = 64
+    """Size of a window of the gate, if the model has one; at most `window_tokens`."""
+
+    def __post_init__(self) -> None:
+        """Refuse windows that don't advance."""
+        if self.overlap_tokens * 2 > self.window_tokens:
+            raise ValueError("`overlap_tokens` is more than half of `window_tokens`; lower it")
+
+
+_ROLES: Mapping[ModelKind, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
+    {
+        ModelKind.LEXICON: (frozenset({"lexicon"}), frozenset()),
+        ModelKind.SEQUENCE: (frozenset({"graph", "tokenizer"}), frozenset({"gate"})),
+        ModelKind.TOKENS: (frozenset({"graph", "tokenizer"}), frozenset()),
+        ModelKind.REMOTE: (frozenset(), frozenset()),
+    }
+)
+"""Kind -> the roles of files that it must have, and those that it may have."""
+
+
+class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model, as the manifest describes it."""
+
+    name: _Name
+    """What policies and signals call it (`lexicon` in `lexicon.injection`)."""
+    kind: ModelKind
+    version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+$")]
+    licence: str
+    card: str
+    """The file that says what the model is, saw and can't do; relative to the models folder."""
+    labels: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=256)]
+    """What it gives scores for, in order. None for the kind `tokens`, which gives entities."""
+    columns: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=1024)] = ()
+    """Names of the graph's output columns, in order, when they are not the labels. The highest of the columns that are
+    named as a label is its score; columns with other names are ignored. Of the kind `tokens`: BIO tags (`B-PERSON`)."""
+    entities: Annotated[tuple[EntityKind, ...], msgspec.Meta(max_length=256)] = ()
+    """What a model of the kind `tokens` finds."""
+    activation: Activation | None = None
+    """Of graphs alone."""
+    thresholds: tuple[Threshold, ...] = ()
+    rates: Annotated[tuple[Rate, ...], msgspec.Meta(max_length=4096)] = ()
+    """Calibration: which thresholds keep to which rates of false positives; allows `fpr` in policies."""
+    gate_threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    """From which score of the gate on a window is given to the model itself."""
+    limits: ModelLimits
+    calibrated: bool = False
+    """Its scores are probabilities."""
+    files: Annotated[tuple[ModelFile, ...], msgspec.Meta(max_length=32)]
+
+    def __post_init__(self) -> None:
+        """Refuse an entry that contradicts itself or its kind."""
+        for what, names in (
+            ("a label", self.labels),
+            ("an entity", tuple(kind.entity for kind in self.entities)),
+            ("a threshold", tuple(threshold.label for threshold in self.thresholds)),
+            ("a rate", tuple((rate.label, rate.fpr) for rate in self.rates)),
+        ):
+            if len(set(names)) != len(names):
+                raise ValueError(f"model `{self.name}` names {what} twice; name each once")
+        if len({file.role for file in self.files}) != len(self.files):
+            raise ValueError(f"model `{self.name}` gives two files one role; roles are unique")
+        for label in (*(told.label for told in self.thresholds), *(told.label for told in self.rates)):
+            if label not in self.labels:
+                raise ValueError(f"model `{self.name}` has a threshold for `{label}`, which is not its label")
+        self._check_rates()
+        self._check_kind()
+
+    def _check_rates(self) -> None:
+        for label in self.labels:
+            own = sorted((rate for rate in self.rates if rate.label == label), key=lambda rate: rate.fpr)
+            if any(lower.threshold < higher.threshold for lower, higher in pairwise(own)):
+                raise ValueError(
+                    f"rates of `{self.name}.{label}` fall with the threshold; a lower rate needs a higher one"
+                )
+
+    def _check_kind(self) -> None:
+        needed, allowed = _ROLES[self.kind]
+        roles = {file.role for file in self.files}
+        if missing := needed - roles:
+            raise ValueError(f"model `{self.name}` has no file with the role `{min(missing)}`; add it")
+        if unknown := roles - needed - allowed:
+            raise ValueError(
+                f"role `{min(unknown)}` is not of the kind `{self.kind}`; remove the file from `{self.name}`"
+            )
+        graph = "graph" in needed
+        tokens = self.kind is ModelKind.TOKENS
+        if (self.activation is None) == graph:
+            raise ValueError(f"model `{self.name}` must give `activation` if it has a graph, and only then")
+        if self.columns and not graph:
+            raise ValueError(f"model `{self.name}` has no graph; remove `columns`")
+        if ("gate" in roles) != (self.gate_threshold is not None):
+            raise ValueError(f"model `{self.name}` needs both a file `gate` and `gate_threshold`, or neither")
+        if "gate" in roles and self.limits.gate_tokens > self.limits.window_tokens:
+            raise ValueError(f"`gate_tokens` of model `{self.name}` is more than `window_tokens`; lower it")
+        if tokens and (self.labels or not self.entities):
+            raise ValueError(f"model `{self.name}` tags tokens: give it `entities`, and no `labels`")
+        if not tokens and not self.labels and not (self.kind is ModelKind.REMOTE and self.entities):
+            raise ValueError(f"model `{self.name}` has no `labels`; give it one")
+        if self.entities and not tokens and self.kind is not ModelKind.REMOTE:
+            raise ValueError(f"model `{self.name}` doesn't tag tokens; remove `entities`")
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        if self.kind is ModelKind.SEQUENCE and self.columns:
+            for label in self.labels:
+                if label not in self.columns:
+                    raise ValueError(f"no column of model `{self.name}` is named `{label}`; name one so in `columns`")
+        if self.kind is ModelKind.TOKENS:
+            named = {column.partition("-")[2] for column in self.columns}
+            for kind in self.entities:
+                if kind.entity not in named:
+                    raise ValueError(f"no column of model `{self.name}` is named `B-{kind.entity}`; name one so")
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every model of a folder."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
+    """Of the manifest's form."""
+    models: Annotated[tuple[ModelEntry, ...], msgspec.Meta(max_length=256)]
+
+    def __post_init__(self) -> None:
+        """Refuse doubled names."""
+        if len({model.name for model in self.models}) != len(self.models):
+            raise ValueError("two models share a name; names are unique")
