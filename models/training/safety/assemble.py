@@ -1,0 +1,134 @@
+"""The corpus of a training: the pool's texts and the generated ones, in fixed parts; sources are left out on demand."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import re2
+
+from models.training.corpus import Part, normalised, part_of
+from models.training.safety import answers, steps
+from models.training.safety.goals import goals
+from models.training.safety.labels import ANY, LABELS, Text
+from models.training.safety.sources import READERS, texts
+
+LIMITS: Mapping[str, int] = {
+    "civil": 8000,
+    "davidson": 6000,
+    "edos": 9000,
+    "jigsaw": 12_000,
+    "madlibs": 900,
+    "stormfront": 5000,
+    "hh": 1500,
+    "mmlu": 2500,
+    "medquad": 2500,
+    "benign_prompts": 2500,
+    "banking77": 500,
+    "begin": 900,
+    "faithdial": 300,
+    "conjnli": 800,
+    "pii_anon": 1500,
+    "halueval_qa": 700,
+}
+"""How many texts of a source at most; the rest of them would drown the others."""
+
+FOLDS: Mapping[str, frozenset[str]] = {
+    "comments": frozenset({"civil", "toxic_spans", "hatemoji", "gptfuzz", "refusals", "mmlu"}),
+    "tweets": frozenset({"davidson", "stormfront", "hh", "frank", "bump", "benign_prompts"}),
+    "talk": frozenset({"jigsaw", "edos", "toxigen", "madlibs", "medquad", "begin", "faithdial", "halueval_qa"}),
+}
+"""Sources that a fold leaves out of everything; each fold has abuse and innocent texts of its own."""
+
+_GENERATED: Mapping[str, int] = {
+    "harmful": 6000,
+    "passage": 4200,
+    "refusal": 2600,
+    "safe answer": 2200,
+    "reported": 1800,
+    "innocent": 2600,
+    "abusive": 1500,
+    "quoted": 1200,
+}
+
+
+def cleaned(text: str) -> str:
+    """Return a text without the marks of the site that it was copied from."""
+    text = html.unescape(text).encode("utf-8", "ignore").decode()
+    text = re2.sub(r"^(?:RT\s+)?(?:@\S+:?\s+)+", "", text)
+    text = re2.sub(r"(?:https?://|t\.co/|pic\.twitter)\S+", "", text)
+    return str(re2.sub(r"\s?(?:\[USER\]|\[URL\]|@USER|URL\b)", "", text)).strip()
+
+
+def pool(folder: Path, seed: int) -> list[Text]:
+    """Return the pool's texts, each once, no source above its limit, in an order that the seed decides."""
+    known: set[str] = set()
+    found: list[Text] = []
+    for name, reader in READERS.items():
+        own = [
+            replace(text, text=cleaned(text.text)) if text.spans is None else text
+            for text in texts(folder, name, reader)
+        ]
+        Random(f"{seed} {name}").shuffle(own)
+        kept: list[Text] = []
+        for text in own:
+            key = normalised(text.text) or text.text
+            if key and key not in known and len(kept) < LIMITS.get(text.source, 1 << 30):
+                known.add(key)
+                kept.append(text)
+        found += kept
+    return found
+
+
+def generated(folder: Path, abuse: Sequence[Text], seed: int, share: float = 1.0) -> Iterator[Text]:
+    """Yield the texts that this recipe writes.
+
+    Args:
+        folder: of the pool, for the requests that the answers are built on.
+        abuse: abusive texts to let assistants write and reports quote.
+        seed: of every choice.
+        share: of the usual numbers.
+    """
+    random = Random(seed)
+    asked = list(goals(folder))
+    adult = [goal for goal in asked if not goal.minors]
+    by_label = {label: [goal for goal in adult if goal.labels[0] == label] for label in LABELS}
+    full = {label: found for label, found in by_label.items() if found}
+    makers: Mapping[str, Callable[[], Text | None]] = {
+        "harmful": lambda: answers.harmful_answer(random.choice(full[random.choice(list(full))]), random),
+        "passage": lambda: answers.harmful_passage(random.choice(list(steps.BANKS)), random),
+        "refusal": lambda: answers.refusal(random.choice(asked), random),
+        "safe answer": lambda: answers.safe_answer(random.choice(asked), random),
+        "reported": lambda: answers.reported(random),
+        "innocent": lambda: answers.innocent(random),
+        "abusive": lambda: answers.abusive_answer(random.choice(abuse), random),
+        "quoted": lambda: answers.quoted_abuse(random.choice(abuse), random),
+    }
+    for kind, number in _GENERATED.items():
+        if kind in {"abusive", "quoted"} and not abuse:
+            continue
+        for _ in range(int(number * share)):
+            text = makers[kind]()
+            if text is not None:
+                yield text
+
+
+def corpus(folder: Path, seed: int, left_out: frozenset[str] = frozenset()) -> dict[Part, list[Text]]:
+    """Return the texts of each part.
+
+    Args:
+        folder: of the pool.
+        seed: of every choice.
+        left_out: sources that no text comes from, quoted or whole.
+    """
+    found = [text for text in pool(folder, seed) if text.source not in left_out]
+    abuse = [text for text in found if text.target[ANY] >= 0.8 and text.source != "gptfuzz" and len(text.text) < 300]
+    parts: dict[Part, list[Text]] = {"train": [], "dev": [], "test": []}
+    for text in (*found, *generated(folder, abuse, seed)):
+        parts[part_of(text.group or text.text)].append(text)
+    for own in parts.values():
+        Random(seed).shuffle(own)
+    return parts

@@ -1,0 +1,123 @@
+"""Texts -> the windows that a model reads, with what is known of each: a part of a harmful text may be harmless.
+
+A stream is read in pieces, so a student learns from windows that end anywhere in a text. What a window does comes
+from the annotators' spans where there are some, else from the text's own target and the teacher's score of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+import numpy as np
+from tokenizers import Encoding, Tokenizer
+
+from models.training.augment import augmented
+from models.training.safety.labels import ANY, LABELS, Float, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A piece of a text."""
+
+    ids: tuple[int, ...]
+    text: str
+    """The characters that the ids stand for."""
+    origin: int
+    """Number of the text that it was cut from."""
+    marked: bool | None
+    """It overlaps what annotators marked; None where nobody marked anything."""
+
+
+def ends(encoding: Encoding) -> list[int]:
+    """Return the numbers of pieces after which a word ends, in order."""
+    words = encoding.word_ids
+    return [at for at in range(1, len(words) + 1) if at == len(words) or words[at] != words[at - 1]]
+
+
+def cut(encoding: Encoding, text: Text, words: str, pieces: tuple[int, int], origin: int = 0) -> Window:
+    """Cut some pieces, the last not included, out of a text as `words` spells it."""
+    begin, end = encoding.offsets[pieces[0]][0], encoding.offsets[pieces[1] - 1][1]
+    marked = None if text.spans is None else any(start < end and stop > begin for start, stop in text.spans)
+    return Window(tuple(encoding.ids[pieces[0] : pieces[1]]), words[begin:end], origin, marked)
+
+
+def sampled(texts: Sequence[Text], tokenizer: Tokenizer, size: int, random: Random, most: int = 4) -> Iterator[Window]:
+    """Yield windows of each text: the whole where it fits, and random ones that end at a word.
+
+    Args:
+        texts: what to cut; their numbers become the windows' origins.
+        tokenizer: without special tokens.
+        size: pieces of a window at most.
+        random: of every choice.
+        most: windows of one text at most.
+    """
+    for origin, text in enumerate(texts):
+        words = text.text if text.spans is not None else augmented(text.text, random, 0.08)
+        encoding = tokenizer.encode(words, add_special_tokens=False)
+        stops = ends(encoding)
+        if not stops:
+            continue
+        total = stops[-1]
+        if total <= size:
+            yield cut(encoding, text, words, (0, total), origin)
+            if total > 10 and random.random() < 0.35:
+                yield cut(encoding, text, words, (0, random.choice(stops[:-1] or stops)), origin)
+            continue
+        for _ in range(min(most, 1 + total // size)):
+            last = random.choice(stops)
+            yield cut(encoding, text, words, (max(0, last - size), last), origin)
+
+
+def teacher_texts(texts: Sequence[Text], tokenizer: Tokenizer, size: int, random: Random) -> Iterator[Text]:
+    """Yield texts for the teacher: none longer than `size` pieces, and pieces of those whose parts are known."""
+    for text in texts:
+        words = text.text if text.spans is not None else augmented(text.text, random, 0.1)
+        encoding = tokenizer.encode(words, add_special_tokens=False)
+        stops = ends(encoding)
+        if not stops:
+            continue
+        certain = text.spans is not None or text.target[ANY] < 0.3
+        wide = size if not certain or random.random() < 0.6 else random.randint(6, 40)
+        last = stops[-1] if stops[-1] <= wide else random.choice([stop for stop in stops if stop >= wide] or stops[-1:])
+        if not certain and random.random() < 0.5:  # answers mostly begin where the first window begins
+            last = min(stops, key=lambda stop: abs(stop - wide))
+        window = cut(encoding, text, words, (max(0, last - wide), last))
+        target = text.target
+        if window.marked is False:
+            target = np.minimum(target, np.float32(0.15))
+        yield replace(text, text=window.text, target=target)
+
+
+def noisy_or(scores: Float) -> Float:
+    """Return the chance of any harm, float32[row], of scores float32[row, label] taken as independent."""
+    return np.asarray(1 - np.prod(1 - scores[..., : len(LABELS)], axis=-1), np.float32)
+
+
+def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Float) -> Float:
+    """Return what each window is taught: float32[window, 10].
+
+    Where a text is harmless so are its windows, a little of the teacher's doubt apart. Where it does harm, its most
+    suspicious window does, and the others in the teacher's proportion; what nobody said is the teacher's word.
+
+    Args:
+        windows: of `texts`.
+        texts: the texts, by origin.
+        teacher: float32[window, label], its score of each window alone.
+    """
+    scores = np.concatenate([teacher, noisy_or(teacher)[:, None]], axis=1)
+    highest = np.full((len(texts), ANY + 1), 0.2, np.float32)
+    origins = np.array([window.origin for window in windows])
+    np.maximum.at(highest, origins, scores)
+    truth = np.stack([text.target for text in texts])[origins]
+    share = np.clip(scores / highest[origins], 0, 1)
+    harm = 0.7 * truth * share + 0.3 * scores
+    calm = 0.85 * np.nan_to_num(truth) + 0.15 * scores
+    target = np.where(np.isnan(truth), scores, np.where(truth >= 0.3, harm, calm)).astype(np.float32)
+    for row, window in enumerate(windows):
+        if window.marked is False:
+            target[row] = np.minimum(target[row], 0.3 * scores[row])
+        elif window.marked:
+            target[row, [0, ANY]] = np.maximum(target[row, [0, ANY]], 0.7 + 0.3 * scores[row, [0, ANY]])
+    return target
