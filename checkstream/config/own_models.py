@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -74,14 +74,17 @@ class RemoteSettings(Settings, frozen=True):
     """Root of the service; `/v1/detect` is added."""
     model: str | None = None
     """What the service calls the model; without it, it has the same name there."""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    """What the service says -> label or ENTITY here, the highest where several have one label; without it, those of the
+    shipped model of this name."""
     token: Secret | None = None
     """Sent as `Authorization: Bearer ...`."""
     connections: Annotated[int, Meta(ge=1, le=64)] = 4
     """How many requests may run at once, for prompts and for answers each."""
 
     def __post_init__(self) -> None:
-        """The url is safe to send texts to."""
-        require_safe_url(self.url)
+        """The url is one. It may be http, as that of an upstream: a service nearby often has no certificate."""
+        _require_url(self.url)
 
 
 class OwnRate(Settings, frozen=True):
@@ -103,7 +106,9 @@ class OwnModel(Settings, frozen=True):
     graph: str = "model.onnx"
     tokenizer: str = "tokenizer.json"
     config: str | None = "config.json"
-    """Where `id2label` names the columns of the output; null when there is no such file, then columns have numbers."""
+    """Where `id2label` names the columns of the output; null when there is no such file."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns, in order, when there is no `config`."""
     activation: Literal["sigmoid", "softmax", "none"] | None = None
     """From the graph's output to 0..1: sigmoid when labels are independent, softmax when one of them is true."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
@@ -121,12 +126,14 @@ class OwnModel(Settings, frozen=True):
     def __post_init__(self) -> None:
         """What belongs to the kind is there, and nothing else."""
         if self.kind == "remote":
-            if self.remote is None or self.source is not None:
-                raise ValueError("a model of kind `remote` has `remote` with a `url`, and no `source`")
+            if self.remote is None or self.source is not None or self.labels:
+                raise ValueError("a model of kind `remote` has `remote` with `url` and `labels`, and no `source`")
         elif self.source is None or self.remote is not None:
             raise ValueError(f"a model of kind `{self.kind}` has a `source`, and no `remote`")
         elif not self.labels:
             raise ValueError("`labels` is missing; say which column of the output is which label")
+        if (self.config is None) != bool(self.columns) and self.kind != "remote":
+            raise ValueError("the columns of the output are named by `config` or by `columns`; give one of the two")
         if self.kind == "sequence" and self.activation is None:
             raise ValueError("`activation` is missing; write sigmoid (independent labels) or softmax (one of them)")
         for role, name in self.files.items():
@@ -134,14 +141,20 @@ class OwnModel(Settings, frozen=True):
         self._check_labels()
 
     def _check_labels(self) -> None:
-        upper = self.kind == "tokens"
-        for label in self.labels.values():
+        for label in self.names:
+            upper = self.kind == "tokens" or (self.kind == "remote" and label[:1].isupper())
             if not _is_word(label, upper=upper):
                 letters = "capitals" if upper else "small letters"
                 raise ValueError(f"`{label}` is no name of {'an entity' if upper else 'a label'}; use {letters}, _")
         for label in (*self.thresholds, *(rate.label for rate in self.rates)):
-            if self.labels and label not in self.labels.values():
+            if self.names and label not in self.names:
                 raise ValueError(f"`{label}` has a threshold and is not in `labels`; correct its name")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every label and entity, as it is called here."""
+        mapped = self.labels if self.remote is None else self.remote.labels
+        return tuple(dict.fromkeys(mapped.values()))
 
     @property
     def files(self) -> dict[str, str]:
@@ -203,6 +216,12 @@ def require_safe_url(url: str) -> None:
     Raises:
         ValueError: it is no such url, or holds a password, a query or a fragment.
     """
+    parts = _require_url(url)
+    if parts.scheme == "http" and not Address(parts.hostname or "", 0).loopback:
+        raise ValueError(f"`{url}` is not encrypted; write https, http is for this machine only")
+
+
+def _require_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -215,8 +234,7 @@ def require_safe_url(url: str) -> None:
         raise ValueError(f"`{url}` has a query or a fragment; leave it out")
     if parts.username or parts.password:
         raise ValueError("the url holds a password; give a `token` from the environment")
-    if parts.scheme == "http" and not Address(host, 0).loopback:
-        raise ValueError(f"`{url}` is not encrypted; write https, http is for this machine only")
+    return parts
 
 
 def _require_file_name(name: str, ending: str) -> None:

@@ -10,6 +10,7 @@ from checkstream.errors import ModelError
 from checkstream.scoring.catalog import Model, load_models
 from checkstream.scoring.lexicon import LexiconSession
 from checkstream.scoring.manifest import ModelKind
+from checkstream.scoring.remote import RemoteSession
 from checkstream.scoring.scorer import Checked, Observer, Scorer, ScorerLimits
 from checkstream.scoring.session import Reading, Readings, Session, Window, read_whole
 
@@ -23,6 +24,8 @@ def open_session(model: Model) -> Session:
     match model.entry.kind:
         case ModelKind.LEXICON:
             return LexiconSession.open(model)
+        case ModelKind.REMOTE:
+            return RemoteSession.open(model)
         case kind:
             raise ModelError(f"model `{model.name}` is of the kind `{kind}`, which can't be run here; remove it")
 

@@ -18,7 +18,8 @@ from checkstream.core.events import EntityFound
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker, State
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.lane import Lane, LaneLimits, Ticket
+from checkstream.scoring.lane import Lane, LaneLimits, Runner, Ticket
+from checkstream.scoring.remote import RemoteRunner, RemoteSession
 from checkstream.scoring.runners import LoopRunner, ThreadRunner
 from checkstream.scoring.session import Session
 
@@ -84,6 +85,7 @@ class Scorer:
         self._closed = False
         self._loop_runner = LoopRunner()
         self._threads: dict[bool, ThreadRunner] = {}
+        self._services: list[RemoteRunner] = []
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._states: dict[Lane, State] = {}
         for model in models:
@@ -98,10 +100,16 @@ class Scorer:
             labels=len(model.labels),
             limits=limits.ingress if ingress else limits.midstream,
             breaker=Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
-            runner=self._loop_runner if session.inline else self._thread(limits, ingress=ingress),
+            runner=self._runner(session, limits, ingress=ingress),
             report=self._report,
             ingress=ingress,
         )
+
+    def _runner(self, session: Session, limits: ScorerLimits, *, ingress: bool) -> Runner:
+        if isinstance(session, RemoteSession):
+            self._services.append(RemoteRunner(session))
+            return self._services[-1]
+        return self._loop_runner if session.inline else self._thread(limits, ingress=ingress)
 
     def _thread(self, limits: ScorerLimits, *, ingress: bool) -> ThreadRunner:
         if ingress not in self._threads:
@@ -176,6 +184,8 @@ class Scorer:
         for lane in self._lanes.values():
             lane.refuse_all()
         await self._loop_runner.close()
+        for service in self._services:
+            await service.close()
         for thread in self._threads.values():
             await thread.close()
 

@@ -32,7 +32,7 @@ def test_each_kind_of_source_is_read_with_its_defaults(tmp_path: Path) -> None:
         tmp_path,
         f"name: a, kind: sequence, source: {{hub: o/n, revision: {REVISION}}}, activation: softmax, labels: {{'1': x}}",
         "name: b, kind: sequence, source: {url: 'https://h/m/', sha256: {model.onnx: "
-        f"{'a' * 64}, tokenizer.json: {'b' * 64}}}}}, config: null, activation: sigmoid, labels: {{'0': toxicity}}",
+        f"{'a' * 64}, tokenizer.json: {'b' * 64}}}}}, config: null, columns: [toxic], activation: sigmoid, labels: {{'0': toxicity}}",
         TOKENS.replace("own", "c") + ", thresholds: {PERSON: 0.5}",
         "name: d, kind: remote, remote: {url: 'http://127.0.0.1:9', token: {file: key}}",
     )
@@ -101,11 +101,16 @@ def test_a_file_that_leads_out_or_could_unpickle_is_refused(tmp_path: Path, file
     [
         ("name: own, kind: sequence, source: {path: x}, labels: {a: b}", "`activation` is missing"),
         ("name: own, kind: tokens, source: {path: x}", "`labels` is missing"),
+        (f"{SEQUENCE}, source: {{path: x}}, config: null", "named by `config` or by `columns`"),
+        (f"{SEQUENCE}, source: {{path: x}}, columns: [a]", "named by `config` or by `columns`"),
         ("name: own, kind: tokens, labels: {PER: PERSON}", "has a `source`"),
-        ("name: own, kind: remote", "has `remote` with a `url`"),
+        ("name: own, kind: remote", "has `remote` with `url`"),
         ("name: own, kind: remote, remote: {url: 'https://h'}, source: {path: x}", "no `source`"),
-        ("name: own, kind: remote, remote: {url: 'http://gpu:80'}", "not encrypted"),
+        ("name: own, kind: remote, remote: {url: 'ftp://gpu'}", "is no url"),
+        ("name: own, kind: remote, remote: {url: 'http://u:p@gpu:80'}", "holds a password"),
         ("name: own, kind: remote, remote: {url: 'https://h', connections: 0}", "connections"),
+        ("name: own, kind: remote, remote: {url: 'https://h'}, labels: {a: b}", "has `remote` with"),
+        ("name: own, kind: remote, remote: {url: 'https://h', labels: {a: B-c}}", "no name of an entity"),
         ("name: Own, kind: remote, remote: {url: 'https://h'}", "name"),
         (f"{SEQUENCE}, source: {{path: x}}, thresholds: {{toxic: 0.5}}", "not in `labels`"),
         (f"{SEQUENCE}, source: {{path: x}}, thresholds: {{injection: 1.5}}", "thresholds"),

@@ -1,0 +1,283 @@
+"""Detectors that another process runs: texts go out over HTTP in batches, scores and entities come back.
+
+The interface is `POST /v1/detect`, described in `models/README.md`; `checkstream score` serves it. A service is a
+detector like any other: behind the same queue, deadline, breaker and fail mode. INVARIANT: whatever a service answers
+or does not, every window of a batch gets an outcome, in time, and no answer takes more memory than its cap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
+
+import aiohttp
+import msgspec
+import numpy as np
+
+from checkstream.config import RemoteSettings, reveal
+from checkstream.core.events import EntityFound
+from checkstream.errors import ModelError, ScoringError, ScoringReason
+from checkstream.scoring.batcher import Entry
+from checkstream.scoring.catalog import Model
+from checkstream.scoring.lane import Lane, Outcome, judged
+from checkstream.scoring.manifest import ModelEntry
+from checkstream.scoring.session import Readings, Window
+
+PATH = "/v1/detect"
+_ANSWER_BYTES, _ANSWER_BYTES_PER_TEXT = 65_536, 262_144
+_KEEP_S = 15.0
+"""A connection that was idle for longer is not used again: its other end may have given it up."""
+_CHARS_PER_TOKEN = 4
+_ALONE_S = 60.0
+
+
+class DetectRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What `POST /v1/detect` takes."""
+
+    model: str
+    texts: tuple[str, ...]
+    fresh_chars: tuple[int, ...] = ()
+    """For each text how many code points at its end must be covered, the rest is context; 0, or none given: all."""
+    ingress: bool = False
+    """They are parts of prompts, which may wait behind checks of answers."""
+    deadline_ms: float = 10_000
+    """After this nobody wants the answer."""
+
+
+class DetectEntity(msgspec.Struct, frozen=True):
+    """A stretch of a text that names something; offsets are code points."""
+
+    entity: str
+    start: int
+    end: int
+    score: float
+
+
+class DetectResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is said of one text: scores and entities, or why there are none."""
+
+    scores: Mapping[str, float] = {}
+    """Label -> 0..1."""
+    entities: tuple[DetectEntity, ...] = ()
+    error: ScoringReason | None = None
+
+
+class DetectResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What `POST /v1/detect` answers."""
+
+    results: tuple[DetectResult, ...]
+    """One for each text, in order."""
+
+
+class RemoteSession:
+    """A model that a service runs."""
+
+    inline = False
+
+    def __init__(self, entry: ModelEntry, settings: RemoteSettings, token: str | None) -> None:
+        """Ask `settings.url`, with `token` if it is given."""
+        self._entry = entry
+        self._settings = settings
+        self._url = settings.url.rstrip("/").removesuffix(PATH) + PATH
+        self._headers = {"content-type": "application/json", "accept-encoding": "identity"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+        own = (*entry.labels, *(kind.entity for kind in entry.entities))
+        self._names = settings.labels or {name: name for name in own}
+        self._thresholds = {kind.entity: kind.threshold for kind in entry.entities}
+
+    @classmethod
+    def open(cls, model: Model) -> Self:
+        """Make a remote model ready to be asked; nothing is sent yet.
+
+        Raises:
+            ModelError: it says nothing of who answers for it.
+            ConfigError: its token is not there.
+        """
+        settings = model.remote
+        if settings is None:
+            raise ModelError(f"model `{model.name}` is remote and has no url; give it one in `models.yaml`")
+        return cls(model.entry, settings, None if settings.token is None else reveal(settings.token))
+
+    @property
+    def connections(self) -> int:
+        """How many requests may run at once."""
+        return self._settings.connections
+
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterable[Window]:
+        """Return the text as one window: the service knows its model's tokens, and cuts it itself."""
+        begin = len(text) - fresh_chars if 0 < fresh_chars < len(text) else 0
+        return (Window(text, len(text) // _CHARS_PER_TOKEN + 1, begin=begin, stop=len(text) + 1),)
+
+    def run(self, windows: Sequence[Window]) -> Readings:
+        """Ask from a thread, on a connection of its own: for whoever has no event loop.
+
+        Raises:
+            ScoringError: the service gave no usable answer to one of the windows.
+        """
+
+        async def alone() -> list[DetectResult | ScoringError]:
+            async with self.client() as client:
+                return await self.ask(client, windows, _ALONE_S, ingress=True)
+
+        rows, entities = [], []
+        for window, result in zip(windows, asyncio.run(alone()), strict=True):
+            readings = self._readings(result, window)
+            rows.append(readings.scores[0])
+            entities.append(readings.entities[0])
+        return Readings(np.stack(rows), entities)
+
+    def client(self) -> aiohttp.ClientSession:
+        """Open connections to the service; whoever calls closes them."""
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._settings.connections, keepalive_timeout=_KEEP_S),
+            headers=self._headers,
+            auto_decompress=False,
+        )
+
+    async def outcomes(
+        self, client: aiohttp.ClientSession, windows: Sequence[Window], seconds: float, *, ingress: bool
+    ) -> list[Outcome]:
+        """Ask for a batch; each window gets what is said of it, or why there is nothing."""
+        found: list[Outcome] = []
+        for window, result in zip(windows, await self.ask(client, windows, seconds, ingress=ingress), strict=True):
+            try:
+                readings = self._readings(result, window)
+            except ScoringError as error:
+                found.append(error)
+            else:
+                found += judged(readings, 1, len(self._entry.labels), self._entry.name)
+        return found
+
+    async def ask(
+        self, client: aiohttp.ClientSession, windows: Sequence[Window], seconds: float, *, ingress: bool
+    ) -> list[DetectResult | ScoringError]:
+        """Send a batch and return the service's results, one for each window."""
+        request = DetectRequest(
+            model=self._settings.model or self._entry.name,
+            texts=tuple(_encodable(window.text) for window in windows),
+            fresh_chars=tuple(len(window.text) - window.begin if window.begin else 0 for window in windows),
+            ingress=ingress,
+            deadline_ms=max(1.0, round(seconds * 1000, 1)),
+        )
+        body = msgspec.json.encode(request)
+        try:
+            async with asyncio.timeout(seconds):
+                try:
+                    answer = await self._post(client, body, len(windows))
+                except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                    # The connection had been given up at its other end. Asking twice changes nothing there.
+                    answer = await self._post(client, body, len(windows))
+        except TimeoutError:
+            return [self._failed("passed its deadline; raise it or ask less", "deadline") for _ in windows]
+        except (aiohttp.ClientError, OSError) as error:
+            failure = self._failed(f"can't be reached: {str(error) or type(error).__name__}", "crash")
+            return [failure for _ in windows]
+        except ScoringError as error:
+            return [error for _ in windows]
+        if len(answer.results) != len(windows):
+            return [self._failed("answered for another number of texts", "garbage") for _ in windows]
+        return list(answer.results)
+
+    async def _post(self, client: aiohttp.ClientSession, body: bytes, texts: int) -> DetectResponse:
+        async with client.post(self._url, data=io.BytesIO(body), allow_redirects=False) as response:
+            if response.status != 200:
+                reason: ScoringReason = {429: "overload", 504: "deadline"}.get(response.status, "crash")  # type: ignore[assignment]
+                raise self._failed(f"answered {response.status}", reason)
+            limit = _ANSWER_BYTES + texts * _ANSWER_BYTES_PER_TEXT
+            data = bytearray()
+            async for piece in response.content.iter_any():
+                data += piece
+                if len(data) > limit:
+                    raise self._failed(f"answered with more than {limit} bytes", "garbage")
+        try:
+            return msgspec.json.decode(data, type=DetectResponse)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._failed("gave an answer of another form", "garbage") from error
+
+    def _readings(self, result: DetectResult | ScoringError, window: Window) -> Readings:
+        """Return what is said of one window in our labels.
+
+        Raises:
+            ScoringError: it can't be used.
+        """
+        if isinstance(result, ScoringError):
+            raise result
+        if result.error is not None:
+            raise self._failed(f"could not read a text ({result.error})", result.error)
+        best = dict.fromkeys(self._entry.labels, -1.0)  # outside 0..1: a label that is missing is no label that is low
+        for theirs, ours in self._names.items():
+            if ours in best and theirs in result.scores:
+                score = result.scores[theirs]
+                best[ours] = score if score != score else max(best[ours], score)  # noqa: PLR0124 - NaN must not be lost
+        entities = tuple(self._entity(entity, window) for entity in result.entities if entity.entity in self._names)
+        wanted = tuple(each for each in entities if each.score >= self._thresholds.get(each.entity, 1.0))
+        return Readings(np.array([list(best.values())], np.float32), (wanted,))
+
+    def _entity(self, found: DetectEntity, window: Window) -> EntityFound:
+        if not (0 <= found.start < found.end <= len(window.text) and 0 <= found.score <= 1):
+            raise self._failed("found an entity outside the text", "garbage")
+        return EntityFound(self._names[found.entity], found.start, found.end, found.score)
+
+    def _failed(self, what: str, reason: ScoringReason) -> ScoringError:
+        return ScoringError(f"the service of classifier `{self._entry.name}` {what}", reason=reason)
+
+
+class RemoteRunner:
+    """Sends the batches of one lane to its service, as many at once as it has connections."""
+
+    def __init__(self, session: RemoteSession) -> None:
+        """Open connections when the first batch is there."""
+        self._session = session
+        self._connections = session.connections
+        self._client: aiohttp.ClientSession | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._scheduled: asyncio.Handle | None = None
+        self._closed = False
+
+    def wake(self, lane: Lane) -> None:
+        """Form batches at the end of this turn, as far as connections are free; else as soon as one is."""
+        if self._scheduled is None and not self._closed:
+            self._scheduled = asyncio.get_running_loop().call_soon(self._flush, lane)
+
+    def _flush(self, lane: Lane) -> None:
+        self._scheduled = None
+        while lane.waiting and len(self._running) < self._connections and not self._closed:
+            batch = lane.form()
+            if not batch:
+                return
+            task = asyncio.get_running_loop().create_task(self._carry(lane, batch))
+            self._running.add(task)
+            task.add_done_callback(lambda done: self._carried(done, lane))
+
+    def _carried(self, task: asyncio.Task[None], lane: Lane) -> None:
+        self._running.discard(task)
+        self.wake(lane)
+
+    async def _carry(self, lane: Lane, batch: Sequence[Entry]) -> None:
+        if self._client is None:
+            self._client = self._session.client()
+        seconds = max(entry.deadline for entry in batch) - time.monotonic()
+        windows = [entry.window for entry in batch]
+        lane.deliver(batch, await self._session.outcomes(self._client, windows, seconds, ingress=lane.ingress))
+
+    async def close(self) -> None:
+        """Break off what runs and close the connections."""
+        self._closed = True
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+
+
+def _encodable(text: str) -> str:
+    """Return the text with every lone surrogate replaced, which no UTF-8 can carry; places stay as they are."""
+    if text.isascii():
+        return text
+    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
