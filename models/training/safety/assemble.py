@@ -11,7 +11,7 @@ from random import Random
 import re2
 
 from models.training.corpus import Part, normalised, part_of
-from models.training.safety import answers, steps
+from models.training.safety import abuse, answers, steps
 from models.training.safety.goals import goals
 from models.training.safety.labels import ANY, LABELS, Text
 from models.training.safety.sources import READERS, texts
@@ -52,6 +52,8 @@ _GENERATED: Mapping[str, int] = {
     "innocent": 2600,
     "abusive": 1500,
     "quoted": 1200,
+    "swearing": 2500,
+    "group": 3000,
 }
 
 
@@ -83,12 +85,12 @@ def pool(folder: Path, seed: int) -> list[Text]:
     return found
 
 
-def generated(folder: Path, abuse: Sequence[Text], seed: int, share: float = 1.0) -> Iterator[Text]:
+def generated(folder: Path, abusive: Sequence[Text], seed: int, share: float = 1.0) -> Iterator[Text]:
     """Yield the texts that this recipe writes.
 
     Args:
         folder: of the pool, for the requests that the answers are built on.
-        abuse: abusive texts to let assistants write and reports quote.
+        abusive: texts to let assistants write and reports quote.
         seed: of every choice.
         share: of the usual numbers.
     """
@@ -97,6 +99,7 @@ def generated(folder: Path, abuse: Sequence[Text], seed: int, share: float = 1.0
     adult = [goal for goal in asked if not goal.minors]
     by_label = {label: [goal for goal in adult if goal.labels[0] == label] for label in LABELS}
     full = {label: found for label, found in by_label.items() if found}
+    words = abuse.swears(folder)
     makers: Mapping[str, Callable[[], Text | None]] = {
         "harmful": lambda: answers.harmful_answer(random.choice(full[random.choice(list(full))]), random),
         "passage": lambda: answers.harmful_passage(random.choice(list(steps.BANKS)), random),
@@ -104,11 +107,13 @@ def generated(folder: Path, abuse: Sequence[Text], seed: int, share: float = 1.0
         "safe answer": lambda: answers.safe_answer(random.choice(asked), random),
         "reported": lambda: answers.reported(random),
         "innocent": lambda: answers.innocent(random),
-        "abusive": lambda: answers.abusive_answer(random.choice(abuse), random),
-        "quoted": lambda: answers.quoted_abuse(random.choice(abuse), random),
+        "abusive": lambda: answers.abusive_answer(random.choice(abusive), random),
+        "swearing": lambda: abuse.swearing(words, random),
+        "group": lambda: abuse.on_a_group(random),
+        "quoted": lambda: answers.quoted_abuse(random.choice(abusive), random),
     }
     for kind, number in _GENERATED.items():
-        if kind in {"abusive", "quoted"} and not abuse:
+        if kind in {"abusive", "quoted"} and not abusive:
             continue
         for _ in range(int(number * share)):
             text = makers[kind]()
@@ -125,9 +130,9 @@ def corpus(folder: Path, seed: int, left_out: frozenset[str] = frozenset()) -> d
         left_out: sources that no text comes from, quoted or whole.
     """
     found = [text for text in pool(folder, seed) if text.source not in left_out]
-    abuse = [text for text in found if text.target[ANY] >= 0.8 and text.source != "gptfuzz" and len(text.text) < 300]
+    abusive = [text for text in found if text.target[ANY] >= 0.8 and text.source != "gptfuzz" and len(text.text) < 300]
     parts: dict[Part, list[Text]] = {"train": [], "dev": [], "test": []}
-    for text in (*found, *generated(folder, abuse, seed)):
+    for text in (*found, *generated(folder, abusive, seed)):
         parts[part_of(text.group or text.text)].append(text)
     for own in parts.values():
         Random(seed).shuffle(own)
