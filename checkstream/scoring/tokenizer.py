@@ -1,0 +1,278 @@
+"""Text -> the ids that a model was trained on, by its own `tokenizer.json`, quickly.
+
+BERT's word pieces don't cross white space, so words are looked up in a cache and only unknown ones go through the
+library: the ids are those that the library gives for the whole text, and a word of a running answer costs a lookup.
+Other tokenizers go through the library, stretch by stretch.
+
+A `tokenizer.json` is a file from outside, verified to be the one that is pinned, and still read as such.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from tokenizers import Tokenizer as Library
+
+from checkstream.errors import ModelError
+
+MAX_BYTES = 1 << 25
+"""32 MiB: the largest vocabularies in use take 20."""
+
+CACHED_WORDS = 16_384
+"""Words of one generation of the cache; two are kept."""
+_CACHED_CHARS = 48
+_RUN_CHARS = 4_096
+"""A run of letters longer than this is read in parts. No word piece spans so much: the library calls it unknown."""
+_STRETCH_CHARS = 2_048
+"""So much at a time goes through the library where words can't be told apart by white space."""
+
+_HIDDEN = {ord(sign): "\u200b" for sign in "\x0b\x0c\x1c\x1d\x1e\x1f\x85"}
+"""White space to Python, nothing at all to BERT: written as a sign that is nothing to both."""
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+
+
+class Case(enum.IntEnum):
+    """How a word is written; models that can't see it in their ids get it as token type."""
+
+    LOWER = 0
+    CAPITALISED = 1
+    UPPER = 2
+    """All capitals, at least two."""
+    DIGITS = 3
+    """Holds a digit."""
+
+
+class Unit(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A stretch of text that is never parted between windows, unless it fills one: as a rule a word."""
+
+    ids: tuple[int, ...]
+    words: tuple[tuple[int, int, int], ...]
+    """Words as a tagger sees them, punctuation by itself: position of the first id, start and end in the stretch."""
+    cases: tuple[int, ...]
+    """`Case` of the word of each id."""
+
+
+Placed = tuple[int, Unit]
+"""Where a unit starts in the text (0 if nobody asked), and the unit."""
+
+
+class Tokenizer:
+    """A model's tokenizer. Used by one thread."""
+
+    def __init__(self, data: bytes) -> None:
+        """Read a `tokenizer.json`.
+
+        Raises:
+            ModelError: it is too large, can't be read, or doesn't frame a text as tokens before and after it.
+        """
+        if len(data) > MAX_BYTES:
+            raise ModelError(
+                f"the tokenizer has {len(data)} bytes, more than the {MAX_BYTES} allowed; use a smaller one"
+            )
+        try:
+            self._library: Library = Library.from_str(data.decode())
+            form = msgspec.json.decode(data, type=_Form)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # the library raises bare exceptions, and panics that are not even that
+            raise ModelError(f"the tokenizer is not valid: {error}; use a `tokenizer.json`") from error
+        self._library.no_truncation()
+        self._library.no_padding()
+        self.size: int = self._library.get_vocab_size(with_added_tokens=True)
+        """Ids are below this."""
+        self.by_words = form.by_words
+        """Ids come from words by themselves, through the cache."""
+        self._marks = tuple(token.content for token in form.added_tokens)
+        """Texts that the library reads as one token wherever they stand."""
+        self.before, self.after = self._frame()
+        self._young: dict[str, Unit] = {}
+        self._old: dict[str, Unit] = {}
+
+    def _frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ids that stand before and after every text."""
+        bare = self._library.encode("a", add_special_tokens=False).ids
+        framed = self._library.encode("a").ids
+        extra = len(framed) - len(bare)
+        for start in range(extra + 1):
+            if bare and framed[start : start + len(bare)] == bare:
+                return tuple(framed[:start]), tuple(framed[start + len(bare) :])
+        raise ModelError("the tokenizer changes a text by its frame; use one with tokens before and after it alone")
+
+    def ids(self, text: str) -> list[int]:
+        """Return the ids of a whole text, without its frame."""
+        return [token for _, unit in self.units(text) for token in unit.ids]
+
+    def units(self, text: str, *, placed: bool = False) -> Iterator[Placed]:
+        """Read a text, as far as the units are taken.
+
+        Args:
+            text: any text.
+            placed: say where units start; costs half as much again.
+        """
+        if not self.by_words:
+            return self._stretches(text)
+        if placed:
+            return self._words(text)
+        return ((0, unit) for word in _shown(text).split() for unit in self.word(word))
+
+    def word(self, word: str) -> Sequence[Unit]:
+        """Return the units of a text without white space, one unless it is long."""
+        unit = self._young.get(word)
+        if unit is not None:
+            return (unit,)
+        if len(word) > _CACHED_CHARS:
+            return [unit for _, unit in self._long(word)]
+        unit = self._old.get(word) or self._read(word)
+        self._keep(word, unit)
+        return (unit,)
+
+    def _keep(self, word: str, unit: Unit) -> None:
+        if len(self._young) >= CACHED_WORDS:
+            self._old, self._young = self._young, {}
+        self._young[word] = unit
+
+    def _words(self, text: str) -> Iterator[Placed]:
+        text = _shown(text)
+        end = 0
+        for word in text.split():
+            start = text.index(word, end)
+            end = start + len(word)
+            if len(word) <= _CACHED_CHARS:
+                yield start, self.word(word)[0]
+            else:
+                yield from ((start + inside, unit) for inside, unit in self._long(word))
+
+    def _long(self, word: str) -> Iterator[Placed]:
+        """Read a long text without white space in bounded parts: parted where BERT parts it, whatever is around."""
+        for begin, stop in _around(word, self._marks):
+            if word[begin:stop] in self._marks:
+                yield begin, self._read(word[begin:stop])
+                continue
+            start = begin
+            for end in range(begin + 1, stop + 1):
+                if end < stop and end - start < _RUN_CHARS and not (_parts(word[end - 1]) or _parts(word[end])):
+                    continue
+                part = word[start:end]
+                yield start, self.word(part)[0] if len(part) <= _CACHED_CHARS else self._read(part)
+                start = end
+
+    def _stretches(self, text: str) -> Iterator[Placed]:
+        start = 0
+        while start < len(text):
+            end = min(start + _STRETCH_CHARS, len(text))
+            if end < len(text):
+                space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+                end = space if space > start else end
+            whole = self._read(text[start:end])
+            stops = [*(first for first, _, _ in whole.words[1:]), len(whole.ids)]
+            for (first, begin, after), stop in zip(whole.words, stops, strict=False):
+                unit = Unit(whole.ids[first:stop], ((0, 0, after - begin),), whole.cases[first:stop])
+                yield start + begin, unit
+            start = end
+
+    def _read(self, text: str) -> Unit:
+        """Read a text through the library."""
+        try:
+            encoding = self._library.encode(text, add_special_tokens=False)
+        except (UnicodeEncodeError, TypeError):  # lone surrogates: the normaliser drops what replaces them
+            text = text.translate(_SURROGATES)
+            encoding = self._library.encode(text, add_special_tokens=False)
+        words: list[tuple[int, int, int]] = []
+        cases: list[int] = []
+        known: int | None = None
+        for position, (number, (start, end)) in enumerate(zip(encoding.word_ids, encoding.offsets, strict=True)):
+            if number is None or number != known or not words:
+                words.append((position, start, end))
+            else:
+                words[-1] = (*words[-1][:2], end)
+            known = number
+        words = [(first, *_trimmed(text, start, end)) for first, start, end in words]
+        for word, (first, start, end) in enumerate(words):
+            stop = words[word + 1][0] if word + 1 < len(words) else len(encoding.ids)
+            cases += [case_of(text[start:end])] * (stop - first)
+        return Unit(tuple(encoding.ids), tuple(words), tuple(cases))
+
+
+def case_of(word: str) -> Case:
+    """Tell how a word is written."""
+    if any(sign.isdigit() for sign in word):
+        return Case.DIGITS
+    if word.isupper() and sum(map(str.isalpha, word)) > 1:
+        return Case.UPPER
+    return Case.CAPITALISED if word[:1].isupper() else Case.LOWER
+
+
+def _shown(text: str) -> str:
+    """Return a text of the same length in which Python and BERT see the same white space."""
+    return text if text.isascii() and text.isprintable() else text.translate(_HIDDEN)
+
+
+def _around(word: str, marks: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of marks in a word, and of what is between them."""
+    ahead = {mark: word.find(mark) for mark in marks}
+    end = 0
+    while ahead := {mark: at if at >= end else word.find(mark, end) for mark, at in ahead.items() if at >= 0}:
+        found = [(at, -len(mark)) for mark, at in ahead.items() if at >= 0]
+        if not found:
+            break
+        at, size = min(found)
+        if at > end:
+            yield end, at
+        yield at, at - size
+        end = at - size
+    if end < len(word):
+        yield end, len(word)
+
+
+def _parts(sign: str) -> bool:
+    """Tell whether BERT reads a sign by itself: ASCII punctuation, Chinese characters, their commonest punctuation."""
+    if sign < "\x7f":
+        return sign > " " and not sign.isalnum()
+    return "\u4e00" <= sign <= "\u9fff" or sign in "\u3001\u3002\uff0c"
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span without the white space at its edges, which some tokenizers count to the word."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    clean_text: bool = False
+
+
+class _Added(msgspec.Struct):
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+
+
+class _Form(msgspec.Struct):
+    """Of a `tokenizer.json`, what says whether words can be read one by one."""
+
+    model: _Part
+    normalizer: _Part | None = None
+    pre_tokenizer: _Part | None = None
+    added_tokens: list[_Added] = []
+
+    @property
+    def by_words(self) -> bool:
+        return (
+            self.model.type == "WordPiece"
+            and self.normalizer is not None
+            and self.normalizer.type == "BertNormalizer"
+            and self.normalizer.clean_text
+            and self.pre_tokenizer is not None
+            and self.pre_tokenizer.type == "BertPreTokenizer"
+            and not any(
+                token.single_word or token.lstrip or token.rstrip or len(token.content.split()) != 1
+                for token in self.added_tokens
+            )
+        )

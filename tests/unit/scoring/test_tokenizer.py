@@ -1,0 +1,233 @@
+"""Ids are those of the library, whatever the text; words, places and case are those of the text."""
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Library
+
+from checkstream.errors import ModelError
+from checkstream.scoring import tokenizer as module
+from checkstream.scoring.tokenizer import Case, Tokenizer, case_of
+from tests.tiny_tokenizers import changed, unigram, wordpiece
+
+DATA = Path(os.environ.get("CHECKSTREAM_DATA", Path(__file__).parents[4] / "shared" / "data"))
+SIGNS = (
+    "aA zß\n\t\x0b\x0c\x1c\x85\xa0e\u0301=\u0338!.-漢字。、ก\u200b\xad\ufffd\x00É\u0130\u2028\u3000\u017fΣ\U0001d4b3"
+)
+HOSTILE = st.one_of(
+    st.text(SIGNS, max_size=120),
+    st.text(max_size=60),
+    st.lists(
+        st.sampled_from(["the", "un", "known", "[SEP]", "[", "Ann", "ing", " ", "\n", "a" * 130, "漢" * 60]),
+        max_size=20,
+    ).map("".join),
+)
+
+
+@pytest.fixture(scope="module")
+def words() -> Tokenizer:
+    return Tokenizer(wordpiece())
+
+
+def library(data: bytes) -> Library:
+    return Library.from_str(data.decode())
+
+
+BERT = library(wordpiece())
+CASED = library(wordpiece(lowercase=False, strip_accents=False))
+QUICK = Tokenizer(wordpiece())
+QUICK_CASED = Tokenizer(wordpiece(lowercase=False, strip_accents=False))
+
+
+@settings(max_examples=400)
+@given(text=HOSTILE)
+def test_ids_are_those_of_the_library_for_the_whole_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    for quick, slow in ((QUICK, BERT), (QUICK_CASED, CASED)):
+        assert quick.ids(text) == slow.encode(text, add_special_tokens=False).ids
+
+
+@given(text=HOSTILE)
+def test_placed_units_have_the_same_ids_and_name_the_words_of_the_text(text: str) -> None:
+    placed = list(QUICK.units(text, placed=True))
+    assert [token for _, unit in placed for token in unit.ids] == QUICK.ids(text)
+    end = 0
+    for start, unit in placed:
+        assert len(unit.cases) == len(unit.ids)
+        assert [first for first, _, _ in unit.words] == sorted({first for first, _, _ in unit.words})
+        for _, begin, after in unit.words:
+            assert end <= start + begin <= start + after <= len(text)
+            end = start + after
+
+
+@given(text=HOSTILE)
+def test_the_cache_never_changes_an_answer_and_stays_bounded(text: str) -> None:
+    fresh = Tokenizer(wordpiece())
+    once = fresh.ids(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CACHED_WORDS", 2)
+        for _ in range(3):
+            assert fresh.ids(text) == once
+        assert fresh.ids("one two three four five")
+        assert len(fresh._young) <= 2
+        assert fresh.ids(text) == once
+
+
+def test_words_stand_where_the_text_has_them_and_say_how_they_are_written(words: Tokenizer) -> None:
+    text = "  Ann\u00a0SMITH works,\tat ACME-19"
+    placed = list(words.units(text, placed=True))
+    found = [text[start + begin : start + end] for start, unit in placed for _, begin, end in unit.words]
+    assert found == ["Ann", "SMITH", "works", ",", "at", "ACME", "-", "19"]
+    cases = [Case(unit.cases[first]) for _, unit in placed for first, _, _ in unit.words]
+    assert cases == [
+        Case.CAPITALISED,
+        Case.UPPER,
+        Case.LOWER,
+        Case.LOWER,
+        Case.LOWER,
+        Case.UPPER,
+        Case.LOWER,
+        Case.DIGITS,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "case"),
+    [
+        ("", 0),
+        ("a", 0),
+        ("A", 1),
+        ("AB", 2),
+        ("Ab", 1),
+        ("aB", 0),
+        ("b2", 3),
+        ("É", 1),
+        ("ÉÈ", 2),
+        ("漢", 0),
+        ("-A", 0),
+    ],
+)
+def test_case_of_a_word(word: str, case: int) -> None:
+    assert case_of(word) == case
+
+
+def test_the_frame_is_what_the_tokenizer_puts_around_a_text(words: Tokenizer) -> None:
+    assert (words.before, words.after) == ((2,), (3,))
+    bare = Tokenizer(changed(wordpiece(), post_processor=None))
+    assert (bare.before, bare.after) == ((), ())
+
+
+def test_lone_surrogates_are_read_as_nothing(words: Tokenizer) -> None:
+    assert words.ids("the \ud800 mo\udfffdel") == words.ids("the model")
+
+
+def test_a_text_without_white_space_is_read_in_bounded_parts(words: Tokenizer) -> None:
+    for text in ("a" * 300_000, "漢" * 50_000, "a-" * 50_000, "\u0301" * 100_000, "https://x.y/" + "z9" * 90):
+        longest = max((len(unit.ids) for _, unit in words.units(text)), default=0)
+        assert longest <= module._RUN_CHARS
+    assert (
+        words.ids("https://x.y/" + "z9" * 90) == BERT.encode("https://x.y/" + "z9" * 90, add_special_tokens=False).ids
+    )
+    assert len(words._young) < 100
+
+
+def test_text_is_read_as_far_as_it_is_taken(words: Tokenizer) -> None:
+    units = words.units("never seen before: " + "xyzzy" * 3 + " plugh" * 100_000)
+    next(units)
+    assert "plugh" not in words._young
+
+
+def test_other_tokenizers_go_through_the_library_in_stretches() -> None:
+    data = unigram()
+    tokenizer, reference = Tokenizer(data), library(data)
+    assert not tokenizer.by_words
+    assert (tokenizer.before, tokenizer.after) == ((1,), (2,))
+    text = "Ann Smith works at Acme now"
+    assert tokenizer.ids(text) == reference.encode(text, add_special_tokens=False).ids
+    spans = [
+        text[start + begin : start + end]
+        for start, unit in tokenizer.units(text, placed=True)
+        for _, begin, end in unit.words
+    ]
+    assert spans == text.split()
+    long = text + " the model will answer" * 500 + "x" * 5_000
+    assert sum(len(unit.ids) for _, unit in tokenizer.units(long)) > 2_000
+    assert tokenizer.ids("") == []
+    assert tokenizer.ids("\ud800")
+
+
+@pytest.mark.parametrize("token", [{"lstrip": True}, {"single_word": True}, {"content": "two words"}])
+def test_words_are_not_read_one_by_one_where_a_token_spans_them(token: dict[str, object]) -> None:
+    added = {
+        "id": 1,
+        "content": "[X]",
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
+    data = changed(wordpiece(), added_tokens=[added | token])
+    assert not Tokenizer(data).by_words
+
+
+def test_words_are_not_read_one_by_one_where_control_signs_count() -> None:
+    data = wordpiece(clean_text=False)
+    assert not Tokenizer(data).by_words
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"{}",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b"\x80\x04\x95cos\nsystem\n",
+        b'{"model": 7}',
+        b'{"model": {"type": "WordPiece", "vocab": {"a": -1}}}',
+        wordpiece()[:-20],
+        changed(wordpiece(), model={"type": "BPE", "vocab": {}, "merges": [["a", "b"]]}),
+        changed(wordpiece(), added_tokens={"a": 1}),
+    ],
+)
+def test_what_is_no_tokenizer_is_refused(data: bytes) -> None:
+    with pytest.raises(ModelError, match="tokenizer"):
+        Tokenizer(data)
+
+
+def test_a_tokenizer_that_is_too_large_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BYTES", 100)
+    with pytest.raises(ModelError, match="more than the 100 allowed"):
+        Tokenizer(wordpiece())
+
+
+def test_truncation_and_padding_of_the_file_are_not_for_us() -> None:
+    truncation = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    assert (
+        len(Tokenizer(changed(wordpiece(), truncation=truncation)).ids("the model will answer your question now")) == 7
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public sets are not here")
+def test_ids_are_those_of_the_library_on_a_million_words() -> None:
+    seen = 0
+    for file in sorted(DATA.glob("*.jsonl.gz")):
+        with gzip.open(file, "rt") as lines:
+            for _, line in zip(range(500), lines, strict=False):
+                row = msgspec.json.decode(line)
+                text = " ".join(value for value in row.values() if isinstance(value, str))
+                seen += len(re.split(r"\s+", text))
+                assert QUICK.ids(text) == BERT.encode(text, add_special_tokens=False).ids
+    assert seen > 1_000_000
