@@ -238,6 +238,10 @@ def prune_vocabulary(texts: Iterable[str], size: int, *, special_tokens: bool = 
     """
     described = json.loads(base_tokenizer().read_text())
     described["truncation"] = described["padding"] = None
+    # Compatibility forms read as what they stand for, and a symbol never makes the word beside it unknown.
+    described["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "NFKC"}, described["normalizer"]]}
+    symbols = {"type": "Split", "pattern": {"Regex": "\\p{S}"}, "behavior": "Isolated", "invert": False}
+    described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [described["pre_tokenizer"], symbols]}
     base = Tokenizer.from_str(json.dumps(described))
     vocabulary: dict[str, int] = described["model"]["vocab"]
     counts = np.zeros(len(vocabulary), np.int64)
