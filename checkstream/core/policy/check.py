@@ -12,7 +12,7 @@ import msgspec
 
 from checkstream.core.policy.action import InjectDisclaimer, holds_text
 from checkstream.core.policy.capabilities import Target, missing
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.conditions import MAX_COST, Condition, Names, read_condition
 from checkstream.core.policy.detectors import TriggerCheck
 from checkstream.core.policy.extends import Extended, extend_rules
@@ -75,13 +75,13 @@ class CheckedRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_policies(
-    packs: Sequence[Pack], classifiers: Sequence[ClassifierLabel] = (), targets: Sequence[Target] = ()
+    packs: Sequence[Pack], classifiers: Sequence[Installed] = (), targets: Sequence[Target] = ()
 ) -> tuple[tuple[CheckedRule, ...], tuple[Fault, ...]]:
     """Return the rules that can be carried out, and what is wrong with the others.
 
     Args:
         packs: Policy files as read.
-        classifiers: Every label of every classifier that is installed.
+        classifiers: Every label and every entity of every model that is installed.
         targets: The routes on which the rules will run.
     """
     names: set[str] = set()
@@ -106,7 +106,7 @@ def check_policies(
     return tuple(checked[place] for place in sorted(checked)), faults
 
 
-def _names(extended: Sequence[Extended], classifiers: Sequence[ClassifierLabel]) -> dict[str, Names]:
+def _names(extended: Sequence[Extended], classifiers: Sequence[Installed]) -> dict[str, Names]:
     """Return what the conditions of each pack may name."""
     groups: dict[str, list[WrittenGroup]] = {}
     for item in extended:

@@ -15,7 +15,7 @@ from checkstream.core.cel.code import Assembler
 from checkstream.core.cel.verify import MAX_INSTRUCTIONS
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal
 from checkstream.core.policy.stored import assemble
 from checkstream.core.policy.syntax import Pack, read_policies
@@ -24,13 +24,13 @@ from checkstream.errors import Fault, PatternError, PolicyError
 
 
 def compile_policies(
-    packs: Sequence[Pack], classifiers: Sequence[ClassifierLabel] = (), targets: Sequence[Target] = ()
+    packs: Sequence[Pack], classifiers: Sequence[Installed] = (), targets: Sequence[Target] = ()
 ) -> Program:
     """Compile policy files that have been read.
 
     Args:
         packs: What `load_policies` returned.
-        classifiers: Every label of every classifier that is installed.
+        classifiers: Every label and every entity of every model that is installed.
         targets: The routes that the program is for; a rule that one of them can't carry out is a fault.
 
     Raises:
@@ -44,14 +44,14 @@ def compile_policies(
 
 def compile_sources(
     sources: Sequence[tuple[str, str | bytes]],
-    classifiers: Sequence[ClassifierLabel] = (),
+    classifiers: Sequence[Installed] = (),
     targets: Sequence[Target] = (),
 ) -> Program:
     """Read, check and compile policy files in one go, so that faults of form and of meaning come together.
 
     Args:
         sources: File names (as faults will show them) and contents.
-        classifiers: Every label of every classifier that is installed.
+        classifiers: Every label and every entity of every model that is installed.
         targets: The routes that the program is for; a rule that one of them can't carry out is a fault.
 
     Raises:

@@ -19,11 +19,18 @@ from checkstream.core.cel.types import BOOL, DYN
 from checkstream.core.cel.values import TYPE_NAMES
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.carets import point
-from checkstream.core.policy.classifiers import ClassifierLabel, resolve
+from checkstream.core.policy.classifiers import (
+    ClassifierLabel,
+    Installed,
+    ModelEntity,
+    labels_of,
+    resolve,
+    resolve_entity,
+)
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.nodes import Placed, Source, shown
 from checkstream.core.policy.program import Signal
-from checkstream.core.policy.signals import entity_signal
+from checkstream.core.policy.signals import entity_signal, model_entity_signal
 from checkstream.core.policy.variables import (
     REQUEST_FIELDS,
     ROOTS,
@@ -66,6 +73,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[Signal, ...] = ()
     """Signals that it reads, in the order of their names."""
     reads_scores: bool = False
+    """It reads what a model says: a score, or how often it has found an entity."""
     cost: int = 0
     """Steps that it may take in the worst case."""
 
@@ -73,7 +81,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 class Names(msgspec.Struct, frozen=True, kw_only=True):
     """What conditions of one pack may name."""
 
-    classifiers: Sequence[ClassifierLabel]
+    classifiers: Sequence[Installed]
     findings: Mapping[str, Sequence[Signal]]
     """Name of a pattern, or phrase -> those of the pack that are called so."""
 
@@ -111,7 +119,7 @@ def read_condition(
         text=placed.value,
         expr=checked.expr,
         reads=tuple(signals),
-        reads_scores=any(signal.kind == "classifier" for signal in signals),
+        reads_scores=any(signal.classifier for signal in signals),
         cost=worst_cost(checked, _SIZES, default=_TEXT_SIZE),
     )
 
@@ -223,12 +231,15 @@ class _Rewriter:
         found = list(self._names.findings.get(" ".join(name.split()), ()))
         if name in ENTITIES:
             found.append(entity_signal(name))
+        else:
+            found += map(model_entity_signal, resolve_entity(name, self._names.classifiers))
         if len(found) > 1:
             titles = " or ".join(f"`{signal.kind}`" for signal in found)
             reason = f"{shown(name)} can mean more than one thing ({titles})"
             return self._fault(position, reason, "give one of them another name")
         if not found:
-            known = [*ENTITIES, *self._names.findings]
+            of_models = (each.name for each in self._names.classifiers if isinstance(each, ModelEntity))
+            known = [*ENTITIES, *of_models, *self._names.findings]
             advice = did_you_mean(name, known, "name an entity, or a pattern or phrase of this pack")
             return self._fault(position, f"there is no finding {shown(name)}", advice)
         return self._named(position, found_name(found[0]) if test else count_name(found[0]))
@@ -262,14 +273,12 @@ def _path(expr: Expr, loops: frozenset[str]) -> list[tuple[str, int]] | None:
     return [(root, expr.position), *reversed(names)] if root in ROOTS and expr.name not in loops else None
 
 
-def unclear_score(
-    name: str, found: Sequence[ClassifierLabel], classifiers: Sequence[ClassifierLabel]
-) -> tuple[str, str]:
+def unclear_score(name: str, found: Sequence[ClassifierLabel], classifiers: Sequence[Installed]) -> tuple[str, str]:
     """Return what is wrong with the name of a score that means none (`found` is empty) or several, and what to do."""
     if found:
         known = ", ".join(f"`{label.name}`" for label in found)
         return f"classifier {shown(name)} can mean more than one score", f"write one of {known}"
-    names = [label.name for label in classifiers]
+    names = [label.name for label in labels_of(classifiers)]
     otherwise = "known: " + ", ".join(f"`{known}`" for known in names) if names else "no classifier is installed"
     short = {known.partition(".")[2]: known for known in names}
     return f"there is no classifier {shown(name)}", did_you_mean(name, [*names, *short], otherwise)

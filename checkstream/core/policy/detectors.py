@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, check_pattern
 from checkstream.core.policy.carets import point
-from checkstream.core.policy.classifiers import ClassifierLabel, resolve
+from checkstream.core.policy.classifiers import ClassifierLabel, Installed, ModelEntity, resolve, resolve_entity
 from checkstream.core.policy.conditions import Condition, Names, read_condition, unclear_score
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.groups import Group, Leaf, Not, Trigger, joined
 from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.program import Signal
-from checkstream.core.policy.signals import entity_signal, pattern_signal, phrase_signal
+from checkstream.core.policy.signals import entity_signal, model_entity_signal, pattern_signal, phrase_signal
 from checkstream.core.policy.triggers import ClassifierTrigger, Detectors, PatternTrigger, ThresholdCase, WrittenGroup
 from checkstream.errors import PatternError, PatternSyntaxError
 
@@ -28,14 +28,14 @@ _Key = tuple[Signal, float | None, tuple[tuple[str, float], ...]]
 class TriggerCheck:
     """Resolves the triggers of one rule; what is wrong is reported at its place."""
 
-    def __init__(self, source: Source, classifiers: Sequence[ClassifierLabel], names: Names) -> None:
+    def __init__(self, source: Source, classifiers: Sequence[Installed], names: Names) -> None:
         """Start with no trigger."""
         self._source = source
         self._classifiers = classifiers
         self._names = names
         self._triggers: dict[_Key, int] = {}
         self._found: list[Trigger] = []
-        self._titles: dict[str, Signal] = {}
+        self._titles: dict[tuple[str, str], Signal] = {}
         self.conditions: list[tuple[Placed[str], Condition]] = []
         """Conditions of thresholds, in the order of the file."""
 
@@ -53,7 +53,7 @@ class TriggerCheck:
         return joined(written.kind, items)
 
     def _leaves(self, detectors: Detectors, *, match_all: bool) -> Iterator[Group]:
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         for at, trigger, cases in (
             *self._entities(detectors.entities, match_all=match_all),
             *self._patterns(detectors.patterns),
@@ -61,11 +61,12 @@ class TriggerCheck:
             *self._scores(detectors.classifiers),
         ):
             signal = trigger.signal
-            if signal.title in seen:
+            named = signal.title, signal.classifier
+            if named in seen:
                 self._source.fault(at, f"{signal.kind} {shown(signal.name)} stands twice in the rule", "keep one")
                 continue
-            seen.add(signal.title)
-            if self._titles.setdefault(signal.title, signal) != signal:
+            seen.add(named)
+            if self._titles.setdefault(named, signal) != signal:
                 reason = f"two {signal.kind}s of the rule are called {shown(signal.name)}"
                 self._source.fault(at, reason, "give each its own name")
                 continue
@@ -80,15 +81,16 @@ class TriggerCheck:
     ) -> Iterator[tuple[Place, Trigger, tuple[tuple[str, float], ...]]]:
         for name in names:
             if name.value.startswith(GROUP_PREFIX):
-                members = self._members(name.value, name.at, match_all=match_all)
+                for member in self._members(name.value, name.at, match_all=match_all):
+                    yield name.at, Trigger(entity_signal(member)), ()
             elif name.value in ENTITIES:
-                members = (name.value,)
+                yield name.at, Trigger(entity_signal(name.value)), ()
             else:
-                advice = did_you_mean(name.value, ENTITIES, "LANGUAGE.md lists the entities")
-                self._source.fault(name.at, f"there is no entity {shown(name.value)}", advice)
-                continue
-            for member in members:
-                yield name.at, Trigger(entity_signal(member)), ()
+                found = resolve_entity(name.value, self._classifiers)
+                if len(found) == 1:
+                    yield name.at, Trigger(model_entity_signal(found[0])), ()
+                else:
+                    self._source.fault(name.at, *unclear_entity(name.value, found, self._classifiers))
 
     def _members(self, name: str, at: Place, *, match_all: bool) -> tuple[str, ...]:
         group = name.removeprefix(GROUP_PREFIX)
@@ -187,3 +189,14 @@ class TriggerCheck:
             self._source.fault(at, reason, f"the lowest calibrated rate is {lowest:g}")
         else:
             self._source.fault(at, f"classifier `{label.name}` is not calibrated", "give `threshold` in place of `fpr`")
+
+
+def unclear_entity(name: str, found: Sequence[ModelEntity], classifiers: Sequence[Installed]) -> tuple[str, str]:
+    """Return what is wrong with the name of an entity that means none (`found` is empty) or several, and what to do."""
+    if found:
+        known = ", ".join(f"`{each.model}.{each.name}`" for each in found)
+        return f"entity {shown(name)} can mean what more than one model finds", f"write one of {known}"
+    names = [each.name for each in classifiers if isinstance(each, ModelEntity)]
+    return f"there is no entity {shown(name)}", did_you_mean(
+        name, [*ENTITIES, *names], "LANGUAGE.md lists the entities"
+    )

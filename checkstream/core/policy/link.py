@@ -13,7 +13,7 @@ from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
-from checkstream.core.policy.action import InjectDisclaimer, Redact, RequireDisclaimer, RewriteSpan
+from checkstream.core.policy.action import InjectDisclaimer, Redact, RequireDisclaimer, RewriteSpan, holds_text
 from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Variable
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
 
@@ -71,13 +71,14 @@ def _scope(
     ]
     here = [rules[index] for index in active]
     every = {signal for rule in here for signal in rule.needs}
-    scored = {signal for signal in every if signals[signal].kind == "classifier"}
+    asked = {signal for signal in every if signals[signal].classifier}
     hold = {signal for rule in here if rule.holds for signal in rule.needs}
-    hold_classifiers = {signals[signal].classifier for signal in scored & hold}
-    held = (hold - scored) | {signal for signal in scored if signals[signal].classifier in hold_classifiers}
+    hold_classifiers = {signals[signal].classifier for signal in asked & hold}
+    held = (hold - asked) | {signal for signal in asked if signals[signal].classifier in hold_classifiers}
     watched = frozenset(index for index in active if _joins(rules[index]) and not held.issuperset(rules[index].needs))
     watch = (every - held) | {signal for index in watched for signal in rules[index].needs}
-    asking = [rule for rule in here if rule.holds and scored & rule.needs]
+    asking = [rule for rule in here if rule.holds and asked & rule.needs]
+    scored = {signal for signal in asked if signals[signal].kind == "classifier"}
     chosen = frozenset(active)
     by_signal: dict[int, list[Entry]] = {}
     for entry in entries:
@@ -88,12 +89,16 @@ def _scope(
     return Scope(
         stage=stage,
         channel=channel,
-        hold=pattern_set(hold - scored),
-        watch=pattern_set(watch - scored),
+        hold=pattern_set(hold - asked),
+        watch=pattern_set(watch - asked),
         hold_classifiers=tuple(sorted(hold_classifiers)),
-        degradable=all(_has_cheaper(rule, scored) for rule in asking),
-        watch_classifiers=tuple(sorted({signals[signal].classifier for signal in scored & watch})),
+        degradable=all(_has_cheaper(rule, scored, asked) for rule in asking),
+        watch_classifiers=tuple(sorted({signals[signal].classifier for signal in asked & watch})),
         score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
+        entity_signals=_by_name(signals, asked - scored),
+        risk_labels=frozenset(
+            signals[signal].name for rule in here if _acts(rule) for signal in scored.intersection(rule.needs)
+        ),
         rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
         bare=tuple(bare) if stage is Stage.EGRESS and channel == "content" else (),
         active=tuple(active),
@@ -119,8 +124,23 @@ def _joins(rule: RuleMeta) -> bool:
     return not rule.alone or bool(rule.reads)
 
 
-def _has_cheaper(rule: RuleMeta, scored: set[int]) -> bool:
-    return rule.alone and not scored.intersection(rule.reads) and not scored.issuperset(rule.triggers)
+def _has_cheaper(rule: RuleMeta, scored: set[int], asked: set[int]) -> bool:
+    """Tell whether a rule can be decided without models. What only a model finds, nothing cheaper finds."""
+    cheap = not asked.intersection(rule.reads) and not asked.intersection(rule.triggers).difference(scored)
+    return rule.alone and cheap and not scored.issuperset(rule.triggers)
+
+
+def _acts(rule: RuleMeta) -> bool:
+    """Tell whether a rule acts against what it finds, or would: it doesn't just add to the answer or shape it."""
+    names = {action.name for action in rule.actions}
+    return "allow" not in names and any(holds_text(action) or action.name == "log_event" for action in rule.actions)
+
+
+def _by_name(signals: Sequence[Signal], numbers: set[int]) -> Mapping[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for number in sorted(numbers):
+        found[signals[number].name] = (*found.get(signals[number].name, ()), number)
+    return MappingProxyType(found)
 
 
 def _grain(rule: RuleMeta) -> Literal["span", "word", "sentence"]:

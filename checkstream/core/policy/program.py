@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import msgspec
@@ -32,8 +33,12 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The pattern's name, the phrase, the entity's name, or `model.label`."""
     regex: str | None = None
-    """RE2 syntax; None for a classifier."""
+    """RE2 syntax; None for what a model says."""
     max_chars: int | None = None
+    model: Word | None = None
+    """Of an entity: the model that finds it; None: its regex does."""
+    threshold: Share | None = None
+    """Of an entity that a model finds: the score from which on it counts."""
 
     @property
     def title(self) -> str:
@@ -47,8 +52,10 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def classifier(self) -> str:
-        """Name of the classifier that gives this score, without its label."""
-        return self.name.partition(".")[0]
+        """Name of the model that is asked for it, without its label; empty where none is."""
+        if self.kind == "classifier":
+            return self.name.partition(".")[0]
+        return self.model or ""
 
 
 class Waits(enum.StrEnum):
@@ -171,6 +178,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     watch_classifiers: tuple[str, ...]
     score_signals: Mapping[str, int]
     """`model.label` -> signal, for every score that a rule of this scope reads."""
+    entity_signals: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    """Entity that a model finds -> its signals, one for each model that rules of this scope ask for it."""
+    risk_labels: frozenset[str] = frozenset()
+    """`model.label` of the scores that make out the risk of a text: rules here act against what reaches them."""
     rules: Mapping[int, tuple[Entry, ...]]
     """Signal -> the rules that it can fire here."""
     bare: tuple[Entry, ...] = ()

@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import phrase_regex
+from checkstream.core.policy.classifiers import ModelEntity
 from checkstream.core.policy.program import Signal
 from checkstream.core.policy.triggers import PatternTrigger, WrittenGroup
 from checkstream.errors import PatternError
 
 
 def entity_signal(name: str) -> Signal:
-    """Return the signal of an entity that exists."""
+    """Return the signal of an entity that has a regex."""
     entity = ENTITIES[name]
     return Signal(kind="entity", name=name, regex=entity.regex, max_chars=entity.max_chars)
+
+
+def model_entity_signal(entity: ModelEntity) -> Signal:
+    """Return the signal of an entity that a model finds."""
+    return Signal(kind="entity", name=entity.name, model=entity.model, threshold=entity.threshold)
 
 
 def findings_of(groups: Iterator[WrittenGroup]) -> dict[str, list[Signal]]:

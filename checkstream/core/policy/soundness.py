@@ -13,7 +13,7 @@ import msgspec
 
 from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import phrase_regex
+from checkstream.core.match.patterns import compile_regex, phrase_regex
 from checkstream.core.policy import templates
 from checkstream.core.policy.action import (
     AllowConstrained,
@@ -32,7 +32,7 @@ from checkstream.errors import PatternError, ProgramInvalid, TemplateError
 MAX_STEPS = 100_000
 """Instructions of one expression; what a rule of 10,000 phrases that must all stand in a text comes to is less."""
 _STEADY = frozenset({"context", "request", "given"})
-_SCORES = frozenset({"score", "scored", "peak"})
+_ENTITY_NAME = compile_regex(r"\A[A-Z][A-Z0-9_]{0,63}\z")
 
 
 def check_signals(signals: Sequence[Signal]) -> None:
@@ -43,7 +43,11 @@ def check_signals(signals: Sequence[Signal]) -> None:
     """
     for signal in signals:
         plain = signal.regex is None and signal.max_chars is None
-        if signal.kind == "entity":
+        by_model = signal.model is not None or signal.threshold is not None
+        if by_model:
+            same = plain and signal.kind == "entity" and None not in {signal.model, signal.threshold}
+            same = same and bool(_ENTITY_NAME.search(signal.name))
+        elif signal.kind == "entity":
             entity = ENTITIES.get(signal.name)
             same = entity is not None and (entity.regex, entity.max_chars) == (signal.regex, signal.max_chars)
         elif signal.kind == "classifier":
@@ -142,12 +146,13 @@ class Soundness:
     def _wrong_waits(self, rule: RuleMeta) -> str | None:
         if len(rule.condition_starts) != len(rule.conditions):
             return "has conditions without code"
-        kinds = {variable.kind for start in rule.condition_starts for variable in self._reads(start)}
+        read = {variable for start in rule.condition_starts for variable in self._reads(start)}
+        asked = any(variable.signal >= 0 and self._signals[variable.signal].classifier for variable in read)
         found = any(threshold is None for threshold in rule.thresholds)
         if rule.waits is Waits.END:
             if rule.alone or (rule.holds and Stage.MIDSTREAM in rule.stages):
                 return "waits for the end of a text that can't be kept for it"
-        elif rule.waits is not (Waits.CHECK if kinds & _SCORES and found else Waits.NO):
+        elif rule.waits is not (Waits.CHECK if asked and found else Waits.NO):
             return "waits for what does not decide it, or doesn't wait for what does"
         return None
 

@@ -3,7 +3,7 @@
 `stored` writes it, `load` reads it back as hostile input: nothing of a program runs before its numbers point at what
 is there, its code has been verified to stay within its stack and to end, and its patterns have been compiled.
 
-    {"format": "checkstream.program.2", "packs": [...], "signals": [...], "rules": [...], "constants": [[type, text]],
+    {"format": "checkstream.program.3", "packs": [...], "signals": [...], "rules": [...], "constants": [[type, text]],
      "variables": [...], "functions": [...], "code": [[op, argument], ...], "entries": [...]}
 """
 
@@ -35,7 +35,7 @@ _FUNCTION_NAMES = tuple(function.key for function in FUNCTIONS)
 class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program as plain data."""
 
-    format: Literal["checkstream.program.2"] = "checkstream.program.2"
+    format: Literal["checkstream.program.3"] = "checkstream.program.3"
     packs: tuple[str, ...]
     signals: tuple[Signal, ...]
     rules: tuple[RuleMeta, ...]
