@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -20,6 +21,7 @@ from checkstream.core.commands import (
 )
 from checkstream.core.events import (
     AnyEvent,
+    EntityFound,
     RequestReceived,
     Scored,
     UpstreamBytes,
@@ -52,6 +54,18 @@ def by_words(label: str, words: Iterable[str], hit: float = 0.99) -> Scorer:
         return Scored(request.ticket, {label: hit if any(word in request.text for word in known) else 0.0})
 
     return score
+
+
+def capitalised(request: Score) -> AnyEvent:
+    """Call each run of capitalised words a person, and each word in capitals a place; be calm otherwise."""
+    spans = [(*found.span(), "PERSON") for found in _NAME.finditer(request.text)]
+    spans += [(*found.span(), "LOCATION") for found in _PLACE.finditer(request.text)]
+    entities = tuple(EntityFound(name, start, end, 0.9) for start, end, name in sorted(spans))
+    return Scored(request.ticket, {"lexicon.toxicity": 0.99 if "idiot" in request.text else 0.0}, entities)
+
+
+_NAME = re.compile(r"[A-Z][a-z]+(?: [A-Z][a-z]+)*")
+_PLACE = re.compile(r"[A-Z]{2,}")
 
 
 class Played(msgspec.Struct):
@@ -137,4 +151,4 @@ def play(
     return exchange.out
 
 
-__all__ = ["Exchange", "Played", "Program", "by_words", "compile_policies", "constant", "digest", "play"]
+__all__ = ["Exchange", "Played", "Program", "by_words", "capitalised", "compile_policies", "constant", "digest", "play"]

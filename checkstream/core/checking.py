@@ -148,6 +148,8 @@ class Checking:
                     text=judge.holdback.text(check.window),
                     deadline_ms=self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms,
                     ingress=ingress,
+                    fresh_chars=check.position - check.fresh if judge.on_grid else 0,
+                    open_chars=check.position - check.open if judge.on_grid else 0,
                 )
             )
 
@@ -159,7 +161,7 @@ class Checking:
             return None
         self._go_on()
         if isinstance(event, Scored):
-            ticket.check.scores = event.scores
+            ticket.check.scores, ticket.check.entities = event.scores, event.entities
         else:
             ticket.check.failed = event.reason
         if (self.now - ticket.asked_at) * 1000 > self._budget_ms(ticket.judge):

@@ -87,6 +87,9 @@ class Score(Command, frozen=True):
     """Part of a prompt: runs apart from midstream checks and never delays them."""
     fresh_chars: int = 0
     """Code points at the end of `text` that no earlier check of this channel covered, the rest is context; 0: all."""
+    open_chars: int = 0
+    """Code points at the end of `text` in which entities are looked for, the rest is context; 0: all. What stands there
+    may have been read before: with more text behind it the answer may be another."""
 
 
 class ArmTimer(Command, frozen=True):

@@ -13,6 +13,7 @@ import msgspec
 
 from checkstream.core.actions import Firing
 from checkstream.core.holdback import EVERYTHING
+from checkstream.core.match.language import UNDETERMINED
 from checkstream.core.policy.program import Entry, Program, Scope, Waits
 from checkstream.core.policy.vm import Machine, counts_undecided
 from checkstream.core.reading import Reading, Risks
@@ -60,6 +61,7 @@ class Decider:
         degrade: Callable[[str], None],
         leads: bool,
         before: str = "",
+        reads_language: bool = False,
     ) -> None:
         """Start with nothing found.
 
@@ -71,6 +73,7 @@ class Decider:
             degrade: Notes what was decided less than it should have been.
             leads: Decide the rules that hold text; False: the others, which are decided behind the release.
             before: Text before this one that is only known.
+            reads_language: `language` is asked for, whether or not a rule reads it.
         """
         self._program = program
         self._scope = scope
@@ -79,7 +82,7 @@ class Decider:
         self._leads = leads
         self._facts = Facts(scope.stage, scope.channel, exchange)
         self._machine = Machine(program, self._facts)
-        self._reading = Reading(before) if scope.reads_stream else None
+        self._reading = Reading(before) if scope.reads_stream or reads_language else None
         self.risks = Risks()
         self._leader: Decider | None = None
         self._shift = 0
@@ -95,6 +98,10 @@ class Decider:
     def risk(self) -> float:
         """The risk of the text, 0..1."""
         return self._facts.stream.risk
+
+    def language(self, position: int) -> str:
+        """Return the language of the text before `position`; `und` when it can't be told, or nobody reads it."""
+        return UNDETERMINED if self._reading is None else self._reading.language(position)
 
     def follow(self, leader: Decider, shift: int) -> None:
         """Know the scores of the decider that leads, whose text starts `shift` before this one."""
@@ -126,7 +133,7 @@ class Decider:
         for signal, score in known:
             facts.scores[signal] = score
             facts.peaks[signal] = max(facts.peaks.get(signal, 0.0), score)
-        self.risks.take(position, scores.values())
+        self.risks.take(position, (score for name, score in scores.items() if name in self._scope.risk_labels))
         facts.stream.risk, facts.stream.trend = self.risks.latest
         return known
 

@@ -20,10 +20,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 import msgspec
 
+from checkstream.core.events import EntityFound
+from checkstream.core.match.language import UNDETERMINED
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.segments import Segments
@@ -51,6 +54,27 @@ class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that a check reaches back."""
     max_delay_ms: float = 250.0
     """Silence of the upstream after which what is there is checked early."""
+    by_language: Mapping[str, int] = {}
+    """Primary subtag of BCP 47 -> what counts in place of `tokens` in texts of that language."""
+
+    @property
+    def most_tokens(self) -> int:
+        """The most that wait in any language."""
+        return max((self.tokens, *self.by_language.values()))
+
+    @property
+    def entity_tokens(self) -> int:
+        """The most tokens that wait, besides, for an entity to end which a model has seen begin.
+
+        A window reaches back over all that waits, so that the model sees the entity whole when it is decided.
+        """
+        return max(min(_MAX_ENTITY_TOKENS, self.window - self.check_every - self.most_tokens), 0)
+
+    def hold(self, risk: float, language: str = UNDETERMINED) -> int:
+        """Return how many tokens wait at a risk of 0..1: few up to 0.3, all from 0.7 on."""
+        most = self.by_language.get(language, self.tokens)
+        calm = min(self.calm_tokens, most)
+        return calm + round((most - calm) * min(max((risk - 0.3) / 0.4, 0.0), 1.0))
 
 
 class Check(msgspec.Struct):
@@ -63,8 +87,13 @@ class Check(msgspec.Struct):
     """Starts of the last tokens before `position`, oldest first: where a hold of n tokens begins."""
     final: bool = False
     """Nothing comes after it (end of the channel), or the upstream has stalled: clears all it covers."""
+    fresh: int = 0
+    """Start of the text that no earlier check of the channel was asked about."""
+    open: int = 0
+    """Start of the text in which entities may still be found: what stands before it is decided by then."""
     ticket: int = 0
     scores: dict[str, float] | None = None
+    entities: tuple[EntityFound, ...] = ()
     failed: str | None = None
     degraded: bool = False
     """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
@@ -73,6 +102,14 @@ class Check(msgspec.Struct):
     def answered(self) -> bool:
         """The classifiers have answered, or failed, or are no longer waited for."""
         return self.scores is not None or self.failed is not None or self.degraded
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How far a quiet check lets go of text."""
+
+    end: int
+    begun: int
+    """Text from here on may still wait behind `end` for the end of an entity."""
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -100,6 +137,8 @@ class Joints(Protocol):
 
 
 _EARLY_CHECKS = frozenset({1, 2, 4})
+_MAX_ENTITY_TOKENS = 16
+"""An address or a long name has no more; what goes on for longer is decided as it stands."""
 
 
 class Holdback:
@@ -113,11 +152,13 @@ class Holdback:
         "_floor",
         "_grid",
         "_joints",
+        "_kept_tokens",
         "_last_check",
         "_scan",
         "_segments",
         "_settings",
         "_starts",
+        "_taken",
         "_text",
         "_with_checks",
         "_words",
@@ -184,6 +225,11 @@ class Holdback:
         """Of the tokens that a check may still reach back to, wherever the channel will be cut."""
         self._floor = 0
         self._last_check = 0
+        self._taken = 0
+        """End of the last check that was handed out."""
+        waiting = settings.check_every + settings.most_tokens + settings.entity_tokens
+        self._kept_tokens = max(settings.window, waiting + 1)
+        """The most tokens that a check asks back for."""
 
     # --- text in
 
@@ -221,7 +267,7 @@ class Holdback:
         if self._grid is not None:
             self._starts.extend(start for start, _ in self._grid.feed(text))
         if self._with_checks:
-            self.cleared = self._last_check = len(text)
+            self.cleared = self._last_check = self._taken = len(text)
 
     def end(self) -> list[Check]:
         """Take the end of the channel: every pattern is decided; return the last checks."""
@@ -260,12 +306,19 @@ class Holdback:
         recent = self._recent(position)
         if self._grid is not None and self._grid.begun is not None and self._grid.begun < position:
             recent.append(self._grid.begun)
-        first = recent[-self._settings.window :][0] if recent else self._base
+        settings = self._settings
+        first = recent[-settings.window :][0] if recent else self._base
+        window = Span(min(max(first, self._floor), position), position)
+        covered = self._checks[-1].position if self._checks else self._taken
+        waiting = settings.most_tokens + settings.entity_tokens
+        still_open = recent[-settings.check_every - waiting :][0] if recent else window.start
         check = Check(
             position=position,
-            window=Span(min(max(first, self._floor), position), position),
-            starts=tuple(recent[-self._settings.tokens - 1 :]),
+            window=window,
+            starts=tuple(recent[-waiting - 1 :]),
             final=final,
+            fresh=min(max(window.start, covered), position),
+            open=max(window.start, still_open),
         )
         self._checks.append(check)
         return check
@@ -273,7 +326,7 @@ class Holdback:
     def _recent(self, position: int) -> array[int]:
         """Return the starts of the last tokens before `position`, as many as a check may ask for."""
         count = bisect_left(self._starts, position)
-        return self._starts[max(count - max(self._settings.window, self._settings.tokens + 1), 0) : count]
+        return self._starts[max(count - self._kept_tokens, 0) : count]
 
     # --- decisions out
 
@@ -294,6 +347,7 @@ class Holdback:
             return self._next_cluster(live)
         if not check.answered or position > live:
             return None
+        self._taken = position = self._checks[0].position
         return self._checks.popleft()
 
     def _next_cluster(self, live: int) -> Cluster | None:
@@ -370,18 +424,23 @@ class Holdback:
 
     # --- what follows from a decision
 
-    def clear(self, check: Check, risk: float) -> None:
-        """Let go of the text that a quiet check has cleared, keeping back the tokens that `risk` (0..1) asks for."""
-        if check.final:
-            self.cleared = max(self.cleared, check.position)
-            return
-        settings = self._settings
-        span = settings.tokens - settings.calm_tokens
-        hold = settings.calm_tokens + round(max(span, 0) * min(max((risk - 0.3) / 0.4, 0.0), 1.0))
-        if hold == 0:
-            self.cleared = max(self.cleared, check.position)
-        elif len(check.starts) >= hold:
-            self.cleared = max(self.cleared, check.starts[-hold])
+    def reach(self, check: Check, risk: float, language: str = UNDETERMINED) -> Reach:
+        """Return how far a quiet check lets go of text.
+
+        Args:
+            check: Has been handed out.
+            risk: 0..1; the higher, the more tokens before the end of the check still wait.
+            language: Of the text; how many wait depends on it.
+        """
+        hold = 0 if check.final else self._settings.hold(risk, language)
+        starts, held = check.starts, hold + self._settings.entity_tokens
+        end = (check.position if hold == 0 else starts[-hold]) if len(starts) >= hold else self.cleared
+        begun = (end if held == 0 else starts[-held]) if len(starts) >= held else 0
+        return Reach(max(end, self.cleared), begun)
+
+    def clear(self, position: int) -> None:
+        """Let go of the text before `position`: classifiers have no say over it any more."""
+        self.cleared = max(self.cleared, position)
 
     def scored_through(self, position: int) -> list[Check]:
         """Leave text before `position` out of later windows: it is dealt with, and must not fire again.
@@ -396,7 +455,17 @@ class Holdback:
         renewed: list[Check] = []
         for place, check in enumerate(self._checks):
             if check.window.start < position:
-                self._checks[place] = Check(check.position, Span(position, check.position), check.starts, check.final)
+                self._checks[place] = msgspec.structs.replace(
+                    check,
+                    window=Span(position, check.position),
+                    fresh=max(check.fresh, position),
+                    open=max(check.open, position),
+                    ticket=0,
+                    scores=None,
+                    entities=(),
+                    failed=None,
+                    degraded=False,
+                )
                 renewed.append(self._checks[place])
         return renewed
 

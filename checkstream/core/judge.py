@@ -18,9 +18,10 @@ import msgspec
 from checkstream.core.actions import Exceptions, Firing, Halt, Outcome, Pivot, resolve
 from checkstream.core.commands import FindingDigest
 from checkstream.core.decider import Decider
-from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings
+from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings, Reach
 from checkstream.core.insertions import Insertions
 from checkstream.core.json_strings import JsonStrings, inside_json_string
+from checkstream.core.match.model_entities import Found, ModelEntities
 from checkstream.core.page import Page
 from checkstream.core.policy.action import InjectDisclaimer
 from checkstream.core.policy.program import Program, RuleMeta
@@ -54,6 +55,11 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...] = ()
     """What was checked less than it should have been."""
 
+    @property
+    def ends(self) -> bool:
+        """The text ends here, or turns."""
+        return self.halt is not None or self.pivot is not None
+
 
 class Judge:
     """Judges the text of one channel as it comes."""
@@ -63,6 +69,7 @@ class Judge:
         "_decider",
         "_degrade",
         "_digest",
+        "_entities",
         "_exceptions",
         "_exchange",
         "_fail_mode",
@@ -80,6 +87,7 @@ class Judge:
         "followers",
         "holdback",
         "leads",
+        "on_grid",
         "page",
         "prelude",
         "seams",
@@ -133,6 +141,8 @@ class Judge:
         self.seams = seams
         self.asked = () if seams else scope.hold_classifiers if leads else scope.watch_classifiers
         """Names of the classifiers that each check asks."""
+        self.on_grid = grid
+        """Checks come as the text does, each with what is new; False: one, of all of it."""
         self._json = JsonStrings() if channel.kind == "tool_arguments" else None
         self.holdback = Holdback(
             scope.hold if leads else scope.watch,
@@ -153,8 +163,17 @@ class Judge:
         self._degrade = degrade
         self._exchange = exchange
         self._decider = Decider(
-            program, scope, exchange, fail_mode=fail_mode, degrade=degrade, leads=leads, before=before
+            program,
+            scope,
+            exchange,
+            fail_mode=fail_mode,
+            degrade=degrade,
+            leads=leads,
+            before=before,
+            reads_language=bool(settings.by_language and self.asked),
         )
+        finds = bool(scope.entity_signals) and not seams
+        self._entities = ModelEntities(self.holdback.text, len(prelude)) if finds else None
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
         self._fired: set[int] = set()
         self._over = False
@@ -237,10 +256,10 @@ class Judge:
         while (decision := self.holdback.next_decision()) is not None:
             if isinstance(decision, Cluster):
                 ruling = self._judge_findings(decision.findings)
+                if ruling is not None:
+                    rulings.append(ruling)
             else:
-                ruling = self._judge_check(decision)
-            if ruling is not None:
-                rulings.append(ruling)
+                rulings += self._judge_check(decision)
         if not self._over and self.holdback.decided:
             self._over = True
             rulings += self._judge_end()
@@ -291,14 +310,21 @@ class Judge:
             if finding.span.end <= self.prelude:
                 continue
             signal = finding.signal
-            self._decider.count(signal)
-            if self.seams and not self._over_seam(finding.span):
-                continue
-            if self.leads or signal not in self._scope.held:  # else the one that leads has it
-                self._keep_digest(finding, self._program.signals[signal].title)
-            span = Span(max(finding.span.start, self.prelude), finding.span.end)
-            firings += self._decider.fired(signal, span, 1.0, covered=False).values()
+            if self._entities is not None and self._program.signals[signal].kind == "entity":
+                self._entities.note(finding.span, self._program.signals[signal].name)
+            firings += self._found(finding, 1.0, covered=False)
         return self._carry_out(firings) if firings else None
+
+    def _found(self, finding: Finding, confidence: float, *, covered: bool) -> Iterable[Firing]:
+        """Note that something has been found; return the firings of the rules that it decides."""
+        signal = finding.signal
+        self._decider.count(signal)
+        if self.seams and not self._over_seam(finding.span):
+            return ()
+        if self.leads or signal not in self._scope.held:  # else the one that leads has it
+            self._keep_digest(finding, self._program.signals[signal].title)
+        span = Span(max(finding.span.start, self.prelude), finding.span.end)
+        return self._decider.fired(signal, span, confidence, covered=covered).values()
 
     def _over_seam(self, span: Span) -> bool:
         place = bisect_right(self.seams, span.start)
@@ -376,45 +402,85 @@ class Judge:
 
     # --- scores
 
-    def _judge_check(self, check: Check) -> Ruling | None:
+    def _judge_check(self, check: Check) -> list[Ruling]:
         if check.degraded:
-            self.holdback.clear(check, self._decider.risk)
-            return Ruling(judge=self, degraded=(f"{'+'.join(self.asked)}:degraded",))
-        if check.scores is None or not self._usable(check.scores):
+            self.holdback.clear(self._reach(check).end)
+            return [Ruling(judge=self, degraded=(f"{'+'.join(self.asked)}:degraded",))]
+        if check.scores is None or not self._usable(check.scores, check):
             check.failed = check.failed or "garbage"
-            return self._judge_failure(check)
+            return [self._judge_failure(check)]
+        scores = self._decider.score(check.position, check.scores)
+        reach, whole = self._reach(check), Reach(check.position, check.position)
+        named, end = self._found_by_models(check, reach)
+        rulings = [self._carry_out(named)] if named else []
+        if rulings and rulings[-1].ends:
+            return rulings
+        scored = self._fired_by_scores(check, scores)
+        firings = scored + self._decider.fired_by_check(check.position if self._entities is None else end)
+        if firings:
+            rulings.append(self._carry_out(firings))
+            if rulings[-1].ends:
+                return rulings
+        edits = rulings[-1].outcome.edits if scored else ()
+        if not edits:
+            self.holdback.clear(end)
+            return rulings
+        # The window has been edited for its score: all that was found in it is decided with it.
+        firings = self._found_by_models(check, whole)[0] + self._decider.fired_by_check(check.position)
+        if firings:
+            rulings.append(self._carry_out(firings))
+            if rulings[-1].ends:
+                return rulings
+        checks = self.holdback.scored_through(max(check.position, *(edit.end for edit in edits)))
+        return [*rulings, Ruling(judge=self, checks=tuple(checks))]
+
+    def _reach(self, check: Check) -> Reach:
+        return self.holdback.reach(check, self._decider.risk, self._decider.language(check.position))
+
+    def _fired_by_scores(self, check: Check, scores: Iterable[tuple[int, float]]) -> list[Firing]:
+        """Return the firings of rules that scores of a check reach."""
         start = max(check.window.start, self.holdback.cleared if self.leads else 0)
         span = Span(min(start, check.position), check.position)
         scored: list[Firing] = []
         fired: set[int] = set()
-        for signal, score in self._decider.score(check.position, check.scores):
+        for signal, score in scores:
             for number, firing in self._decider.fired(signal, span, score, covered=True).items():
                 fired.add(number)
                 # A rule that only records fires where its score rises, not on every window over the same text.
                 if firing.rule.holds or number not in self._fired:
                     scored.append(firing)
         self._fired = fired
-        firings = scored + self._decider.fired_by_check(check.position)
-        ruling = self._carry_out(firings) if firings else None
-        if ruling is None or (ruling.halt is None and ruling.pivot is None):
-            if ruling is not None and scored and ruling.outcome.edits:
-                last = max(edit.end for edit in ruling.outcome.edits)
-                checks = self.holdback.scored_through(max(check.position, last))
-                ruling = msgspec.structs.replace(ruling, checks=(*ruling.checks, *checks))
-            else:
-                self.holdback.clear(check, self._decider.risk)
-        return ruling
+        return scored
 
-    def _usable(self, scores: dict[str, float]) -> bool:
-        """Tell whether every label that a rule here reads of the classifiers asked has a score from 0 to 1."""
+    def _found_by_models(self, check: Check, reach: Reach) -> tuple[list[Firing], int]:
+        """Return the firings of rules for entities that a check decides, and how far it lets go of text."""
+        if self._entities is None:
+            return [], reach.end
+        signals, by = self._program.signals, check.window.start
+        found = [
+            Found(each.entity, _moved(Span(each.start, each.end), by), each.score)
+            for each in check.entities
+            if any(each.score >= (signals[n].threshold or 0) for n in self._scope.entity_signals.get(each.entity, ()))
+        ]
+        decided, end = self._entities.decide(found, self.holdback.cleared, reach.end, reach.begun)
+        firings: list[Firing] = []
+        for item in decided:
+            for number in self._scope.entity_signals[item.name]:
+                if item.score >= (signals[number].threshold or 0):
+                    firings += self._found(Finding(number, item.span), item.score, covered=True)
+        return firings, end
+
+    def _usable(self, scores: dict[str, float], check: Check) -> bool:
+        """Tell whether every label that a rule reads has a score from 0 to 1, and entities stand within the window."""
+        size = check.window.end - check.window.start
         return all(
             0.0 <= scores.get(name, -1.0) <= 1.0
             for name, signal in self._scope.score_signals.items()
             if self._program.signals[signal].classifier in self.asked
-        )
+        ) and all(each.end <= size and 0.0 <= each.score <= 1.0 for each in check.entities)
 
     def _judge_failure(self, check: Check) -> Ruling:
-        """Let the fail mode decide on text that classifiers could not score."""
+        """Let the fail mode decide on text that classifiers could not read."""
         degraded = (f"{'+'.join(self.asked)}:{check.failed}",)
         closed = self._closed_rule()
         if closed is not None:
@@ -424,8 +490,8 @@ class Judge:
         self._decider.forget_scores()
         firings = self._decider.fired_by_check(check.position)
         ruling = self._carry_out(firings) if firings else Ruling(judge=self)
-        if ruling.halt is None and ruling.pivot is None:
-            self.holdback.clear(check, self._decider.risk)
+        if not ruling.ends:
+            self.holdback.clear(self._reach(check).end)
         return msgspec.structs.replace(ruling, degraded=degraded)
 
     def _closed_rule(self) -> RuleMeta | None:
@@ -438,7 +504,7 @@ class Judge:
         for index in self._scope.active:
             rule = self._program.rules[index]
             signals = (self._program.signals[signal] for signal in rule.triggers)
-            asks = any(signal.kind == "classifier" and signal.classifier in self.asked for signal in signals)
+            asks = any(signal.classifier in self.asked for signal in signals)
             out = index in self._exchange.off or index in self._exchange.shadowed
             if rule.holds and asks and not out and (rule.fail_mode or self._fail_mode) == "closed":
                 return rule

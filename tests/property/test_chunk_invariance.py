@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.guard import Plan
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_chat import OpenAIChat
-from tests.playbook import Played, by_words, play
+from tests.playbook import Played, capitalised, play
 
 POLICY = """
 pack: {name: law, version: 1.0.0}
@@ -72,17 +72,34 @@ SOFTER = """
     classifiers: [{name: lexicon.toxicity, threshold: 0.8}]
     actions: [{type: rewrite_span, editor: lexicon, words: {idiot: fool}}]
 """
-LABELS = (ClassifierLabel("lexicon.toxicity"),)
+NAMES = """
+  - {name: people, id: PER-1, stage: [midstream], entities: [PERSON], actions: [{type: redact}]}
+  - name: places
+    id: LOC-1
+    stage: [midstream]
+    entities: [LOCATION]
+    conditions: ['findings.PERSON > 1']
+    actions: [{type: redact, style: mask, scope: word}]
+  - {name: noted, id: LOG-2, stage: [midstream], entities: [LOCATION], actions: [{type: log_event}]}
+  - {name: behind, id: EGR-1, stage: [egress], entities: [PERSON], actions: [{type: log_event}]}
+"""
+STOPPED = """
+  - {name: people, id: PER-2, stage: [midstream], entities: [PERSON], actions: [{type: stop, message: Stopped.}]}
+"""
+LABELS = (ClassifierLabel("lexicon.toxicity"), ModelEntity("PERSON", "ner", 0.5), ModelEntity("LOCATION", "ner", 0.5))
 PLAN = Plan(program=compile_sources([("law.yaml", POLICY)]))
 BEHIND_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + BEHIND)]))
 WIDE_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + WIDE)]))
 SOFTER_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + WIDE + SOFTER)], LABELS))
+NAMES_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + NAMES)], LABELS))
+NAMES_TOXIC_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + NAMES + SOFTER)], LABELS))
+NAMES_STOP_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + STOPPED)], LABELS))
 TOXIC_PLAN = Plan(program=compile_sources([("law.yaml", POLICY + TOXIC)], LABELS))
 REQUEST = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]}'
 WORDS = st.sampled_from(
     ["hello ", "the ", "a@b.io ", "john.smith@example.com", ", ", "4111 1111 1111 1111", " 12 34 ", "code-12", "345",
      "zero", " ", "risk", "guaranteed ", "idiot ", ". ", "! ", "Ärger ", "漢字", "\n", "zero risk", "x" * 70, "é",
-     "4111 1111"]
+     "4111 1111", "John ", "Smith", " Mary Ann Evans", "PARIS "]
 )  # fmt: skip
 
 
@@ -121,8 +138,8 @@ def cut(data: bytes, points: list[int]) -> list[bytes]:
 
 @pytest.mark.parametrize(
     "plan",
-    [PLAN, TOXIC_PLAN, BEHIND_PLAN, WIDE_PLAN, SOFTER_PLAN],
-    ids=["patterns", "classifier", "behind", "wide", "softer"],
+    [PLAN, TOXIC_PLAN, BEHIND_PLAN, WIDE_PLAN, SOFTER_PLAN, NAMES_PLAN, NAMES_TOXIC_PLAN, NAMES_STOP_PLAN],
+    ids=["patterns", "classifier", "behind", "wide", "softer", "names", "names-softer", "names-stop"],
 )
 @given(words=st.lists(WORDS, max_size=14), points=st.lists(st.integers(0, 5000), max_size=40), data=st.data())
 def test_g03_splits_of_bytes_and_of_text_change_nothing(
@@ -130,14 +147,13 @@ def test_g03_splits_of_bytes_and_of_text_change_nothing(
 ) -> None:
     surface = OpenAIChat()
     text = "".join(words)
-    scorer = by_words("lexicon.toxicity", ["idiot"])
     whole = sse([text]) if text else sse([])
-    one = play(surface, plan, REQUEST, [whole], scorer=scorer)
+    one = play(surface, plan, REQUEST, [whole], scorer=capitalised)
     tokens = [part for part in _cut_text(text, data.draw(st.lists(st.integers(0, 400), max_size=30))) if part]
-    many = play(surface, plan, REQUEST, cut(sse(tokens), points), scorer=scorer)
+    many = play(surface, plan, REQUEST, cut(sse(tokens), points), scorer=capitalised)
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    flat = play(surface, plan, REQUEST, [json.dumps(body).encode()], streaming=False, scorer=scorer)
+    flat = play(surface, plan, REQUEST, [json.dumps(body).encode()], streaming=False, scorer=capitalised)
     assert one.closed
     assert many.closed
     assert said(one) == said(many)

@@ -133,7 +133,7 @@ class Reader:
             if self.holdback.cut is None:
                 self.due += self.holdback.scored_through(max(check.position, end))
         else:
-            self.holdback.clear(check, 0.0)
+            self.holdback.clear(self.holdback.reach(check, 0.0).end)
 
     def fired(self, signal: int, span: Span) -> Firing:
         described = Signal(kind="phrase", name=str(signal))

@@ -103,7 +103,7 @@ def test_g06_a_pause_checks_no_more_than_can_be_released() -> None:
     for check in holdback.feed("One. "):
         answered(check)
     while isinstance(decision := holdback.next_decision(), Check):
-        holdback.clear(decision, 0.0)
+        holdback.clear(holdback.reach(decision, 0.0).end)
     assert holdback.releasable == 4
     holdback.feed("Two three")
     assert [check.position for check in holdback.stall()] == [5]
@@ -158,7 +158,7 @@ def test_what_replaces_a_span_leaves_when_all_of_the_span_may() -> None:
     holdback = Holdback(BAD, checks=True, settings=SETTINGS)
     check = answered(holdback.feed("One two three ")[1])
     holdback.replacements.add(Replacement(4, 13, "X"), 0)
-    holdback.clear(check, 0.0)
+    holdback.clear(holdback.reach(check, 0.0).end)
     assert holdback.cleared == 7
     assert holdback.releasable == 4
 
