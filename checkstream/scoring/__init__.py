@@ -6,13 +6,16 @@ puts queues, deadlines and circuit breakers in front. Nothing here knows of stre
 
 from __future__ import annotations
 
-from checkstream.errors import ModelError
+from typing import assert_never
+
 from checkstream.scoring.catalog import Model, load_models
 from checkstream.scoring.lexicon import LexiconSession
 from checkstream.scoring.manifest import ModelKind
 from checkstream.scoring.remote import RemoteSession
 from checkstream.scoring.scorer import Checked, Observer, Scorer, ScorerLimits
+from checkstream.scoring.sequence import GatedSession, SequenceSession
 from checkstream.scoring.session import Reading, Readings, Session, Window, read_whole
+from checkstream.scoring.tagger import TaggerSession
 
 
 def open_session(model: Model) -> Session:
@@ -24,14 +27,19 @@ def open_session(model: Model) -> Session:
     match model.entry.kind:
         case ModelKind.LEXICON:
             return LexiconSession.open(model)
+        case ModelKind.SEQUENCE:
+            return GatedSession(model) if "gate" in model.contents else SequenceSession(model)
+        case ModelKind.TOKENS:
+            return TaggerSession(model)
         case ModelKind.REMOTE:
             return RemoteSession.open(model)
-        case kind:
-            raise ModelError(f"model `{model.name}` is of the kind `{kind}`, which can't be run here; remove it")
+        case _:
+            assert_never(model.entry.kind)
 
 
 __all__ = [
     "Checked",
+    "GatedSession",
     "Model",
     "ModelKind",
     "Observer",
@@ -39,7 +47,9 @@ __all__ = [
     "Readings",
     "Scorer",
     "ScorerLimits",
+    "SequenceSession",
     "Session",
+    "TaggerSession",
     "Window",
     "load_models",
     "open_session",

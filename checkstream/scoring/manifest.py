@@ -40,6 +40,15 @@ class Activation(enum.StrEnum):
     """The graph gives scores of 0..1 already."""
 
 
+class TokenTypes(enum.StrEnum):
+    """What a graph's input `token_type_ids` carries."""
+
+    ZERO = "zero"
+    """Nothing."""
+    CASE = "case"
+    """How the word of each token is written: 0 lower, 1 Capitalised, 2 UPPER, 3 with a digit."""
+
+
 class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a label's score counts as a hit if a policy names no threshold of its own."""
 
@@ -121,6 +130,7 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What a model of the kind `tokens` finds."""
     activation: Activation | None = None
     """Of graphs alone."""
+    token_types: TokenTypes = TokenTypes.ZERO
     thresholds: tuple[Threshold, ...] = ()
     rates: Annotated[tuple[Rate, ...], msgspec.Meta(max_length=4096)] = ()
     """Calibration: which thresholds keep to which rates of false positives; allows `fpr` in policies."""

@@ -41,9 +41,12 @@ class Window(msgspec.Struct, frozen=True, eq=False):
     """Of each token, how it is written (`tokenizer.Case`); for models that read it."""
     words: Sequence[Word] = ()
     """For models that tag tokens."""
+    context: int = 0
+    """Ids at its start, behind the mark, that an earlier window has or that were not asked about."""
     begin: int = 0
-    """From here on, in the text that was asked about, this window answers for entities: they start before `stop`."""
+    """From here on, in the text that was asked about, this window answers for entities ..."""
     stop: int = 0
+    """... that start before here."""
 
 
 class Readings(msgspec.Struct, frozen=True, eq=False):

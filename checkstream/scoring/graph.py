@@ -1,0 +1,139 @@
+"""One ONNX graph, checked and ready: token ids in, logits out, on the calling thread alone.
+
+No threads of its own and no spinning, since many streams share the core; and without the fusion of layer norms, whose
+kernel is slower than what it replaces. A graph is warmed up at the shapes that it will see, which also proves that it
+takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from checkstream.errors import ModelError
+from checkstream.scoring import onnx_file
+
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_WARM_LENGTHS = (1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+_WARM_BATCHES = (2, 4, 8)
+_WARM_TOKENS = 256
+"""Padded tokens of the largest batch that is tried beforehand."""
+
+
+class Graph:
+    """A loaded graph. `run` may be called by several threads at once."""
+
+    def __init__(self, data: bytes, *, rank: int, columns: int, top_id: int, longest: int) -> None:
+        """Check and load a graph, and run it once at each usual shape.
+
+        Args:
+            data: the ONNX file.
+            rank: 2 for logits[batch, column], 3 for logits[batch, token, column].
+            columns: how many the output must have.
+            top_id: the highest token id that it will get.
+            longest: tokens of the longest window that it will get.
+
+        Raises:
+            ModelError: it isn't sound, or doesn't take these inputs or give this output.
+        """
+        onnx_file.check(data)
+        self._rank = rank
+        self._columns = columns
+        try:
+            self._session = ort.InferenceSession(
+                data, _options(), providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+            )
+        except Exception as error:  # the runtime raises many kinds, none of them public
+            raise ModelError(f"the graph can't be loaded: {_reason(error)}; export it anew") from error
+        self._check_inputs()
+        self._output = self._check_output()
+        self._warm_up(top_id, longest)
+
+    def _check_inputs(self) -> None:
+        given = {each.name: each for each in self._session.get_inputs()}
+        for name in _INPUTS[:2]:
+            if name not in given:
+                raise ModelError(f"the graph has no input `{name}`; export it with {_INPUTS[0]} and {_INPUTS[1]}")
+        for name, each in given.items():
+            if name not in _INPUTS:
+                raise ModelError(f"the graph wants an input `{name}`, which is not known; export it without")
+            if each.type != "tensor(int64)" or len(each.shape) != 2:
+                raise ModelError(f"input `{name}` of the graph is not int64[batch, token]; export it so")
+        self.typed = "token_type_ids" in given
+        """It wants token types."""
+
+    def _check_output(self) -> str:
+        outputs = self._session.get_outputs()
+        logits = [each for each in outputs if each.name == "logits"] or outputs[: len(outputs) == 1]
+        if not logits:
+            raise ModelError("the graph has no output `logits`; name its output so")
+        (output,) = logits
+        shape = list(output.shape)
+        if output.type != "tensor(float)" or len(shape) != self._rank:
+            wanted = "[batch, label]" if self._rank == 2 else "[batch, token, label]"
+            raise ModelError(
+                f"output `{output.name}` of the graph is not float32{wanted}; correct `kind`, or export it so"
+            )
+        if isinstance(shape[-1], int) and shape[-1] != self._columns:
+            raise ModelError(self._wrong_columns(shape[-1]))
+        return str(output.name)
+
+    def _wrong_columns(self, found: int) -> str:
+        return f"the graph gives {found} columns, the manifest names {self._columns}; name each in `columns`"
+
+    def _warm_up(self, top_id: int, longest: int) -> None:
+        lengths = [*(length for length in _WARM_LENGTHS if length < longest), longest]
+        batches = [(1, length) for length in lengths]
+        batches += [(batch, length) for batch in _WARM_BATCHES for length in lengths if batch * length <= _WARM_TOKENS]
+        for batch, length in batches:
+            try:
+                logits = self.run([[top_id] * length] * batch)
+            except Exception as error:
+                raise ModelError(
+                    f"the graph fails at {batch} window{'s' * (batch > 1)} of {length} tokens up to id {top_id}: "
+                    f"{_reason(error)}; lower `window_tokens`, or use the tokenizer that belongs to it"
+                ) from error
+            shape = (batch, self._columns) if self._rank == 2 else (batch, length, self._columns)
+            if logits.shape[:-1] == shape[:-1] and logits.shape[-1] != self._columns:
+                raise ModelError(self._wrong_columns(logits.shape[-1]))
+            if logits.shape != shape:
+                raise ModelError(
+                    f"the graph gives {list(logits.shape)} for {list(shape)}; correct `kind` or export it anew"
+                )
+
+    def run(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> NDArray[np.float32]:
+        """Return the logits of windows, each of at least one token; shorter ones are padded to the longest.
+
+        Args:
+            ids: int[batch, token], ragged.
+            types: as `ids`; None: all 0.
+        """
+        shape = (len(ids), max(map(len, ids)))
+        feed = {name: np.zeros(shape, np.int64) for name in _INPUTS[: 3 if self.typed else 2]}
+        for row, window in enumerate(ids):
+            feed[_INPUTS[0]][row, : len(window)] = window
+            feed[_INPUTS[1]][row, : len(window)] = 1
+        if self.typed and types is not None:
+            for row, kinds in enumerate(types):
+                feed[_INPUTS[2]][row, : len(kinds)] = kinds
+        (logits,) = self._session.run([self._output], feed)
+        result: NDArray[np.float32] = logits
+        return result
+
+
+def _options() -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.enable_mem_pattern = False  # one is kept for each shape, and windows have many
+    options.log_severity_level = 4  # what goes wrong is raised
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    return options
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,211 @@
+"""Models that give a window of text one row of label scores; and those that a small gate stands before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkstream.errors import ModelError
+from checkstream.scoring.catalog import Model
+from checkstream.scoring.graph import Graph
+from checkstream.scoring.manifest import Activation, ModelEntry, TokenTypes
+from checkstream.scoring.session import Readings, Window, Word
+from checkstream.scoring.tokenizer import Placed, Tokenizer
+from checkstream.scoring.windows import Piece, pieces
+
+_CHARS_PER_TOKEN = 8
+"""Of a text's context, so much is read for each token that it may fill: ordinary words have four or five."""
+_GATE_BATCH = 4
+_CLEARED = 0.5
+"""What a cleared window can reach at most, as a share of the lowest threshold of its label."""
+
+
+class Cutter:
+    """Cuts texts into the windows of one model."""
+
+    def __init__(self, entry: ModelEntry, tokenizer: Tokenizer, *, words: bool) -> None:
+        """Cut for a model's limits; `words`: windows name their words, for taggers.
+
+        Raises:
+            ModelError: a window has no room for a text.
+        """
+        self._tokenizer = tokenizer
+        self._words = words
+        self._room = entry.limits.window_tokens - len(tokenizer.before) - len(tokenizer.after)
+        self._overlap = entry.limits.overlap_tokens
+        if self._room - self._overlap < 1:
+            raise ModelError(f"windows of model `{entry.name}` have no room for a text; raise `window_tokens`")
+
+    def cut(self, text: str, fresh_chars: int) -> Iterator[Window]:
+        """Cut a text; see `Session.cut`."""
+        fresh = 0
+        context: list[Placed] = []
+        if 0 < fresh_chars < len(text):
+            fresh = _word_start(text, len(text) - fresh_chars)
+            context = self._context(text, fresh)
+        units = ((fresh + start, unit) for start, unit in self._tokenizer.units(text[fresh:], placed=self._words))
+        begin = 0
+        empty = True
+        for piece in pieces(units, room=self._room, overlap=self._overlap, context=context):
+            stop = len(text) if piece.turn is None else piece.turn
+            yield self._window(piece, begin, stop)
+            begin, empty = stop, False
+        if empty:
+            shown = [Piece((), 0, 0, None), *pieces(context, room=self._room, overlap=self._overlap)]
+            yield self._window(shown[-1], 0, len(text))
+
+    def _context(self, text: str, end: int) -> list[Placed]:
+        begin = max(0, end - self._room * _CHARS_PER_TOKEN)
+        if begin:
+            begin = min(_word_end(text, begin), end)
+        return [(begin + start, unit) for start, unit in self._tokenizer.units(text[begin:end], placed=self._words)]
+
+    def _window(self, piece: Piece, begin: int, stop: int) -> Window:
+        before, after = self._tokenizer.before, self._tokenizer.after
+        inside = [token for _, unit in piece.units for token in unit.ids]
+        ids = [*before, *inside, *after] or [0]
+        if not self._words:
+            return Window("", len(ids), ids, context=piece.context)
+        cases = [0] * len(before) + [case for _, unit in piece.units for case in unit.cases] + [0] * len(after)
+        words: list[Word] = []
+        at = len(before)
+        for start, unit in piece.units:
+            words += [Word(at + first, start + head, start + tail) for first, head, tail in unit.words if head < tail]
+            at += len(unit.ids)
+        return Window("", len(ids), ids, cases, words, piece.context, begin, stop)
+
+
+class SequenceSession:
+    """A sequence classifier: every window goes through its graph."""
+
+    inline = False
+
+    def __init__(self, model: Model) -> None:
+        """Load the graph and the tokenizer of a verified model, and warm up.
+
+        Raises:
+            ModelError: they aren't sound, or don't fit each other or the manifest.
+        """
+        entry = model.entry
+        self._entry = entry
+        self._tokenizer = Tokenizer(model.contents["tokenizer"])
+        self._cutter = Cutter(entry, self._tokenizer, words=False)
+        columns = entry.columns or entry.labels
+        self._columns = [[at for at, name in enumerate(columns) if name == label] for label in entry.labels]
+        self._straight = columns == entry.labels
+        self._graph = self._load(model.contents["graph"], len(columns), entry.limits.window_tokens)
+
+    def _load(self, data: bytes, columns: int, longest: int) -> Graph:
+        if self._entry.token_types is TokenTypes.CASE:
+            raise ModelError(f"model `{self._entry.name}` tags no tokens; remove `token_types`")
+        return Graph(data, rank=2, columns=columns, top_id=self._tokenizer.size - 1, longest=longest)
+
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window]:
+        """Cut into windows that overlap, the last one aligned at the end."""
+        return self._cutter.cut(text, fresh_chars)
+
+    def run(self, windows: Sequence[Window]) -> Readings:
+        """Score windows."""
+        return Readings(self._scores([window.ids for window in windows]))
+
+    def _scores(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        found = activated(self._graph.run(ids), self._entry.activation)
+        if self._straight:
+            return found
+        return np.stack([found[:, columns].max(axis=1) for columns in self._columns], axis=1)
+
+
+class GatedSession(SequenceSession):
+    """A sequence classifier behind a gate: a small graph of the same vocabulary, which clears most windows.
+
+    The gate reads a window in parts of its own size. One part that it doubts sends the whole window to the model; a
+    cleared window scores by the gate's own doubt, below every threshold of the manifest.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """Load as `SequenceSession` does, and the gate.
+
+        Raises:
+            ModelError: as there, or the gate isn't sound.
+        """
+        super().__init__(model)
+        entry = model.entry
+        if entry.gate_threshold is None:
+            raise ModelError(f"model `{entry.name}` has no `gate_threshold`; add it")
+        self._threshold = entry.gate_threshold
+        self._frame = len(self._tokenizer.before), len(self._tokenizer.after)
+        self._room = entry.limits.gate_tokens - sum(self._frame)
+        self._overlap = min(entry.limits.overlap_tokens, self._room) // 2
+        self._gate = self._load(model.contents["gate"], 1, entry.limits.gate_tokens)
+        told = [(threshold.label, threshold.score) for threshold in entry.thresholds]
+        told += [(rate.label, rate.threshold) for rate in entry.rates]
+        lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
+        self._ceiling = np.array(lowest, np.float32) * _CLEARED
+
+    def run(self, windows: Sequence[Window]) -> Readings:
+        """Score windows, through the model those that the gate doubts."""
+        doubt = self._doubt(windows)
+        scores = (doubt / self._threshold)[:, None] * self._ceiling
+        doubted = [number for number, value in enumerate(doubt) if not value < self._threshold]  # NaN is doubted
+        if doubted:
+            scores[doubted] = self._scores([windows[number].ids for number in doubted])
+        return Readings(scores.astype(np.float32))
+
+    def _doubt(self, windows: Sequence[Window]) -> NDArray[np.float32]:
+        """Return the gate's score of each window: the highest of its parts."""
+        parts = [(number, part) for number, window in enumerate(windows) for part in self._parts(window)]
+        parts.sort(key=lambda part: len(part[1]))  # so that little is padded
+        doubt = np.zeros(len(windows), np.float32)
+        for first in range(0, len(parts), _GATE_BATCH):
+            batch = parts[first : first + _GATE_BATCH]
+            found = activated(self._gate.run([part for _, part in batch]), Activation.SIGMOID)[:, 0]
+            for (number, _), score in zip(batch, found, strict=True):
+                doubt[number] = np.maximum(doubt[number], score)  # NaN stays
+        return doubt
+
+    def _parts(self, window: Window) -> Iterator[Sequence[int]]:
+        """Yield what the gate reads of a window: all that is new in it, in framed parts that overlap."""
+        before, after = self._frame
+        inside = window.ids[before : len(window.ids) - after]
+        start = max(0, min(window.context - self._overlap, len(inside) - self._room))
+        while True:
+            end = start + self._room
+            if end >= len(inside):
+                start = max(0, len(inside) - self._room)
+            yield [*window.ids[:before], *inside[start : start + self._room], *window.ids[len(window.ids) - after :]]
+            if end >= len(inside):
+                return
+            start = end - self._overlap
+
+
+def activated(logits: NDArray[np.float32], activation: Activation | None) -> NDArray[np.float32]:
+    """Return scores of logits[..., column]."""
+    if activation is Activation.SIGMOID:
+        return np.asarray(1 / (1 + np.exp(-np.clip(logits, -60, 60))), np.float32)
+    if activation is Activation.SOFTMAX:
+        powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float32)
+    return logits
+
+
+def _word_start(text: str, at: int) -> int:
+    """Return where the word begins that stands at `at`, so that no word is parted; not far, for texts without space."""
+    lowest = max(0, at - 64)
+    start = at
+    if text[at].isspace():
+        return at
+    while start > lowest and not text[start - 1].isspace():
+        start -= 1
+    return start if start > lowest or start == 0 else at
+
+
+def _word_end(text: str, at: int) -> int:
+    """Return where the word ends that `at` parts, if it parts one; not far either."""
+    if text[at - 1].isspace():
+        return at
+    end = at
+    while end < min(len(text), at + 64) and not text[end].isspace():
+        end += 1
+    return end

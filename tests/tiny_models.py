@@ -1,0 +1,88 @@
+"""Small models with random weights, built by the recipe's own graph: for tests of what loads and runs them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from checkstream.scoring.catalog import Model
+from checkstream.scoring.manifest import Activation, EntityKind, ModelEntry, ModelFile, ModelKind, ModelLimits
+from models.training.graph import Float, Shape, encoder_graph
+from tests.tiny_tokenizers import wordpiece
+
+VOCABULARY: int = Tokenizer.from_str(wordpiece().decode()).get_vocab_size()
+
+
+def weights(shape: Shape, columns: int, seed: int = 0) -> dict[str, Float]:
+    """Return random weights under the names of a trained encoder."""
+    random = np.random.default_rng(seed)
+    matrices = {"head": (columns, shape.hidden)}
+    norms = ["norm"]
+    for layer in range(shape.layers):
+        at = f"layers.{layer}"
+        matrices |= {f"{at}.{part}": (shape.hidden, shape.hidden) for part in ("query", "key", "value", "mix")}
+        matrices |= {f"{at}.wide": (shape.feed, shape.hidden), f"{at}.narrow": (shape.hidden, shape.feed)}
+        norms += [f"{at}.norm1", f"{at}.norm2"]
+    made: dict[str, Float] = {
+        "tokens.weight": random.standard_normal((shape.vocab, shape.hidden), np.float32),
+        "positions.weight": random.standard_normal((shape.positions, shape.hidden), np.float32) * np.float32(0.25),
+        "types.weight": random.standard_normal((max(shape.types, 1), shape.hidden), np.float32),
+    }
+    for name, (height, width) in matrices.items():
+        made[f"{name}.weight"] = random.standard_normal((height, width), np.float32) * np.float32(2 / np.sqrt(width))
+        made[f"{name}.bias"] = np.zeros(height, np.float32)
+    for name in norms:
+        made |= {
+            f"{name}.weight": np.ones(shape.hidden, np.float32),
+            f"{name}.bias": np.zeros(shape.hidden, np.float32),
+        }
+    return made
+
+
+def graph(
+    columns: int,
+    *,
+    pooling: Literal["mean", "tokens"] = "mean",
+    positions: int = 64,
+    types: int = 0,
+    seed: int = 0,
+    vocabulary: int = VOCABULARY,
+    changed: Mapping[str, Float] | None = None,
+) -> bytes:
+    """Return a graph of one layer; `changed` replaces some of its weights."""
+    shape = Shape(vocabulary, layers=1, hidden=16, heads=2, feed=32, positions=positions, types=types)
+    model = encoder_graph({**weights(shape, columns, seed), **(changed or {})}, shape, pooling=pooling)
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def model(
+    contents: Mapping[str, bytes],
+    *,
+    kind: ModelKind = ModelKind.SEQUENCE,
+    labels: Sequence[str] = ("toxicity", "hate"),
+    window_tokens: int = 32,
+    overlap_tokens: int = 8,
+    gate_tokens: int = 16,
+    activation: Activation = Activation.SIGMOID,
+    entities: Sequence[EntityKind] = (),
+    columns: Sequence[str] = (),
+    **more: object,
+) -> Model:
+    """Return a model with this content, as if its files had been verified."""
+    entry = ModelEntry(
+        name="tiny",
+        kind=kind,
+        version="1.0.0",
+        licence="none",
+        card="none",
+        labels=tuple(labels),
+        limits=ModelLimits(window_tokens=window_tokens, overlap_tokens=overlap_tokens, gate_tokens=gate_tokens),
+        files=tuple(ModelFile(role=role, path=role, sha256="0" * 64, bytes=1) for role in contents),
+        activation=activation,
+        entities=tuple(entities),
+        columns=tuple(columns),
+        **more,  # type: ignore[arg-type]
+    )
+    return Model(entry=entry, contents=contents)
