@@ -1,0 +1,1 @@
+"""Recipe of the model `injection`: prompt injection and jailbreaks, direct and inside documents, behind a gate."""
