@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 import checkstream
-from checkstream.cli import audit, config, demo, policy, replay, serve
+from checkstream.cli import audit, config, demo, models, policy, replay, score, serve
 from checkstream.errors import CheckstreamError
 
 _EXAMPLES = """examples:
@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("policy", policy),
         ("replay", replay),
         ("audit", audit),
+        ("models", models),
+        ("score", score),
     ):
         group.add_parser(commands)
         runs[name] = group.run

@@ -1,11 +1,11 @@
-"""A progress bar on a terminal, for work that takes long; nothing anywhere else."""
+"""How far work is that takes long, on a terminal; nothing anywhere else."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Generator, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 _T = TypeVar("_T")
 _AFTER_S = 0.5
@@ -26,5 +26,27 @@ def progress(items: Sequence[_T], what: str) -> Generator[_T, None, None]:
             yield item
     finally:  # also when it is interrupted
         if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Counter:
+    """A line on a terminal for work whose end isn't known; cleaned when it is over. Use as a context manager."""
+
+    def __enter__(self) -> Self:
+        """Show nothing yet."""
+        self._shown = False
+        return self
+
+    def show(self, words: str) -> None:
+        """Show how far the work is, in place of what was shown before."""
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{words}")
+            sys.stderr.flush()
+            self._shown = True
+
+    def __exit__(self, *_: object) -> None:
+        """Clean the line."""
+        if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

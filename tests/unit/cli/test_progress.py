@@ -5,7 +5,7 @@ import io
 import pytest
 
 from checkstream.cli import progress as module
-from checkstream.cli.progress import progress
+from checkstream.cli.progress import Counter, progress
 
 
 class Terminal(io.StringIO):
@@ -29,3 +29,14 @@ def test_a_bar_that_is_interrupted_leaves_a_clean_line(monkeypatch: pytest.Monke
     assert next(bar) == 1
     bar.close()
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(Terminal(), True), (io.StringIO(), False)])
+def test_a_counter_is_shown_on_a_terminal_only_and_cleaned(
+    terminal: io.StringIO, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", terminal)
+    with Counter() as counter:
+        counter.show("model.onnx: 1.0 MB")
+    assert ("model.onnx: 1.0 MB" in terminal.getvalue()) is shown
+    assert terminal.getvalue().endswith("\r\x1b[K") is shown
