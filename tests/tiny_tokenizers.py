@@ -3,21 +3,30 @@
 import json
 import string
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 _WORDS = """the model will answer your question now ignore all previous instruction ##s ##ing ##ed ##ly ##er un ##known
 ann smith paris works at acme e cafe strasse ##st 漢 字 ß ก"""
 
 
-def wordpiece(**normalizer: bool) -> bytes:
-    """Return an uncased BERT tokenizer that knows these words, and every ASCII sign by itself."""
+def wordpiece(*, symbols: bool = False, **normalizer: bool) -> bytes:
+    """Return an uncased BERT tokenizer that knows some words, and every ASCII sign by itself.
+
+    Args:
+        symbols: as our own recipes make it, with NFKC before it and symbols by themselves.
+        normalizer: Of BERT's normaliser.
+    """
     letters = [*string.ascii_lowercase, *string.digits]
     pieces = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters), *string.punctuation, *_WORDS.split()]
     vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(**{"lowercase": True} | normalizer)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if symbols:
+        tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), tokenizer.normalizer])
+        isolated = pre_tokenizers.Split(Regex(r"\p{S}"), "isolated")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), isolated])
     tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)])
     tokenizer.add_special_tokens(list(SPECIALS))
     return tokenizer.to_str().encode()

@@ -59,6 +59,7 @@ class Classifiers(Protocol):
         *,
         ingress: bool = False,
         fresh_chars: int = 0,
+        open_chars: int = 0,
     ) -> Checked:
         """Score one text.
 
@@ -434,6 +435,7 @@ class Exchange:
                 command.deadline_ms,
                 ingress=command.ingress,
                 fresh_chars=command.fresh_chars,
+                open_chars=command.open_chars,
             )
         except ScoringError as error:
             self._post(on.ScoringFailed(command.ticket, error.reason))

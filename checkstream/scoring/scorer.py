@@ -81,6 +81,7 @@ class Scorer:
         limits = limits or ScorerLimits()
         self.labels: Mapping[str, tuple[str, ...]] = {model.name: model.labels for model in models}
         """Name of a classifier -> its labels, in the order of the model's output."""
+        self._taggers = frozenset(model.name for model in models if model.entry.entities)
         self._observer = observer
         self._closed = False
         self._loop_runner = LoopRunner()
@@ -124,6 +125,7 @@ class Scorer:
         *,
         ingress: bool = False,
         fresh_chars: int = 0,
+        open_chars: int = 0,
     ) -> Checked:
         """Score one text with each of the classifiers.
 
@@ -132,7 +134,8 @@ class Scorer:
             text: the window to score, of any length.
             deadline_ms: when to give up, counted from now.
             ingress: part of a prompt: waits in its own queue, behind the checks of answers.
-            fresh_chars: so much at the end of the text must be covered, the rest is context; 0: all.
+            fresh_chars: so much at the end of the text must be scored, the rest is context; 0: all.
+            open_chars: so much at the end must be searched for entities; 0: all.
 
         Returns:
             A score for every label of every classifier asked, and the entities that they found.
@@ -148,7 +151,7 @@ class Scorer:
         try:
             # A generator: what was asked before a refusal must be freed.
             tickets.extend(
-                (name, self._ask(name, text, deadline, ingress=ingress, fresh_chars=fresh_chars))
+                (name, self._ask(name, text, deadline, ingress, open_chars if name in self._taggers else fresh_chars))
                 for name in classifiers
             )
             for name, ticket in tickets:
@@ -161,13 +164,13 @@ class Scorer:
                 ticket.abandon()
         return Checked(scores, tuple(sorted(found, key=lambda entity: (entity.start, entity.end, entity.entity))))
 
-    def _ask(self, name: str, text: str, deadline: float, *, ingress: bool, fresh_chars: int) -> Ticket:
+    def _ask(self, name: str, text: str, deadline: float, ingress: bool, covered_chars: int) -> Ticket:
         if self._closed:
             raise ScoringError(f"classifier `{name}` is closed", reason="overload")
         lane = self._lanes.get((name, ingress))
         if lane is None:
             raise ScoringError(f"classifier `{name}` is not loaded; name one of the manifest", reason="crash")
-        return lane.submit(text, deadline, fresh_chars)
+        return lane.submit(text, deadline, covered_chars)
 
     def _report(self, lane: Lane, seconds: float, failure: ScoringReason | None) -> None:
         if self._observer is None:

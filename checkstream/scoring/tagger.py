@@ -1,8 +1,8 @@
 """Models that tag every token of a window: B-PERSON, I-PERSON, O; and the entities that the tags spell.
 
-A word is tagged by its first token. It belongs to the kind of entity whose tags, B and I together, are likeliest, if
-they reach the kind's threshold; words of one kind side by side are one entity, unless one of them is rather a
-beginning than a continuation.
+A word is tagged by its first token, with its likeliest column. An entity begins at B-X, and at I-X where no X goes on;
+it goes on with I-X. It is told if the mean over its words of what B-X and I-X have together reaches the kind's
+threshold.
 """
 
 from __future__ import annotations
@@ -67,10 +67,12 @@ class Tags:
 
     def __init__(self, entry: ModelEntry) -> None:
         """Read the columns of a model's entry."""
-        self._names = tuple(kind.entity for kind in entry.entities)
-        self._thresholds = np.array([kind.threshold for kind in entry.entities], np.float32)
-        self._begins = _members(entry.columns, [f"B-{name}" for name in self._names])
-        self._continues = _members(entry.columns, [f"I-{name}" for name in self._names])
+        self._kinds = {kind.entity: kind.threshold for kind in entry.entities}
+        self._tags = [column.partition("-")[::2] for column in entry.columns]
+        self._of_kind = {
+            kind: np.array([float(tag in {("B", kind), ("I", kind)}) for tag in self._tags], np.float32)
+            for kind in self._kinds
+        }
 
     def spell(self, tags: NDArray[np.float32], window: Window) -> list[EntityFound]:
         """Return the entities that a window answers for.
@@ -84,24 +86,19 @@ class Tags:
         """
         if not ((tags >= 0) & (tags <= 1)).all():  # False for NaN too
             raise ValueError("a tag's probability is not within 0..1")
-        begins, continues = tags @ self._begins, tags @ self._continues
-        likely = np.minimum(begins + continues, 1.0)
-        kinds = likely.argmax(axis=1)
-        every = np.arange(len(kinds))
-        sure = likely[every, kinds]
-        anew = begins[every, kinds] > continues[every, kinds]
+        runs: list[tuple[str, int, int]] = []
+        for at, column in enumerate(tags.argmax(axis=1).tolist()):
+            part, kind = self._tags[column]
+            if kind not in self._kinds:
+                continue
+            if part == "I" and runs and runs[-1][::2] == (kind, at):
+                runs[-1] = (kind, runs[-1][1], at + 1)
+            else:
+                runs.append((kind, at, at + 1))
         found: list[EntityFound] = []
-        before = -1
-        for at in np.flatnonzero(sure >= self._thresholds[kinds]).tolist():
-            word, kind, score = window.words[at], int(kinds[at]), float(sure[at])
-            joins = bool(found) and before == at - 1 and found[-1].entity == self._names[kind] and not anew[at]
-            start = found[-1].start if joins else word.start
-            score = max(found[-1].score, score) if joins else score
-            found[len(found) - joins :] = [EntityFound(self._names[kind], start, word.end, score)]
-            before = at
-        return [entity for entity in found if window.begin <= entity.start < window.stop]
-
-
-def _members(columns: Sequence[str], names: Sequence[str]) -> NDArray[np.float32]:
-    """Return float32[column, name], 1 where a column has that name."""
-    return np.array([[float(column == name) for name in names] for column in columns], np.float32)
+        for kind, first, stop in runs:
+            score = min(float((tags[first:stop] @ self._of_kind[kind]).mean()), 1.0)
+            start = window.words[first].start
+            if score >= self._kinds[kind] and window.begin <= start < window.stop:
+                found.append(EntityFound(kind, start, window.words[stop - 1].end, score))
+        return found

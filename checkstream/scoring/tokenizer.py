@@ -10,6 +10,7 @@ A `tokenizer.json` is a file from outside, verified to be the one that is pinned
 from __future__ import annotations
 
 import enum
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -152,7 +153,7 @@ class Tokenizer:
                 continue
             start = begin
             for end in range(begin + 1, stop + 1):
-                if end < stop and end - start < _RUN_CHARS and not (_parts(word[end - 1]) or _parts(word[end])):
+                if end < stop and end - start < _RUN_CHARS and not _parted(word[end - 1], word[end]):
                     continue
                 part = word[start:end]
                 yield start, self.word(part)[0] if len(part) <= _CACHED_CHARS else self._read(part)
@@ -226,6 +227,11 @@ def _around(word: str, marks: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield end, len(word)
 
 
+def _parted(sign: str, following: str) -> bool:
+    """Tell whether BERT reads two signs apart; a mark that could be composed with what it follows stays with it."""
+    return (_parts(sign) or _parts(following)) and not unicodedata.combining(following)
+
+
 def _parts(sign: str) -> bool:
     """Tell whether BERT reads a sign by itself: ASCII punctuation, Chinese characters, their commonest punctuation."""
     if sign < "\x7f":
@@ -245,6 +251,10 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 class _Part(msgspec.Struct):
     type: str = ""
     clean_text: bool = False
+    normalizers: tuple[_Part, ...] = ()
+    pretokenizers: tuple[_Part, ...] = ()
+    pattern: dict[str, str] | str = ""
+    behavior: str = ""
 
 
 class _Added(msgspec.Struct):
@@ -264,15 +274,28 @@ class _Form(msgspec.Struct):
 
     @property
     def by_words(self) -> bool:
-        return (
-            self.model.type == "WordPiece"
-            and self.normalizer is not None
-            and self.normalizer.type == "BertNormalizer"
-            and self.normalizer.clean_text
-            and self.pre_tokenizer is not None
-            and self.pre_tokenizer.type == "BertPreTokenizer"
-            and not any(
-                token.single_word or token.lstrip or token.rstrip or len(token.content.split()) != 1
-                for token in self.added_tokens
-            )
+        """Nothing of it looks beyond white space: BERT's own, also behind NFKC and with symbols by themselves."""
+        match self.normalizer:
+            case _Part(type="Sequence", normalizers=(_Part(type="NFKC"), normalizer)):
+                pass
+            case normalizer:
+                pass
+        match self.pre_tokenizer:
+            case _Part(type="BertPreTokenizer"):
+                split = True
+            case _Part(
+                type="Sequence",
+                pretokenizers=(
+                    _Part(type="BertPreTokenizer"),
+                    _Part(type="Split", pattern={"Regex": r"\p{S}"}, behavior="Isolated"),
+                ),
+            ):
+                split = True
+            case _:
+                split = False
+        marked = any(
+            token.single_word or token.lstrip or token.rstrip or len(token.content.split()) != 1
+            for token in self.added_tokens
         )
+        clean = normalizer is not None and normalizer.type == "BertNormalizer" and normalizer.clean_text
+        return self.model.type == "WordPiece" and clean and split and not marked

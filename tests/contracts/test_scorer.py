@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
 import numpy as np
 import pytest
 import uvloop
@@ -26,7 +27,7 @@ from checkstream.scoring import (
     open_session,
 )
 from checkstream.scoring.lane import LaneLimits
-from checkstream.scoring.manifest import ModelEntry, ModelFile, ModelKind, ModelLimits
+from checkstream.scoring.manifest import EntityKind, ModelEntry, ModelFile, ModelKind, ModelLimits
 
 PATIENT_MS = 20_000.0
 
@@ -243,6 +244,16 @@ async def test_entities_of_every_window_and_classifier_are_told_in_their_order(i
         checked = await r.scorer.score(("fake", "other"), "x|Ann|Ann", PATIENT_MS, fresh_chars=3)
         assert checked.entities == (EntityFound("PERSON", 0, 3, 0.5),) * 2
         assert [session.fresh for session in r.sessions] == [[3], [3]]
+
+
+async def test_a_model_that_finds_entities_reads_all_in_which_they_are_looked_for() -> None:
+    session = FaultySession(inline=True)
+    finder = fake_model("finder")
+    entry = msgspec.structs.replace(finder.entry, kind=ModelKind.REMOTE, files=(), entities=(EntityKind("PERSON"),))
+    scorer = Scorer([fake_model(), Model(entry=entry, contents={})], lambda _: session)
+    await scorer.score(("fake", "finder"), "text", PATIENT_MS, fresh_chars=1, open_chars=3)
+    assert session.fresh == [1, 3]
+    await scorer.close()
 
 
 @both

@@ -96,8 +96,9 @@ class NoScores:
         *,
         ingress: bool = False,
         fresh_chars: int = 0,
+        open_chars: int = 0,
     ) -> Checked:
-        raise RuntimeError(classifiers, text, deadline_ms, ingress, fresh_chars)
+        raise RuntimeError(classifiers, text, deadline_ms, ingress, fresh_chars, open_chars)
 
 
 class Rig:

@@ -113,19 +113,22 @@ def spelt(*tags: tuple[float, ...]) -> list[tuple[str, int, int]]:
     return [(entity.entity, entity.start, entity.end) for entity in entities]
 
 
-def test_begin_and_inside_together_make_a_word_part_of_an_entity() -> None:
-    assert spelt((0.4, 0.3, 0.3, 0, 0, 0)) == [("PERSON", 0, 2)]
-    assert spelt((0.6, 0.2, 0.2, 0, 0, 0)) == []
+def test_begin_and_inside_together_make_the_score_of_an_entity() -> None:
+    assert spelt((0.3, 0.4, 0.3, 0, 0, 0)) == [("PERSON", 0, 2)]
+    assert spelt((0.35, 0.45, 0, 0.2, 0, 0)) == []  # the likeliest, and too low
 
 
-def test_each_kind_has_its_own_threshold() -> None:
+def test_each_kind_has_its_own_threshold_for_the_mean_over_words() -> None:
     assert spelt((0.2, 0, 0, 0.8, 0, 0)) == []
     assert spelt((0.05, 0, 0, 0.9, 0.05, 0)) == [("PLACE", 0, 2)]
+    assert spelt((0, 0, 0, 1, 0, 0), (0.1, 0, 0, 0, 0.9, 0)) == [("PLACE", 0, 5)]
+    assert spelt((0, 0, 0, 1, 0, 0), (0.3, 0, 0, 0, 0.7, 0)) == []
 
 
 def test_an_entity_ends_where_another_begins() -> None:
     inside, begin, place = (0, 0, 1, 0, 0, 0), (0, 1, 0, 0, 0, 0), (0, 0, 0, 0, 1, 0)
     assert spelt(begin, inside, begin, place) == [("PERSON", 0, 5), ("PERSON", 6, 8), ("PLACE", 9, 11)]
+    assert spelt(place, inside, inside) == [("PLACE", 0, 2), ("PERSON", 3, 8)]
     assert spelt(inside, inside) == [("PERSON", 0, 5)]
     assert spelt(inside, (1, 0, 0, 0, 0, 0), inside) == [("PERSON", 0, 2), ("PERSON", 6, 8)]
 

@@ -18,7 +18,8 @@ from tests.tiny_tokenizers import changed, unigram, wordpiece
 
 DATA = Path(os.environ.get("CHECKSTREAM_DATA", Path(__file__).parents[4] / "shared" / "data"))
 SIGNS = (
-    "aA zß\n\t\x0b\x0c\x1c\x85\xa0e\u0301=\u0338!.-漢字。、ก\u200b\xad\ufffd\x00É\u0130\u2028\u3000\u017fΣ\U0001d4b3"
+    "aA zß\n\t\x0b\x0c\x1c\x85\xa0e\u0301=\u0338!.-漢字。、ก\u200b\xad\ufffd\x00É\u0130"
+    "\u2028\u3000\ufb01\xb4<\ufdfa😂\u017fΣ\U0001d4b3"
 )
 HOSTILE = st.one_of(
     st.text(SIGNS, max_size=120),
@@ -42,6 +43,8 @@ def library(data: bytes) -> Library:
 BERT = library(wordpiece())
 CASED = library(wordpiece(lowercase=False, strip_accents=False))
 QUICK = Tokenizer(wordpiece())
+OWN = library(wordpiece(symbols=True))
+QUICK_OWN = Tokenizer(wordpiece(symbols=True))
 QUICK_CASED = Tokenizer(wordpiece(lowercase=False, strip_accents=False))
 
 
@@ -52,7 +55,8 @@ def test_ids_are_those_of_the_library_for_the_whole_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         return
-    for quick, slow in ((QUICK, BERT), (QUICK_CASED, CASED)):
+    assert QUICK_OWN.by_words
+    for quick, slow in ((QUICK, BERT), (QUICK_CASED, CASED), (QUICK_OWN, OWN)):
         assert quick.ids(text) == slow.encode(text, add_special_tokens=False).ids
 
 
@@ -229,5 +233,6 @@ def test_ids_are_those_of_the_library_on_a_million_words() -> None:
                 row = msgspec.json.decode(line)
                 text = " ".join(value for value in row.values() if isinstance(value, str))
                 seen += len(re.split(r"\s+", text))
+                assert QUICK_OWN.ids(text) == OWN.encode(text, add_special_tokens=False).ids
                 assert QUICK.ids(text) == BERT.encode(text, add_special_tokens=False).ids
     assert seen > 1_000_000
