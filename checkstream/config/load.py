@@ -38,7 +38,6 @@ _UNSOUND = Upstream(url="http://unsound")
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
-    "routes.holdback.by_language": "set `tokens` for all languages",
     "routes.grounding": "remove it",
     "jobs": "remove it",
     "evidence": "remove it",

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from checkstream.core.match.language import LANGUAGES
 from checkstream.core.policy.capabilities import Can
 
 Ms = Annotated[int, Meta(ge=1, le=86_400_000)]
@@ -217,13 +218,22 @@ class HoldbackSettings(Settings, frozen=True):
     check_every: Annotated[int, Meta(ge=1, le=4096)] = 8
     window: Annotated[int, Meta(ge=1, le=4096)] = 64
     max_delay_ms: Annotated[int, Meta(ge=1, le=60_000)] = 250
+    by_language: dict[str, Annotated[int, Meta(ge=0, le=4096)]] = {}
+    """Language -> what counts in place of `tokens` once the text is known to be in it. Languages that put much into a
+    word, such as Finnish, need more tokens to say as much as others."""
 
     def __post_init__(self) -> None:
-        """A window reaches over what it holds."""
+        """A window reaches over what it holds, in every language that can be told."""
         if self.calm_tokens > self.tokens:
             raise ValueError(f"`calm_tokens` {self.calm_tokens} is more than `tokens` {self.tokens}; lower it")
         if self.window < self.tokens:
             raise ValueError(f"`window` {self.window} is less than `tokens` {self.tokens}; raise it")
+        for language, tokens in self.by_language.items():
+            if language not in LANGUAGES:
+                known = ", ".join(sorted(LANGUAGES))
+                raise ValueError(f"`by_language`: `{language}` is no language that can be told; known: {known}")
+            if self.window < tokens:
+                raise ValueError(f"`window` {self.window} is less than the {tokens} of `{language}`; raise it")
 
 
 class Budget(Settings, frozen=True):

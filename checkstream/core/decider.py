@@ -146,7 +146,8 @@ class Decider:
         stream = self._facts.stream
         if self._reading is not None:
             stream.tokens = self._reading.tokens(position)
-            stream.language = self._reading.language(position)
+            if self._scope.reads_language:
+                stream.language = self._reading.language(position)
         if self._leader is not None:
             leading = self._leader.risks.at(position + self._shift)
             stream.risk, stream.trend = max(leading, self.risks.latest)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from checkstream.core.match.language import UNDETERMINED, language_of
 from checkstream.core.match.tokens import TokenGrid
 
-_LANGUAGE_CHARS = 512
+_LANGUAGE_CHARS = 256
 """Characters from the start by which the language is told."""
 _LEAST_CHARS = 16
 """Below this nothing is said of the language."""

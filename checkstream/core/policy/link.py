@@ -42,7 +42,7 @@ def scopes_of(
             sets[key] = PatternSet([pattern_of(number, signals[number]) for number in key])
         return sets[key]
 
-    streamed = any(variable.kind == "stream" for variable in variables)
+    streamed = frozenset(variable.name for variable in variables if variable.kind == "stream")
     return MappingProxyType(
         {
             (stage, channel): _scope(
@@ -62,7 +62,7 @@ def _scope(
     entries: Sequence[Entry],
     *,
     pattern_set: Callable[[set[int]], PatternSet],
-    streamed: bool,
+    streamed: frozenset[str],
 ) -> Scope:
     active = [
         index
@@ -105,7 +105,8 @@ def _scope(
         held=frozenset(held),
         watched=watched,
         grain="span" if channel in _PLAIN_CHANNELS else max(map(_grain, here), key=_GRAINS.index, default="span"),
-        reads_stream=streamed,
+        reads_stream=bool(streamed),
+        reads_language="language" in streamed,
         changes=any(action.name not in _SILENT for action in enforced),
         requires=tuple(
             (index, action.text)

@@ -196,6 +196,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The largest scope of an edit here: text is held and decided in whole words or sentences."""
     reads_stream: bool = False
     """A rule here reads `stream`."""
+    reads_language: bool = False
+    """A rule here reads `stream.language`."""
     changes: bool = False
     """A rule here may change the request or add to the answer."""
     inserts: bool = False
