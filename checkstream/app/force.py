@@ -23,7 +23,7 @@ from checkstream.config import (
 from checkstream.core.guard import Plan
 from checkstream.core.holdback import HoldSettings
 from checkstream.core.policy.capabilities import Target
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, Installed, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.surface import Surface
@@ -73,18 +73,19 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(warnings(self.loaded.config))
 
 
-def labels_of(models: Sequence[Model]) -> tuple[ClassifierLabel, ...]:
-    """Return every label of every model, as policies know them."""
-    labels: list[ClassifierLabel] = []
+def labels_of(models: Sequence[Model]) -> tuple[Installed, ...]:
+    """Return every label of every model and every entity that it finds, as policies know them."""
+    labels: list[Installed] = []
     for model in models:
         thresholds = {threshold.label: threshold.score for threshold in model.entry.thresholds}
         for label in model.labels:
             rates = tuple((rate.fpr, rate.threshold) for rate in model.entry.rates if rate.label == label)
             labels.append(ClassifierLabel(f"{model.name}.{label}", thresholds.get(label), rates))
+        labels += [ModelEntity(kind.entity, model.name, kind.threshold) for kind in model.entry.entities]
     return tuple(labels)
 
 
-def load(read: Callable[[], Config], labels: Sequence[ClassifierLabel]) -> Loaded:
+def load(read: Callable[[], Config], labels: Sequence[Installed]) -> Loaded:
     """Read the configuration and compile its policies. Blocks on files and takes CPU time: not for the event loop.
 
     Raises:
@@ -190,6 +191,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
             check_every=route.holdback.check_every,
             window=route.holdback.window,
             max_delay_ms=route.holdback.max_delay_ms,
+            by_language=route.holdback.by_language,
         ),
         fail_mode=route.fail_mode,
         ingress_deadline_ms=route.deadline.ingress_ms,
