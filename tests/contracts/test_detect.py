@@ -22,7 +22,7 @@ from checkstream.errors import ConfigError, ScoringError
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.scoring import Model, ModelKind, Scorer, ScorerLimits, load_models, open_session, read_whole
 from checkstream.scoring.manifest import EntityKind, ModelEntry, ModelLimits
-from checkstream.scoring.remote import RemoteSession
+from checkstream.scoring.remote import DetectRequest, DetectResponse, RemoteSession
 from checkstream.scoring.session import Readings, Window
 
 PATIENT_MS = 20_000.0
@@ -430,3 +430,13 @@ async def test_entities_keep_their_places_over_the_wire() -> None:
             assert (await asked.score(("lexicon",), text, PATIENT_MS)).entities == here.entities
     await listener.close()
     await scorer.close()
+
+
+async def test_the_request_and_the_answer_of_the_readme_are_of_the_form() -> None:
+    readme = (Path(__file__).parents[2] / "models" / "README.md").read_text(encoding="utf-8")
+    request, response = (part.split("```")[0] for part in readme.split("```json\n")[1:])
+    asked = msgspec.json.decode(request, type=DetectRequest)
+    answered = msgspec.json.decode(response, type=DetectResponse)
+    assert len(asked.texts) == len(asked.fresh_chars) == len(answered.results)
+    assert answered.results[1].error == "deadline"
+    assert set(msgspec.json.decode(request)) == set(DetectRequest.__struct_fields__)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checkstream.config import OwnModel, read_config, read_own_models
+from checkstream.config import ModelSource, OwnModel, RemoteSettings, read_config, read_own_models
 from checkstream.errors import ConfigError
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -32,7 +32,8 @@ def test_each_kind_of_source_is_read_with_its_defaults(tmp_path: Path) -> None:
         tmp_path,
         f"name: a, kind: sequence, source: {{hub: o/n, revision: {REVISION}}}, activation: softmax, labels: {{'1': x}}",
         "name: b, kind: sequence, source: {url: 'https://h/m/', sha256: {model.onnx: "
-        f"{'a' * 64}, tokenizer.json: {'b' * 64}}}}}, config: null, columns: [toxic], activation: sigmoid, labels: {{'0': toxicity}}",
+        f"{'a' * 64}, tokenizer.json: {'b' * 64}}}}}, config: null, columns: [toxic], activation: sigmoid, "
+        "labels: {'0': toxicity}",
         TOKENS.replace("own", "c") + ", thresholds: {PERSON: 0.5}",
         "name: d, kind: remote, remote: {url: 'http://127.0.0.1:9', token: {file: key}}",
     )
@@ -149,3 +150,15 @@ def test_the_configuration_names_the_file_relative_to_itself(tmp_path: Path) -> 
         "routes: [{name: r, match: {path: /v1/models, method: GET}, upstream: u, pass: true}]\n"
     )
     assert read_config("c.yaml", text, tmp_path).models == str(tmp_path / "own/models.yaml")
+
+
+def test_every_example_of_the_readme_is_read(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[3] / "models" / "README.md").read_text(encoding="utf-8")
+    examples = [part.split("```")[0] for part in readme.split("```yaml\n")[1:]]
+    names = []
+    for example in examples:
+        (tmp_path / "models.yaml").write_text(example, encoding="utf-8")
+        names += [model.name for model in read_own_models(tmp_path / "models.yaml")]
+    assert names == ["protectai", "prompt_guard", "toxic_bert", "names", "safety"]
+    for key in (*OwnModel.__struct_fields__, *RemoteSettings.__struct_fields__, *ModelSource.__struct_fields__):
+        assert f"{key}" in readme
