@@ -1,0 +1,77 @@
+"""Rebuild the model `injection`, or measure its recipe on sources left out of training.
+
+    python -m models.training.injection                    train, calibrate, export: writes models/injection
+    python -m models.training.injection --fold personas    train without a fold's sources and measure on them
+    python -m models.training.injection --report           write models/injection/CARD.md from what was measured
+
+A run that was cut off goes on where it stopped. Everything repeats from `--seed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+import torch
+
+from models.training.corpus import data_folder
+from models.training.export import MODELS
+from models.training.fit import FitSettings
+from models.training.injection.card import card
+from models.training.injection.gate import distilled
+from models.training.injection.material import Material
+from models.training.injection.pool import FOLDS
+from models.training.injection.ship import NAME, ShippedFigures, ship
+from models.training.injection.teach import Mix
+from models.training.injection.train import FoldFigures, Plan, fold_figures, opened, trained
+
+
+def main() -> int:
+    """Do what the command line asks; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m models.training.injection", description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the pool of labelled data")
+    parser.add_argument("--work", type=Path, default=Path("build/injection"), help="keeps checkpoints and figures")
+    parser.add_argument("--fold", choices=[*FOLDS], action="append", default=[], help="measure without these sources")
+    parser.add_argument("--report", action="store_true", help="write the card from the figures in the work folder")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    if asked.report:
+        return _report(asked.work)
+    material = Material.read(asked.data, asked.work)
+    plan = Plan(mix=Mix(), epochs=1.0, seed=asked.seed)
+    for fold in asked.fold:
+        model, progress = trained(material, fold, plan, asked.work)
+        _keep(asked.work / f"{fold}.json", fold_figures(material, fold, opened(model), progress))
+    if not asked.fold:
+        model, progress = trained(material, None, plan, asked.work)
+        weights = model.weights()
+        settings = FitSettings(seed=asked.seed, epochs=4.0, rate=1e-3, batch_tokens=4096)
+        lesson = material.lesson(None, plan.mix, plan.seed)
+        gate, gate_progress = distilled(lesson, opened(model), weights["tokens.weight"], settings, asked.work)
+        found = ship(material, model, gate, [progress.curve, gate_progress.curve])
+        _keep(asked.work / "shipped.json", found)
+        return _report(asked.work)
+    return 0
+
+
+def _keep(path: Path, figures: msgspec.Struct) -> None:
+    data = msgspec.json.format(msgspec.json.encode(figures))
+    path.write_bytes(data)
+    print(data.decode())
+
+
+def _report(work: Path) -> int:
+    shipped = msgspec.json.decode((work / "shipped.json").read_bytes(), type=ShippedFigures)
+    kept = [path for fold in FOLDS if (path := work / f"{fold}.json").exists()]
+    folds = [msgspec.json.decode(path.read_bytes(), type=FoldFigures) for path in kept]
+    text = card(shipped, folds)
+    (MODELS / NAME / "CARD.md").write_text(text, encoding="utf-8")
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

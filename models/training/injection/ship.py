@@ -1,0 +1,209 @@
+"""A trained encoder and its gate -> calibrated files, thresholds, manifest entry, and what the card says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import msgspec
+import numpy as np
+import onnxruntime as ort
+
+from checkstream.evaluation.figures import Interval, expected_calibration_error, rate_at
+from models.training import calibrate, export
+from models.training.corpus import Part
+from models.training.encoder import Encoder
+from models.training.export import Parity, put_entry, session, sigmoid, write_files
+from models.training.graph import Float, Weights, encoder_graph
+from models.training.injection import pool
+from models.training.injection.generate import Generator
+from models.training.injection.material import Material
+from models.training.injection.measure import by_group, figures, text_logits
+from models.training.injection.train import elsewhere
+from models.training.injection.windows import GATE_WINDOW, OVERLAP, WINDOW
+
+NAME = "injection"
+GATE_MISSES = 0.015
+"""Share of what the encoder finds on dev texts that the gate may clear; the limit on unseen texts is 2 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Texts of one part to calibrate on or to measure with."""
+
+    attacks: Sequence[str]
+    innocents: Sequence[str]
+    groups: Sequence[str]
+    """Of the innocent texts: the set of each."""
+
+
+class ShippedFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model that ships does on texts of the part `test`, of sources that it knows."""
+
+    figures: dict[str, Interval]
+    innocents: dict[str, tuple[int, float]]
+    elsewhere: dict[str, tuple[int, float]]
+    rates: list[dict[str, float]]
+    calibration_error: float
+    drift: float
+    flips: float
+    gate_threshold: float
+    gate_misses: float
+    """Share of the attacks that the encoder finds and the gate clears."""
+    gate_doubts: float
+    """Share of innocent texts of which the gate doubts a window."""
+    gate_doubts_prompts: float
+    """The same of what users ask (no documents, nothing generated to be hard)."""
+    curve: list[tuple[int, float]]
+    gate_curve: list[tuple[int, float]]
+
+
+def trial(material: Material, part: Part, seed: int) -> Trial:
+    """Return texts of a part: from the pool, and generated around bodies of that part."""
+    random = Random(seed)
+    generator = Generator(pool.slots(material.folder), pool.bodies(material.folder, part))
+    attacks = [text.text for text in material.attacks if text.part == part]
+    attacks += [text.text for text in (*generator.attacks(500, random), *generator.poisoned(400, random))]
+    known = [text for text in material.innocents if text.part == part]
+    hard = [text.text for text in generator.innocents(700, random)]
+    clean = [text.text for text in generator.clean(500, random)]
+    return Trial(
+        attacks,
+        [*(text.text for text in known), *hard, *clean],
+        [
+            *(text.source for text in known),
+            *["generated: innocent"] * len(hard),
+            *["generated: documents"] * len(clean),
+        ],
+    )
+
+
+def calibrated(model: Encoder, material: Material, dev: Trial) -> Weights:
+    """Return the weights with a head whose sigmoid is a probability on dev texts."""
+    graph = session(encoder_graph(model.weights(), model.shape, pooling="mean"))
+    attacks = text_logits(graph, material.cutter, dev.attacks)
+    innocents = text_logits(graph, material.cutter, dev.innocents)
+    truths = np.concatenate([np.ones(len(attacks)), np.zeros(len(innocents))]).astype(np.float32)
+    fit = calibrate.platt(np.concatenate([attacks, innocents]), truths)
+    weights = model.weights()
+    weights["head.weight"], weights["head.bias"] = calibrate.folded(weights["head.weight"], weights["head.bias"], [fit])
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """From which scores on the model acts."""
+
+    rates: list[dict[str, object]]
+    """As in the manifest."""
+    gate: float
+
+    @property
+    def default(self) -> float:
+        """The threshold at 1 % false positives."""
+        return next(float(str(rate["threshold"])) for rate in self.rates if rate["fpr"] == 0.01)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The two graphs that decide together."""
+
+    encoder: ort.InferenceSession
+    gate: ort.InferenceSession
+    material: Material
+
+    def scores(self, texts: Sequence[str]) -> Float:
+        """Return the encoder's probability of each text."""
+        return sigmoid(text_logits(self.encoder, self.material.cutter, texts))
+
+    def doubts(self, texts: Sequence[str]) -> Float:
+        """Return the gate's probability of each text."""
+        return sigmoid(text_logits(self.gate, self.material.cutter, texts, "gate"))
+
+
+def ship(
+    material: Material, model: Encoder, gate: Encoder, curves: Sequence[list[tuple[int, float]]]
+) -> ShippedFigures:
+    """Calibrate, export and measure; writes the files and the manifest entry.
+
+    Args:
+        material: what was read.
+        model: the trained encoder.
+        gate: its gate.
+        curves: learning curves of the two.
+    """
+    dev, test = trial(material, "dev", 21), trial(material, "test", 22)
+    weights = calibrated(model, material, dev)
+    graph = encoder_graph(weights, model.shape, pooling="mean")
+    gate_graph = encoder_graph(gate.weights(), gate.shape, pooling="mean")
+    pair = Pair(session(graph), session(gate_graph), material)
+    limits = _limits(pair, dev)
+    same = _parity(weights, model, material, test, limits.default)
+    files: dict[str, bytes | str] = {
+        "model.onnx": graph.SerializeToString(),
+        "gate.onnx": gate_graph.SerializeToString(),
+        "tokenizer.json": material.tokenizer,
+    }
+    _write(files, limits)
+    return _measured(pair, test, limits, same, curves)
+
+
+def _limits(pair: Pair, dev: Trial) -> Limits:
+    rates = calibrate.rates(pair.scores(dev.innocents)[:, None], [NAME])
+    threshold = Limits(rates, 0.0).default
+    found = [text for text, score in zip(dev.attacks, pair.scores(dev.attacks), strict=True) if score >= threshold]
+    return Limits(rates, round(float(np.quantile(pair.doubts(found), GATE_MISSES)), 6))
+
+
+def _parity(weights: Weights, model: Encoder, material: Material, test: Trial, threshold: float) -> Parity:
+    texts = Random(1).sample([*test.attacks, *test.innocents], min(1200, len(test.attacks) + len(test.innocents)))
+    windows = [material.cutter.windows(ids)[0] for ids in material.cutter.pieces(texts)]
+    return export.parity(weights, model.shape, windows, [threshold])
+
+
+def _measured(
+    pair: Pair, test: Trial, limits: Limits, same: Parity, curves: Sequence[list[tuple[int, float]]]
+) -> ShippedFigures:
+    threshold = limits.default
+    attacks, innocents = pair.scores(test.attacks), pair.scores(test.innocents)
+    found = [text for text, score in zip(test.attacks, attacks, strict=True) if score >= threshold]
+    doubts = pair.doubts(test.innocents)
+    asked = np.array([group.startswith(("benign/", "domain_")) for group in test.groups])
+    logit = float(np.log(threshold / (1 - threshold)))
+    return ShippedFigures(
+        figures=dict(figures(attacks, innocents)),
+        innocents=dict(by_group(innocents, test.groups, threshold)),
+        elsewhere=elsewhere(pair.encoder, pair.material.cutter, pair.material.folder, logit),
+        rates=[{"fpr": float(str(rate["fpr"])), "threshold": float(str(rate["threshold"]))} for rate in limits.rates],
+        calibration_error=expected_calibration_error(attacks, innocents),
+        drift=same.drift_mean,
+        flips=same.flips,
+        gate_threshold=limits.gate,
+        gate_misses=1 - rate_at(pair.doubts(found), limits.gate),
+        gate_doubts=rate_at(doubts, limits.gate),
+        gate_doubts_prompts=rate_at(doubts[asked], limits.gate),
+        curve=curves[0],
+        gate_curve=curves[1],
+    )
+
+
+def _write(files: Mapping[str, bytes | str], limits: Limits, models: Path = export.MODELS) -> None:
+    write_files(models / NAME, files)
+    entry = {
+        "name": NAME,
+        "kind": "sequence",
+        "version": "1.0.0",
+        "licence": "Apache-2.0",
+        "card": f"{NAME}/CARD.md",
+        "labels": [NAME],
+        "activation": "sigmoid",
+        "thresholds": [{"label": NAME, "score": round(limits.default, 6)}],
+        "rates": limits.rates,
+        "gate_threshold": limits.gate,
+        "limits": {"window_tokens": WINDOW, "overlap_tokens": OVERLAP, "gate_tokens": GATE_WINDOW},
+        "calibrated": True,
+    }
+    roles = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}
+    put_entry(entry, {role: f"{NAME}/{file}" for role, file in roles.items()}, models)
