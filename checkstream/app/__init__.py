@@ -1,6 +1,7 @@
 """The composition root: what is in force (`force.py`) and the process around it (`app.py`)."""
 
 from checkstream.app.app import App
-from checkstream.app.force import labels_of, load
+from checkstream.app.force import load
+from checkstream.app.models import labels_of
 
 __all__ = ["App", "labels_of", "load"]

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Self
 
 import checkstream
 from checkstream import scoring
-from checkstream.app.force import InForce, labels_of, load, put_in_force
+from checkstream.app.force import InForce, Loaded, load, put_in_force
+from checkstream.app.models import OpenModel, open_models
 from checkstream.app.turns import beside_streams, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
-from checkstream.config import AuditSettings, Config, RecordSettings, Server, bundled, parse_address, reveal
-from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile
+from checkstream.config import AuditSettings, Config, RecordSettings, Server, parse_address, reveal
+from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, ModelError
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
@@ -30,7 +31,7 @@ from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.upstream import UpstreamClient
-from checkstream.scoring.catalog import Model, load_models
+from checkstream.scoring.catalog import Model
 from checkstream.scoring.scorer import Scorer
 from checkstream.telemetry.logs import LibraryLogs, open_log
 from checkstream.telemetry.metrics import Metrics
@@ -64,6 +65,7 @@ class App:
         self._reloading = asyncio.Lock()
         self._last_reload: ReloadStatus | None = None
         self._retired: list[UpstreamClient] = []
+        self._retired_scorers: list[Scorer] = []
         self._draining = False
         self._open = contextlib.AsyncExitStack()
         self._loop = asyncio.get_running_loop()
@@ -84,13 +86,10 @@ class App:
         return self
 
     async def _build(self, opening: contextlib.AsyncExitStack) -> None:
-        models = await asyncio.to_thread(lambda: load_models(bundled("models")))
-        self._labels = labels_of(models)
-        loaded = await asyncio.to_thread(load, self._read, self._labels)
+        loaded = await asyncio.to_thread(load, self._read)
         config = loaded.config
         self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
-        self._force = await asyncio.to_thread(put_in_force, loaded, None)
-        opening.push_async_callback(self._close_upstreams)
+        models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
         self._log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
         library = LibraryLogs(self._log)
         logging.getLogger().addHandler(library)
@@ -99,8 +98,9 @@ class App:
         opening.push_async_callback(_close_journal, journal)
         self._counts = Counted(Metrics(), self._log)
         self._trail = Trail(journal, self._counts.recorded)
-        scorer = Scorer(models, self._open_session, observer=self._counts)
-        opening.push_async_callback(scorer.close)
+        self._force = await self._put_in_force(loaded, models, None)
+        opening.push_async_callback(self._close_upstreams)
+        opening.push_async_callback(self._close_scorers)
         self._config = config
         callers, token = await asyncio.to_thread(_reveal_keys, config.server)
         limits = config.server.limits
@@ -112,7 +112,6 @@ class App:
         self.proxy = Proxy(
             intake=Intake(callers, self._admission, times, limits.body_bytes),
             routes=lambda: self._force.routes,
-            scorer=lambda: scorer,
             trail=self._trail,
             digest=key.digest,
             counts=self._counts,
@@ -174,18 +173,37 @@ class App:
             signature = await asyncio.to_thread(_signature, self._watched(before.loaded.files))
             try:
                 with beside_streams():
-                    loaded = await asyncio.to_thread(load, self._read, self._labels)
-                    self._force = await asyncio.to_thread(put_in_force, loaded, before)
+                    loaded = await asyncio.to_thread(_load_anew, self._read)
+                    models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
+                self._force = await self._put_in_force(loaded, models, before)
             except FaultyFile as error:
                 self._signature = signature  # reported here, and not once more by the watch
                 self._reloaded(before, error)
                 raise
             kept = set(map(id, self._force.upstreams.values()))
             self._retired += [client for client in before.upstreams.values() if id(client) not in kept]
+            if self._force.scorer is not before.scorer:
+                self._retired_scorers.append(before.scorer)
             if loaded.files != before.loaded.files:
                 signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
             self._signature = signature  # of before they were read: what changed meanwhile is loaded next
             self._reloaded(self._force, None)
+
+    async def _put_in_force(self, loaded: Loaded, models: tuple[OpenModel, ...], before: InForce | None) -> InForce:
+        """Put what was loaded in force, with a scorer of its own unless the models are those of before.
+
+        Raises:
+            ConfigError: as `put_in_force`.
+        """
+        if before is not None and list(map(id, models)) == list(map(id, before.models)):
+            return await asyncio.to_thread(put_in_force, loaded, models, before.scorer, before)
+        sessions = {model.source.entry.name: model.session for model in models}
+        scorer = Scorer([model.model for model in models], lambda model: sessions[model.name], observer=self._counts)
+        try:
+            return await asyncio.to_thread(put_in_force, loaded, models, scorer, before)
+        except BaseException:
+            await scorer.close()
+            raise
 
     def _reloaded(self, force: InForce, error: FaultyFile | None) -> None:
         faults = () if error is None else tuple(fault.render() for fault in error.faults)
@@ -195,7 +213,9 @@ class App:
             ReloadEntry(accepted=error is None, programs=force.loaded.hashes, policies=force.loaded.packs, reason=first)
         )
         if error is None:
-            self._log.info("reload.accepted", generation=force.generation, policies=force.loaded.packs)
+            self._log.info(
+                "reload.accepted", generation=force.generation, policies=force.loaded.packs, models=force.titles
+            )
         else:
             self._log.error("reload.refused", faults=faults)
 
@@ -214,9 +234,16 @@ class App:
                     pass  # logged, and shown by the admin listener
                 except Exception as error:  # noqa: BLE001 - what is in force goes on
                     self._log.error("reload.failed", exc_info=error)
-            for client in [client for client in self._retired if not client.running]:
-                self._retired.remove(client)
-                await client.close()
+            await self._free_retired()
+
+    async def _free_retired(self) -> None:
+        """Close what was in force once and is not used any more: a stream keeps what it started with."""
+        for client in [client for client in self._retired if not client.running]:
+            self._retired.remove(client)
+            await client.close()
+        for scorer in [scorer for scorer in self._retired_scorers if not self.proxy.uses(scorer)]:
+            self._retired_scorers.remove(scorer)
+            await scorer.close()
 
     def _watched(self, files: tuple[Path, ...]) -> tuple[Path, ...]:
         return files if self._config_file is None else (self._config_file, *files)
@@ -251,6 +278,7 @@ class App:
                 )
                 for route in force.routes
             ),
+            models=force.titles,
             reload=self._last_reload,
             audit_chain=self._trail.chain,
             warnings=force.warnings,
@@ -276,6 +304,10 @@ class App:
     async def _close_upstreams(self) -> None:
         for client in (*self._force.upstreams.values(), *self._retired):
             await client.close()
+
+    async def _close_scorers(self) -> None:
+        for scorer in (self._force.scorer, *self._retired_scorers):
+            await scorer.close()
 
     def _note(self, entry: AnyEntry) -> None:
         try:
@@ -343,6 +375,19 @@ def _open_recorder(settings: RecordSettings, told: Counted) -> Recorder | None:
 async def _close_journal(journal: Journal) -> None:
     with contextlib.suppress(AuditError):  # it has failed before, and said so
         await journal.aclose()
+
+
+def _load_anew(read: Callable[[], Config]) -> Loaded:
+    """Load as `load` does, with every fault as one of a file.
+
+    Raises:
+        ConfigError: as there, or what says which models there are can't be used.
+        PolicyError: as there.
+    """
+    try:
+        return load(read)
+    except ModelError as error:
+        raise ConfigError((Fault(file="models", reason=str(error)),)) from error
 
 
 def _signature(files: tuple[Path, ...]) -> tuple[tuple[int, int, int] | None, ...]:

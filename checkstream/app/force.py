@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from checkstream.app.models import OpenModel, asked, files_of, labels_of
 from checkstream.config import (
     BUILTIN,
     Config,
@@ -23,7 +24,6 @@ from checkstream.config import (
 from checkstream.core.guard import Plan
 from checkstream.core.holdback import HoldSettings
 from checkstream.core.policy.capabilities import Target
-from checkstream.core.policy.classifiers import ClassifierLabel, Installed, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.surface import Surface
@@ -31,7 +31,8 @@ from checkstream.core.wire.surfaces import surface_for
 from checkstream.errors import ConfigError, Fault, PolicyError
 from checkstream.proxy.accept import Route
 from checkstream.proxy.upstream import UpstreamClient
-from checkstream.scoring.catalog import Model
+from checkstream.scoring.provenance import Described, described_models
+from checkstream.scoring.scorer import Scorer
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,9 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     programs: Mapping[tuple[str, ...], Program]
     """A route's `policies` -> what they compile to."""
     files: tuple[Path, ...]
-    """The policy files that were read."""
+    """The files that were read: policies, and what says which models there are."""
+    models: tuple[Described, ...]
+    """The models that the programs ask."""
 
     @property
     def digest(self) -> str:
@@ -66,6 +69,14 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...]
     upstreams: Mapping[str, UpstreamClient]
     generation: int
+    models: tuple[OpenModel, ...]
+    scorer: Scorer
+    """Asks the models; the same as before where they are."""
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """`name@version` of each model that is open."""
+        return tuple(f"{model.source.entry.name}@{model.source.entry.version}" for model in self.models)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -73,26 +84,17 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(warnings(self.loaded.config))
 
 
-def labels_of(models: Sequence[Model]) -> tuple[Installed, ...]:
-    """Return every label of every model and every entity that it finds, as policies know them."""
-    labels: list[Installed] = []
-    for model in models:
-        thresholds = {threshold.label: threshold.score for threshold in model.entry.thresholds}
-        for label in model.labels:
-            rates = tuple((rate.fpr, rate.threshold) for rate in model.entry.rates if rate.label == label)
-            labels.append(ClassifierLabel(f"{model.name}.{label}", thresholds.get(label), rates))
-        labels += [ModelEntity(kind.entity, model.name, kind.threshold) for kind in model.entry.entities]
-    return tuple(labels)
-
-
-def load(read: Callable[[], Config], labels: Sequence[Installed]) -> Loaded:
+def load(read: Callable[[], Config]) -> Loaded:
     """Read the configuration and compile its policies. Blocks on files and takes CPU time: not for the event loop.
 
     Raises:
         ConfigError: the configuration, or a file that it names, can't be used.
         PolicyError: policies can't be used; carries every fault of every route.
+        ModelError: what says which models there are can't be used.
     """
     config = read()
+    described = described_models(config.models)
+    labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}
     for route in config.routes:
         if not route.pass_:
@@ -112,7 +114,8 @@ def load(read: Callable[[], Config], labels: Sequence[Installed]) -> Loaded:
             faults.update(dict.fromkeys(error.faults))
     if faults:
         raise PolicyError(tuple(faults))
-    return Loaded(config=config, programs=programs, files=tuple(files))
+    models = asked(programs.values(), described)
+    return Loaded(config=config, programs=programs, files=(*files, *files_of(config)), models=models)
 
 
 def _target(route: RouteSettings, config: Config) -> Target:
@@ -141,7 +144,7 @@ def _content(reference: str, file: Path) -> bytes:
         raise ConfigError((fault,)) from error
 
 
-def put_in_force(loaded: Loaded, before: InForce | None) -> InForce:
+def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, before: InForce | None) -> InForce:
     """Return the routes of what was loaded; upstreams that did not change keep their connections.
 
     Raises:
@@ -151,9 +154,11 @@ def put_in_force(loaded: Loaded, before: InForce | None) -> InForce:
         _refuse_restart_settings(before.loaded.config, loaded.config)
     known = {} if before is None else before.upstreams
     upstreams = {name: _client(name, settings, known.get(name)) for name, settings in loaded.config.upstreams.items()}
-    routes = tuple(_route(route, loaded, upstreams[route.upstream]) for route in loaded.config.routes)
+    routes = tuple(_route(route, loaded, upstreams[route.upstream], scorer) for route in loaded.config.routes)
     generation = 1 if before is None else before.generation + 1
-    return InForce(loaded=loaded, routes=routes, upstreams=upstreams, generation=generation)
+    return InForce(
+        loaded=loaded, routes=routes, upstreams=upstreams, generation=generation, models=models, scorer=scorer
+    )
 
 
 def _refuse_restart_settings(old: Config, new: Config) -> None:
@@ -177,7 +182,7 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
     return UpstreamClient(name, settings, headers)
 
 
-def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Route:
+def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer) -> Route:
     if route.pass_:
         return Route(name=route.name, match=route.match, upstream=upstream)
     limits = loaded.config.server.limits
@@ -212,5 +217,6 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient) -> Ro
         upstream=upstream,
         surface=_surface(route),
         plan=plan,
+        scorer=scorer,
         policies=", ".join(program.packs),
     )

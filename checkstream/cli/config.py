@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from checkstream.app import labels_of, load
+from checkstream.app import load
 from checkstream.cli.results import counted, write_json
-from checkstream.config import Config, bundled, load_config, warnings
+from checkstream.config import Config, load_config, warnings
 from checkstream.errors import Fault, FaultyFile
-from checkstream.scoring.catalog import load_models
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -90,9 +89,8 @@ def _check(file: Path) -> _Outcome:
     Raises:
         ModelError: a model that is shipped can't be read.
     """
-    labels = labels_of(load_models(bundled("models")))
     try:
-        loaded = load(lambda: load_config(file), labels)
+        loaded = load(lambda: load_config(file))
     except FaultyFile as error:
         return _Outcome(ok=False, faults=error.faults)
     return _Outcome(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkstream.app import labels_of
-from checkstream.config import advice_for, bundled, policy_file, read_file
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.config import advice_for, policy_file, read_file
+from checkstream.core.policy.classifiers import Installed
 from checkstream.errors import FileUnreadable
-from checkstream.scoring.catalog import load_models
+from checkstream.scoring.provenance import described_models
 
 
 def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -28,10 +28,10 @@ def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
     return sources
 
 
-def installed_labels() -> tuple[ClassifierLabel, ...]:
-    """Return every label of every classifier that comes with the package.
+def installed_labels() -> tuple[Installed, ...]:
+    """Return every label and every entity of every model that comes with the package.
 
     Raises:
         ModelError: a model's manifest or files can't be trusted or read.
     """
-    return labels_of(load_models(bundled("models")))
+    return labels_of(described_models().values())

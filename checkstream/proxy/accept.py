@@ -11,6 +11,7 @@ from checkstream.config import Match
 from checkstream.core.guard import Plan
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RouteUnknown
+from checkstream.proxy.relay import Classifiers
 from checkstream.proxy.upstream import UpstreamClient
 
 
@@ -24,6 +25,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """The API that is spoken here; None: passed on unguarded."""
     plan: Plan | None = None
     """What the guard is to do; None: passed on unguarded."""
+    scorer: Classifiers | None = None
+    """Whom the guard asks: the models that the plan's policies were compiled for. None with no plan."""
     policies: str = ""
     """`name@version, ...` for the response header."""
 

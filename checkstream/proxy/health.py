@@ -50,6 +50,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     """Counts accepted reloads; 1 after the start."""
     routes: tuple[RouteStatus, ...]
+    models: tuple[str, ...]
+    """`name@version` of each model that is loaded."""
     reload: ReloadStatus | None
     audit_chain: str
     warnings: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
@@ -56,7 +57,6 @@ class Proxy:
         *,
         intake: Intake,
         routes: Callable[[], Sequence[Route]],
-        scorer: Callable[[], Classifiers],
         trail: Trail,
         digest: Callable[[str], str],
         counts: Counted,
@@ -67,7 +67,6 @@ class Proxy:
         Args:
             intake: Callers and limits.
             routes: Returns the routes in force; asked once for each request.
-            scorer: Returns the classifiers in force.
             trail: Takes the records.
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
@@ -76,7 +75,7 @@ class Proxy:
         self._recorder = recorder
         self._intake = intake
         self._routes = routes
-        self._scorer = scorer
+        self._in_use = collections.Counter[Classifiers]()
         self._trail = trail
         self._digest = digest
         self._counts = counts
@@ -108,12 +107,16 @@ class Proxy:
         if self._draining:
             raise NotReady("the proxy is shutting down; try again on another one")
         self._intake.admission.enter()
+        scorers = {route.scorer for route in found if route.scorer is not None}
+        self._in_use.update(scorers)
         try:
             body = await self._read(request)
             route = choose(found, body)
             self._intake.admission.look_whether_shed(route.name)
             return await self._answer(request, stream, identity, route, body)
         finally:
+            self._in_use.subtract(scorers)
+            self._in_use += collections.Counter()  # forget those that nobody uses
             self._intake.admission.leave()
 
     async def _read(self, request: BaseRequest) -> bytes:
@@ -135,7 +138,7 @@ class Proxy:
         target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
         outgoing = Outgoing(target, tuple(request.headers.items()), identity.key_header)
         ledger = _Ledger(self._trail, stream, route.name, identity.name)
-        if route.plan is None or route.surface is None:
+        if route.plan is None or route.surface is None or route.scorer is None:
             try:
                 response = await self._pass_on(request, route, outgoing, body, ledger)
             except UpstreamError as error:
@@ -157,7 +160,7 @@ class Proxy:
                 surface=route.surface,
                 upstream=route.upstream,
                 outgoing=outgoing,
-                scorer=self._scorer(),
+                scorer=route.scorer,
                 ledger=ledger,
                 counts=counts,
                 admission=self._intake.admission,
@@ -189,6 +192,10 @@ class Proxy:
     def streams(self) -> int:
         """Requests that run."""
         return self._intake.admission.streams
+
+    def uses(self, scorer: Classifiers) -> bool:
+        """Tell whether some request that runs asks these classifiers, or may."""
+        return scorer in self._in_use
 
     def refuse_new(self) -> None:
         """Take no new request: the process is about to end."""
