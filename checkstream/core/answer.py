@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from checkstream.core.actions import Halt, Pivot, refused_call
 from checkstream.core.checking import Checking
 from checkstream.core.closing import Closing, Said, closing_of
-from checkstream.core.holdback import EVERYTHING
+from checkstream.core.holdback import EVERYTHING, Check
 from checkstream.core.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.prompt import Prompt
@@ -105,21 +107,19 @@ class Answer:
             if number not in self.choices:
                 self._begin(number)
         self._look_whether_at_once(unit)
-        parts = tuple(self._take_delta(delta) for delta in unit.deltas)
+        due: list[tuple[Judge, list[Check]]] = []
+        parts = tuple(self._take_delta(delta, due) for delta in unit.deltas)
         for name in unit.unscanned:
             ledger.unscanned(f"midstream:{name}")
         if unit.failure is not None:
             ledger.upstream_failure = "error_event"
             ledger.unscanned("midstream:error_event")
         self.outbox.put(Waiting(unit, parts, self._checking.now))
-        for judge in (part.judge for part in parts if part.judge is not None and not self._is_at_once(part.judge)):
-            if judge.channel.kind == "tool_arguments":
-                self._end_name(judge.channel)
-            self.rule(judge)
+        self._go_on_with(due)
         if self.turning is not None:
             return
         for number in unit.finished:
-            self._finish(number)
+            self._finish(number, due)
         if unit.terminator:
             self.terminated = True
             self.end()
@@ -134,8 +134,8 @@ class Answer:
     def _is_at_once(self, judge: Judge) -> bool:
         return self.choices[judge.channel.choice].at_once
 
-    def _take_delta(self, delta: Delta) -> Part:
-        """Give one delta to its channel; text of a choice that has ended goes nowhere."""
+    def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Part:
+        """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
         choice = self.choices[delta.channel.choice]
         if not choice.running:
             if choice.halt is None:
@@ -148,9 +148,7 @@ class Answer:
                 judge.holdback.fence = 0  # whether a tool may be called is known when its name is
             choice.judges.append(judge)
         start = judge.holdback.received
-        checks = judge.feed(delta.text)
-        if checks:
-            self._checking.ask(judge, checks)
+        due.append((judge, judge.feed(delta.text)))
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
@@ -161,6 +159,19 @@ class Answer:
         judge.share_insertions(choice.inserted)
         judge.takes_texts = not self._prompt.structured
         return judge
+
+    def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> None:
+        """Take the decisions of channels that text has come for, and ask about it."""
+        for judge, checks in due:
+            if not self._is_at_once(judge):
+                if judge.channel.kind == "tool_arguments":
+                    self._end_name(judge.channel)  # it is asked about before they are, whatever came with them
+                self._ask(judge, checks)
+                self.rule(judge)
+
+    def _ask(self, judge: Judge, checks: Iterable[Check]) -> None:
+        """Ask about those of some checks that still matter."""
+        self._checking.ask(judge, filter(judge.holdback.expects, checks))
 
     def _end_name(self, arguments: Channel) -> None:
         """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
@@ -192,12 +203,15 @@ class Answer:
                 torn.holdback.stop(torn.holdback.sent)
         self._halt(self.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
 
-    def _finish(self, number: int) -> None:
+    def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = ()) -> None:
         choice = self.choices[number]
         if choice.finished:
             return
         choice.finished = True
         for judge in sorted(choice.judges, key=_place) if choice.at_once else choice.judges:
+            if choice.at_once:
+                for checks in (checks for owner, checks in due if owner is judge):
+                    self._ask(judge, checks)
             self._end_channel(judge)
 
     def end(self) -> None:

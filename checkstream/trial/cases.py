@@ -99,6 +99,8 @@ class Case(_Strict, frozen=True, kw_only=True):
     """Rules whose confirmation the caller has given."""
     scores: dict[str, Score] | tuple[Scored, ...] = ()
     """For every window; or by what stands in it, the first that fits."""
+    entities: dict[str, Annotated[tuple[Text, ...], Meta(min_length=1)]] = {}
+    """Name of an entity -> the texts that a model calls so, wherever they stand."""
     expect: Expect
 
     @property
@@ -131,7 +133,7 @@ def read_cases(
         name: The file, for messages.
         content: What stands in it.
         rules: Ids of the rules that cases may speak of.
-        labels: `model.label` of every score that they may give.
+        labels: `model.label` of every score that they may give, and the names of the entities that models find.
 
     Raises:
         CasesError: the file holds faults; carries all of them.
@@ -197,7 +199,11 @@ def _check_names(case: Case, node: Node, source: nodes.Source, rules: Collection
         (expect.at("action").place, "action", case.expect.action, _ACTIONS),
         *((node.at("confirmed", place).place, "rule", rule, rules) for place, rule in enumerate(case.confirmed)),
         *((_key(expect.at("record", name)), "field of a record", name, _RECORDED) for name in case.expect.record),
-        *((_key(at), "score", label, labels) for at, label in _scores(case, node.at("scores"))),
+        *((_key(at), "score", label, _having(labels, point=True)) for at, label in _scores(case, node.at("scores"))),
+        *(
+            (_key(node.at("entities", name)), "entity of a model", name, _having(labels, point=False))
+            for name in case.entities
+        ),
     ]
     for key, ids in (("fired", case.expect.fired), ("shadow", case.expect.shadow)):
         names += [(expect.at(key, place).place, "rule", rule, rules) for place, rule in enumerate(ids or ())]
@@ -208,6 +214,11 @@ def _check_names(case: Case, node: Node, source: nodes.Source, rules: Collection
             close = difflib.get_close_matches(given, known, n=1)
             advice = f"did you mean `{close[0]}`?" if close else "known: " + (", ".join(sorted(known)) or "none")
             source.fault(at, f"there is no {what} {nodes.shown(given)}", advice)
+
+
+def _having(labels: Collection[str], *, point: bool) -> Collection[str]:
+    """Return the names of scores, which have a point, or those of entities."""
+    return [label for label in labels if ("." in label) is point]
 
 
 def _key(node: Node) -> nodes.Place:

@@ -14,7 +14,7 @@ from checkstream.core.cel.values import from_json
 from checkstream.core.holdback import HoldSettings
 from checkstream.core.judge import Judge
 from checkstream.core.match.scan import Scan
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.stored import stored
@@ -40,7 +40,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure(
     sources: Sequence[tuple[str, bytes]],
-    labels: Sequence[ClassifierLabel],
+    labels: Sequence[Installed],
     cases: Sequence[Case],
     *,
     first_s: float,
@@ -50,7 +50,7 @@ def measure(
 
     Args:
         sources: The policy files.
-        labels: Every label that classifiers give.
+        labels: Every label and every entity that models give.
         cases: Their answers and scores are the chunks in which something is found; empty: there are none.
         first_s: How long the first compilation of the process took, in seconds.
         runs: How often each is measured.
@@ -104,7 +104,7 @@ def _seconds(run: Callable[[], object], runs: int) -> float:
     return median(took)
 
 
-def _memory(sources: Sequence[tuple[str, bytes]], labels: Sequence[ClassifierLabel]) -> int:
+def _memory(sources: Sequence[tuple[str, bytes]], labels: Sequence[Installed]) -> int:
     """Return how many bytes a program keeps."""
     gc.collect()
     tracemalloc.start()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from checkstream.core.commands import Score, StreamRecord
 from checkstream.core.events import (
+    EntityFound,
     RequestReceived,
     Scored,
     UpstreamBytes,
@@ -87,7 +88,7 @@ def run_case(case: Case, program: Program, labels: Sequence[str], *, splits: int
     Args:
         case: What comes in and what must come of it.
         program: The compiled policies.
-        labels: `model.label` of every score that classifiers give.
+        labels: `model.label` of every score that classifiers give; names without a point are those of entities.
         splits: Random cuts of the deltas and of the bytes.
     """
     found: dict[tuple[str, str, str], Mismatch] = {}
@@ -136,7 +137,22 @@ def _answer(case: Case, labels: Sequence[str], score: Score) -> Scored:
         given: Mapping[str, float] = case.scores
     else:
         given = next((scored.scores for scored in case.scores if scored.contains in score.text), {})
-    return Scored(score.ticket, asked | {label: value for label, value in given.items() if label in asked})
+    scores = asked | {label: value for label, value in given.items() if label in asked}
+    found = sorted(_entities(case.entities, score.text), key=lambda entity: entity.start)
+    return Scored(score.ticket, scores, tuple(found))
+
+
+def _entities(known: Mapping[str, Sequence[str]], text: str) -> Iterator[EntityFound]:
+    """Yield what a model would find in a window that knows these texts, also where one of them has only begun."""
+    for name, literals in known.items():
+        for literal in literals:
+            start = text.find(literal)
+            while start >= 0:
+                yield EntityFound(name, start, start + len(literal), 1.0)
+                start = text.find(literal, start + len(literal))
+            begun = next((size for size in range(len(literal) - 1, 0, -1) if text.endswith(literal[:size])), 0)
+            if begun and not text[-begun - 1 : -begun].isalnum():
+                yield EntityFound(name, len(text) - begun, len(text), 1.0)
 
 
 def _ran(case: Case, surface: Surface, cut: Cut, came: Came) -> Ran:

@@ -35,6 +35,7 @@ from checkstream.core.events import (
 )
 from checkstream.core.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import labels_of as only_labels
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Header, Line
 from checkstream.core.wire import sse
@@ -196,7 +197,7 @@ class _Recorded(Exchange):
 
 @cache
 def _labels() -> tuple[ClassifierLabel, ...]:
-    return tuple(labels_of(load_models(bundled("models"))))
+    return only_labels(labels_of(load_models(bundled("models"))))
 
 
 def downstream(played: Played) -> bytes:

@@ -10,7 +10,7 @@ from checkstream.errors import CasesError
 from checkstream.trial.cases import Case, Scored, read_cases
 
 RULES = {"R-1", "R-2"}
-LABELS = ("toy.alpha", "toy.beta")
+LABELS = ("toy.alpha", "toy.beta", "PERSON")
 
 
 def read(text: str | bytes) -> tuple[Case, ...]:
@@ -44,6 +44,7 @@ cases:
     user: u-1
     confirmed: [R-1]
     scores: [{contains: bad, scores: {toy.alpha: 0.9}}, {scores: {toy.beta: 1}}]
+    entities: {PERSON: [Ann, Joe Doe]}
     stream: true
     expect:
       action: redact
@@ -98,6 +99,11 @@ def test_the_channel_is_the_answers_if_there_is_one(rest: str, kind: str) -> Non
         (one("    temperature: 7\n"), "cases[0].temperature"),
         (one("    scores: {toy.alhpa: 0.5}\n"), "there is no score `toy.alhpa`; did you mean `toy.alpha`?"),
         (one("    scores: [{scores: {toy.gamma: 0.5}}]\n"), "there is no score `toy.gamma`"),
+        (one("    scores: {PERSON: 0.5}\n"), "there is no score `PERSON`; known: toy.alpha, toy.beta"),
+        (one("    entities: {PERSN: [Ann]}\n"), "there is no entity of a model `PERSN`; did you mean `PERSON`?"),
+        (one("    entities: {toy.alpha: [Ann]}\n"), "there is no entity of a model `toy.alpha`"),
+        (one("    entities: {PERSON: []}\n"), "entities.PERSON"),
+        (one("    entities: {PERSON: ['']}\n"), "entities.PERSON[0]"),
         (one("    scores: {toy.alpha: 1.5}\n"), "cases[0].scores.toy.alpha"),
         (one("    confirmed: [R-9]\n"), "there is no rule `R-9`; did you mean"),
         (
