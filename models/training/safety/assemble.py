@@ -36,9 +36,11 @@ LIMITS: Mapping[str, int] = {
 }
 """How many texts of a source at most; the rest of them would drown the others."""
 
+_RETOLD = ("generated reported", "generated quoted", "generated mention")
+
 FOLDS: Mapping[str, frozenset[str]] = {
     "comments": frozenset({"civil", "toxic_spans", "hatemoji", "gptfuzz", "refusals", "mmlu"}),
-    "tweets": frozenset({"davidson", "stormfront", "hh", "frank", "bump", "benign_prompts"}),
+    "tweets": frozenset({"davidson", "stormfront", "hh", "frank", "bump", "benign_prompts", *_RETOLD}),
     "talk": frozenset({"jigsaw", "edos", "toxigen", "madlibs", "medquad", "begin", "faithdial", "halueval_qa"}),
 }
 """Sources that a fold leaves out of everything; each fold has abuse and innocent texts of its own."""
@@ -127,13 +129,14 @@ def corpus(folder: Path, seed: int, left_out: frozenset[str] = frozenset()) -> d
     Args:
         folder: of the pool.
         seed: of every choice.
-        left_out: sources that no text comes from, quoted or whole.
+        left_out: sources that no text comes from, quoted or whole; generated ones too.
     """
     found = [text for text in pool(folder, seed) if text.source not in left_out]
     abusive = [text for text in found if text.target[ANY] >= 0.8 and text.source != "gptfuzz" and len(text.text) < 300]
     parts: dict[Part, list[Text]] = {"train": [], "dev": [], "test": []}
     for text in (*found, *generated(folder, abusive, seed)):
-        parts[part_of(text.group or text.text)].append(text)
+        if text.source not in left_out:
+            parts[part_of(text.group or text.text)].append(text)
     for own in parts.values():
         Random(seed).shuffle(own)
     return parts

@@ -9,8 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from models.training.safety.labels import Float
-from models.training.safety.student import WINDOW
-from models.training.safety.windows import ends
+from models.training.safety.windows import WINDOW, ends
 
 WORDS_A_CHECK = 8
 """How many words come between two checks."""

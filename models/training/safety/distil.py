@@ -18,7 +18,7 @@ from models.training.export import sigmoid
 from models.training.fit import Example, FitSettings, Progress, fit, predict
 from models.training.graph import Float, Shape
 from models.training.safety.labels import ANY, LABELS, Text
-from models.training.safety.windows import Window, soft_targets, teacher_texts
+from models.training.safety.windows import Window, hard_targets, soft_targets, teacher_texts
 
 TEACHER = Shape(vocab=30_522, layers=6, hidden=384, heads=12, feed=1536, positions=512)
 
@@ -118,11 +118,32 @@ def scored(model: nn.Module, ids: Sequence[Sequence[int]]) -> Float:
     return sigmoid(np.stack(predict(model, [Example(row, nothing) for row in ids])))
 
 
-def teach(windows: Sequence[Window], texts: Sequence[Text], teacher: Encoder) -> list[Example]:
-    """Return windows with what the teacher and the annotators say of them."""
-    tokenizer = plain_tokenizer(base_tokenizer().read_text())
-    ids = [encoding.ids for encoding in tokenizer.encode_batch([window.text for window in windows])]
-    targets = soft_targets(windows, texts, scored(teacher, ids))
+def teach(
+    windows: Sequence[Window], texts: Sequence[Text], teacher: Encoder | None, kept: Path | None = None
+) -> list[Example]:
+    """Return windows with what the teacher, if there is one, and the annotators say of them.
+
+    Args:
+        windows: of `texts`.
+        texts: the texts, by origin.
+        teacher: scores the windows; None: the texts' own labels are all that is known.
+        kept: file of the teacher's scores, which take minutes; made when it isn't there.
+    """
+    if teacher is None:
+        targets = hard_targets(windows, texts)
+    else:
+        if kept is not None and kept.exists():
+            scores = np.load(kept, allow_pickle=False)
+        else:
+            tokenizer = plain_tokenizer(base_tokenizer().read_text())
+            asked = [at for at, window in enumerate(windows) if texts[window.origin].target.any()]
+            encodings = tokenizer.encode_batch([windows[at].text for at in asked])
+            # Of a text that does no harm every part is known to do none: only the others are worth its time.
+            scores = np.zeros((len(windows), len(LABELS)), np.float32)
+            scores[asked] = scored(teacher, [encoding.ids for encoding in encodings])
+            if kept is not None:
+                np.save(kept, scores)
+        targets = soft_targets(windows, texts, scores)
     return [
         Example(window.ids, target, texts[window.origin].weight)
         for window, target in zip(windows, targets, strict=True)

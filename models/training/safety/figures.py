@@ -15,7 +15,7 @@ from models.training.safety.sources import is_harmful
 Figures = dict[str, Any]
 """JSON of figures."""
 
-ROUNDS = 300
+ROUNDS = 200
 """Draws of an interval."""
 
 HOLDS = (0, 8, 16, 32, 64)

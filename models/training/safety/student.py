@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from models.training.encoder import Encoder
 from models.training.graph import Float, Shape
 from models.training.safety.labels import LABELS
+from models.training.safety.windows import WINDOW
 
-WINDOW = 32
-"""Word pieces of a window; no piece marks its start or end."""
+VOCABULARY = 9216
+"""Word pieces, beside the symbols."""
 
-VOCABULARY = 8192
+SYMBOLS = 384
+"""Emoji and other symbols with a piece of their own."""
 
 
 def student_shape(vocabulary: int = VOCABULARY, layers: int = 2, feed: int = 768) -> Shape:

@@ -16,6 +16,9 @@ from tokenizers import Encoding, Tokenizer
 from models.training.augment import augmented
 from models.training.safety.labels import ANY, LABELS, Float, Text
 
+WINDOW = 32
+"""Word pieces of a window; no piece marks its start or end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -120,4 +123,18 @@ def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Floa
             target[row] = np.minimum(target[row], 0.3 * scores[row])
         elif window.marked:
             target[row, [0, ANY]] = np.maximum(target[row, [0, ANY]], 0.7 + 0.3 * scores[row, [0, ANY]])
+    return target
+
+
+def hard_targets(windows: Sequence[Window], texts: Sequence[Text]) -> Float:
+    """Return what each window is taught without a teacher: float32[window, 10], NaN where nobody said.
+
+    A part of a harmful text does harm less surely than the whole.
+    """
+    target = np.stack([texts[window.origin].target for window in windows])
+    for row, window in enumerate(windows):
+        if window.marked is False:
+            target[row] = np.minimum(target[row], np.float32(0.15))
+        elif window.marked is None and len(window.text) < 0.8 * len(texts[window.origin].text):
+            target[row] = np.where(target[row] > 0.3, np.float32(0.65) * target[row], target[row])
     return target

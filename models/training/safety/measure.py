@@ -1,0 +1,141 @@
+"""Measures: folds of left-out sources, the model that ships on rows it never saw, and sets that only measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from checkstream.evaluation.figures import rate_at, threshold_at_fpr
+from models.training.export import MODELS
+from models.training.graph import encoder_graph
+from models.training.safety import figures, probe
+from models.training.safety.assemble import FOLDS, cleaned, corpus
+from models.training.safety.checks import Checked, Score, checked, whole
+from models.training.safety.distil import plain_tokenizer
+from models.training.safety.figures import Figures, any_harm
+from models.training.safety.labels import ANY, Float, Text
+from models.training.safety.recipe import FOLD, NAME, Effort, benign, calibrate, scorer, train
+from models.training.safety.sources import MEASURES, is_harmful, texts
+
+HARD = ("generated reported", "generated quoted", "generated mention", "generated innocent", "generated friendly")
+"""The words of harm, quoted, reported, told, explained or reclaimed."""
+
+SAFE_ANSWERS = ("refusals", "generated refusal", "generated safe answer")
+
+
+def _highest(found: Sequence[Checked]) -> Float:
+    return np.stack([text.highest for text in found])
+
+
+def _some(found: Sequence[Text], most: int, seed: int) -> list[Text]:
+    """Return at most so many texts of each source, drawn at random."""
+    kept: list[Text] = []
+    for source in sorted({text.source for text in found}):
+        own = [text for text in found if text.source == source]
+        kept += Random(seed).sample(own, min(most, len(own)))
+    return kept
+
+
+def measured_fold(
+    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FOLD, most: int = 1500
+) -> Figures:
+    """Train without some sources and measure on them.
+
+    Args:
+        folder: of the pool.
+        name: of the fold.
+        seed: of every choice.
+        work: where checkpoints are kept.
+        effort: how much to learn from.
+        most: texts of one source at most.
+    """
+    left_out = FOLDS[name]
+    parts = corpus(folder, seed, left_out)
+    trained = train(parts, seed, effort, work / name)
+    everything = corpus(folder, seed)
+    unseen = _some([text for part in everything.values() for text in part if text.source in left_out], most, seed)
+    weights = calibrate(trained, parts["dev"][: effort.dev_texts // 2])
+    score = scorer(encoder_graph(weights, trained.model.shape, pooling="mean").SerializeToString())
+    answers = checked([text.text for text in unseen], trained.tokenizer, score)
+    scores = _highest(answers)
+    pool = np.array([text.source not in HARD for text in unseen])
+    own = [text for text, counts in zip(unseen, pool, strict=True) if counts]
+    found = figures.pooled(own, scores[pool])
+    found["labels"] = figures.by_label(own, scores[pool])
+    calm = any_harm(scores[np.array([is_harmful(text) is False for text in unseen]) & pool])
+    limits = {"5%": threshold_at_fpr(calm, 0.05), "1%": threshold_at_fpr(calm, 0.01)}
+    found["hard"] = {
+        source: figures.flagged(scores[np.array([text.source == source for text in unseen])], limits)
+        for source in HARD
+        if source in left_out
+    }
+    if "gptfuzz" in left_out:
+        found["answers"] = _answers(unseen, answers)
+    return found
+
+
+def _answers(unseen: Sequence[Text], found: Sequence[Checked]) -> Figures:
+    """Return how harmful answers stand apart from refusals and safe answers, and when they are decided."""
+    verdicts = [is_harmful(text) if text.source in {"gptfuzz", "refusals"} else None for text in unseen]
+    bad = [answer for answer, verdict in zip(found, verdicts, strict=True) if verdict is True]
+    good = [answer for answer, verdict in zip(found, verdicts, strict=True) if verdict is False]
+    calm = any_harm(_highest(good))
+    limits = {"5%": threshold_at_fpr(calm, 0.05), "1%": threshold_at_fpr(calm, 0.01)}
+    return {
+        **figures.separation(any_harm(_highest(bad)), calm),
+        "streaming": figures.streaming(bad, limits),
+    }
+
+
+def measured_model(folder: Path, seed: int, limits: Mapping[str, float], models: Path = MODELS) -> Figures:
+    """Measure the model that ships, on rows it never saw.
+
+    Args:
+        folder: of the pool.
+        seed: of the corpus that it was trained on.
+        limits: name -> threshold of any harm.
+        models: the folder of the manifest.
+    """
+    tokenizer = plain_tokenizer((models / NAME / "tokenizer.json").read_text())
+    score = scorer((models / NAME / "model.onnx").read_bytes())
+    test = _some(corpus(folder, seed)["test"], 1200, seed)
+    answers = checked([text.text for text in test], tokenizer, score)
+    scores = _highest(answers)
+    natural = np.array([not text.source.startswith("generated") for text in test])
+    own = [text for text, counts in zip(test, natural, strict=True) if counts]
+    found: Figures = {"natural": figures.pooled(own, scores[natural]), "labels": figures.by_label(test, scores)}
+    sources = np.array([text.source for text in test])
+    found["hard"] = {source: figures.flagged(scores[sources == source], limits) for source in (*HARD, *SAFE_ANSWERS)}
+    found["probe"] = figures.flagged(_highest(checked(probe.INNOCENT, tokenizer, score)), limits)
+    found["probe_harmful"] = figures.flagged(_highest(checked(probe.HARMFUL, tokenizer, score)), limits)
+    found["answers"] = _answers(test, answers)
+    calm = [text.text for text in benign(test)][:1500]
+    found["whole"] = figures.agreement(_highest(checked(calm, tokenizer, score)), whole(calm, tokenizer, score))
+    found["measures"] = _measures(folder, tokenizer, score, limits)
+    return found
+
+
+def _measures(
+    folder: Path, tokenizer: Tokenizer, score: Score, limits: Mapping[str, float], most: int = 2500
+) -> Figures:
+    """Return the figures of the sets that only measure."""
+    found: Figures = {}
+    for name, reader in MEASURES.items():
+        own = [replace(text, text=cleaned(text.text)) for text in texts(folder, name, reader)]
+        own = Random(0).sample(own, min(most, len(own)))
+        answers = checked([text.text for text in own], tokenizer, score)
+        scores = any_harm(_highest(answers))
+        bad = np.array([text.target[ANY] >= 0.5 for text in own])
+        row: Figures = {"flagged": {limit: round(rate_at(scores[~bad], at), 4) for limit, at in limits.items()}}
+        if bad.any():
+            row |= figures.separation(scores[bad], scores[~bad])
+            row["recall"] = {limit: round(rate_at(scores[bad], at), 4) for limit, at in limits.items()}
+        if "saferlhf" in name:
+            row["streaming"] = figures.streaming([a for a, harm in zip(answers, bad, strict=True) if harm], limits)
+        found[name] = row
+    return found

