@@ -12,7 +12,7 @@ from checkstream.core.cel.values import Value, from_json
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent, Scored
 from checkstream.core.guard import Plan
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.program import Program
@@ -23,7 +23,7 @@ from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.errors import ProgramInvalid
 from tests.playbook import play
 
-LABELS = (ClassifierLabel("toy.alpha"), ClassifierLabel("toy.beta"))
+LABELS = (ClassifierLabel("toy.alpha"), ClassifierLabel("toy.beta"), ModelEntity("PERSON", "ner", 0.5))
 POLICY = """
 pack: {name: p, version: 1.0.0}
 policies:
@@ -70,6 +70,8 @@ policies:
     phrases: [guaranteed]
     fail_mode: open
     actions: [{type: rewrite_span, words: {guaranteed: possible}}, {type: log_event}]
+  - {name: people, id: PEOPLE, stage: midstream, entities: [PERSON, EMAIL], conditions: [findings.PERSON < 9],
+     actions: [{type: redact}]}
 """
 
 
@@ -245,6 +247,16 @@ SPOILED: dict[str, Spoil] = {
     ),
     "an entity of another version": signal(0, regex="[a-z]+@"),
     "an entity that is none": signal(0, name="EMIAL"),
+    "a model for what has an expression": signal(0, model="ner", threshold=0.5),
+    "a threshold for what has an expression": signal(0, threshold=0.5),
+    "a model without a threshold": lambda data: of_model(data).update(threshold=None),
+    "a threshold without a model": lambda data: of_model(data).update(model=None),
+    "a threshold beyond one": lambda data: of_model(data).update(threshold=1.5),
+    "a model that is no name": lambda data: of_model(data).update(model="n e r"),
+    "an entity of a model with an expression": lambda data: of_model(data).update(regex="x"),
+    "an entity of a model that is no name": lambda data: of_model(data).update(name="per\nson"),
+    "a pattern of a model": lambda data: pattern(data, model="ner", threshold=0.5),
+    "no wait for what a model finds": put("PEOPLE", waits="no"),
     "a pattern without expression": lambda data: pattern(data, regex=None),
     "a pattern that is no expression": lambda data: pattern(data, regex="("),
     "a pattern without bound": lambda data: pattern(data, max_chars=None),
@@ -274,6 +286,10 @@ SPOILED: dict[str, Spoil] = {
 
 def found(data: dict[str, Any], kind: str) -> dict[str, Any]:
     return next(each for each in data["signals"] if each["kind"] == kind)
+
+
+def of_model(data: dict[str, Any]) -> dict[str, Any]:
+    return next(each for each in data["signals"] if each["model"] is not None)
 
 
 def pattern(data: dict[str, Any], **fields: Any) -> None:

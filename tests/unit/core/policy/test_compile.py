@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_policies, compile_sources
 from checkstream.core.policy.program import ALWAYS, Program, Waits
 from checkstream.core.policy.syntax import load_policies
 from checkstream.core.terms import Stage
 from checkstream.errors import PolicyError
 
-LABELS = (ClassifierLabel("toy.alpha"), ClassifierLabel("toy.beta"), ClassifierLabel("other.gamma"))
+LABELS = (
+    ClassifierLabel("toy.alpha"),
+    ClassifierLabel("toy.beta"),
+    ClassifierLabel("other.gamma"),
+    ModelEntity("PERSON", "ner", 0.5),
+)
 HEAD = "pack: {name: p, version: 1.0.0}\npolicies:\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 from checkstream.core.cel.code import Assembler
 from checkstream.core.cel.machine import run
 from checkstream.core.cel.values import EvalError, Value, from_json
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.conditions import MAX_COST, Condition, Names, read_condition
 from checkstream.core.policy.nodes import Place, Placed, Source
 from checkstream.core.policy.program import Signal, Variable
@@ -21,12 +21,15 @@ NAMES = Names(
         ClassifierLabel("lexicon.toxicity"),
         ClassifierLabel("small.injection"),
         ClassifierLabel("big.injection"),
+        ModelEntity("PERSON", "ner", 0.5),
+        ModelEntity("EMAIL", "ner", 0.5),
     ),
     findings={PHRASE.name: (PHRASE,), PATTERN.name: (PATTERN,)},
 )
 TOXICITY = Signal(kind="classifier", name="lexicon.toxicity")
 INJECTION = Signal(kind="classifier", name="small.injection")
 EMAIL = entity_signal("EMAIL")
+PERSON = Signal(kind="entity", name="PERSON", model="ner", threshold=0.5)
 
 
 def read(text: str, roots: tuple[str, ...] = ROOTS) -> tuple[Condition | None, Source]:
@@ -71,6 +74,13 @@ def variables(condition: Condition) -> list[Variable]:
         ("findings['zero   risk'] == 0", Variable(kind="count", signal=0), (PHRASE,)),
         ("findings['odd \"name\"'] == 0", Variable(kind="count", signal=0), (PATTERN,)),
         ("has(findings.EMAIL)", Variable(kind="found", signal=0), (EMAIL,)),
+        ("findings.PERSON > 2", Variable(kind="count", signal=0), (PERSON,)),
+        ("findings['ner.PERSON'] > 2", Variable(kind="count", signal=0), (PERSON,)),
+        (
+            "findings['ner.EMAIL'] == 1",
+            Variable(kind="count", signal=0),
+            (Signal(kind="entity", name="EMAIL", model="ner", threshold=0.5),),
+        ),
     ],
 )
 def test_each_name_is_a_variable_of_the_program(text: str, variable: Variable, signals: tuple[Signal, ...]) -> None:
@@ -95,6 +105,7 @@ def test_every_field_of_the_stream_can_be_read_and_is_always_there(field: str) -
 def test_what_reads_scores_is_known() -> None:
     assert sound("has(scores.toxicity) || findings.EMAIL > 0").reads_scores
     assert not sound("findings.EMAIL > 0 && stream.risk > 0.5").reads_scores
+    assert sound("findings.PERSON > 0").reads_scores
 
 
 def value(text: str, context: object) -> Value:

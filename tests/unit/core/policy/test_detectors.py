@@ -5,16 +5,24 @@ from __future__ import annotations
 import pytest
 
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.conditions import Names
 from checkstream.core.policy.detectors import GROUPS, TriggerCheck
 from checkstream.core.policy.fields import Fields
 from checkstream.core.policy.groups import AllOf, AnyOf, Group, Leaf, Not, Trigger
 from checkstream.core.policy.nodes import Source, open_source, read_nodes
 from checkstream.core.policy.program import Signal
+from checkstream.core.policy.signals import entity_signal
 from checkstream.core.policy.triggers import FLAT_KEYS, WrittenGroup, read_triggers
 
-LABELS = (ClassifierLabel("toy.alpha", 0.4, ((0.01, 0.9), (0.1, 0.6))), ClassifierLabel("toy.beta"))
+LABELS = (
+    ClassifierLabel("toy.alpha", 0.4, ((0.01, 0.9), (0.1, 0.6))),
+    ClassifierLabel("toy.beta"),
+    ModelEntity("PERSON", "ner", 0.6),
+    ModelEntity("EMAIL", "ner", 0.5),
+    ModelEntity("PLACE", "ner", 0.5),
+    ModelEntity("PLACE", "maps", 0.5),
+)
 
 
 def written(text: str) -> tuple[WrittenGroup, Source]:
@@ -69,6 +77,48 @@ def test_equal_triggers_are_one_and_other_thresholds_are_others() -> None:
         ("toy.alpha", 0.7),
     ]
     assert group == AnyOf((AllOf((Leaf(0), Leaf(1))), AllOf((AnyOf((Leaf(2), Leaf(0))), Leaf(3)))))
+
+
+def model_entity(name: str, model: str, threshold: float) -> Signal:
+    return Signal(kind="entity", name=name, model=model, threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    ("name", "signal"),
+    [
+        ("PERSON", model_entity("PERSON", "ner", 0.6)),
+        ("ner.PERSON", model_entity("PERSON", "ner", 0.6)),
+        ("maps.PLACE", model_entity("PLACE", "maps", 0.5)),
+        ("EMAIL", entity_signal("EMAIL")),
+        ("ner.EMAIL", model_entity("EMAIL", "ner", 0.5)),
+    ],
+)
+def test_an_entity_is_the_validators_where_there_is_one_else_a_models(name: str, signal: Signal) -> None:
+    _, (trigger,) = resolve(f"entities: [{name}]\n")
+    assert (trigger.signal, trigger.threshold) == (signal, None)
+
+
+def test_both_detectors_of_an_entity_may_stand_together() -> None:
+    _, triggers = resolve("entities: [EMAIL, ner.EMAIL]\n")
+    assert [(trigger.signal.title, trigger.signal.model) for trigger in triggers] == [
+        ("entity:EMAIL", None),
+        ("entity:EMAIL", "ner"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("PLACE", "entity `PLACE` can mean what more than one model finds; write one of `ner.PLACE`, `maps.PLACE`"),
+        ("PERSN", "there is no entity `PERSN`; did you mean `PERSON`?"),
+        ("toy.alpha", "there is no entity `toy.alpha`; LANGUAGE.md lists the entities"),
+        ("PERSON, ner.PERSON", "entity `PERSON` stands twice in the rule; keep one"),
+    ],
+)
+def test_an_entity_that_is_not_clear_is_refused(names: str, said: str) -> None:
+    group, source = written(f"entities: [{names}]\n")
+    TriggerCheck(source, LABELS, Names(classifiers=LABELS, findings={})).group(group)
+    assert [f"{fault.reason}; {fault.advice}" for fault in source.faults] == [said]
 
 
 @pytest.mark.parametrize("name", GROUPS)

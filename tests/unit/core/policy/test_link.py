@@ -103,10 +103,31 @@ def test_the_grain_is_the_largest_scope_of_an_enforced_edit(actions: str, mode: 
         ("phrases: [a b], conditions: ['scores.alpha > 0.5']", False),
         ("phrases: [a b], classifiers: [{name: alpha, threshold: 0.5}], conditions: ['request.stream']", True),
         ("phrases: [a b]", True),
+        ("phrases: [a b], entities: [PERSON]", False),
+        ("phrases: [a b], conditions: ['findings.PERSON > 0']", False),
     ],
 )
 def test_only_a_cheaper_detector_that_fires_alone_may_decide_without_the_score(rule: str, *, degradable: bool) -> None:
     assert scope(f"stage: midstream, {rule}, actions: [{{type: redact}}]").degradable == degradable
+
+
+def test_what_a_model_finds_is_asked_for_and_not_searched() -> None:
+    held = scope("stage: midstream, entities: [PERSON, EMAIL], actions: [{type: redact}]")
+    assert names(held) == (["EMAIL"], [])
+    assert (held.hold_classifiers, held.watch_classifiers) == (("ner",), ())
+    assert list(held.entity_signals) == ["PERSON"]
+    watched = scope("stage: midstream, entities: [PERSON], actions: [{type: log_event}]")
+    assert (watched.hold_classifiers, watched.watch_classifiers) == ((), ("ner",))
+
+
+def test_the_scores_that_rules_act_against_make_out_the_risk() -> None:
+    stop = "stage: midstream, classifiers: [{name: alpha, threshold: 0.5}], actions: [{type: stop}]"
+    read = "stage: midstream, phrases: [a b], conditions: ['scores.gamma > 0.5'], actions: [{type: redact}]"
+    add = (
+        "stage: midstream, classifiers: [{name: beta, threshold: 0.5}], actions: [{type: require_disclaimer, text: T.}]"
+    )
+    excepted = "stage: midstream, classifiers: [{name: beta, threshold: 0.5}], actions: [{type: allow}]"
+    assert scope(stop, read, add, excepted).risk_labels == {"toy.alpha", "other.gamma"}
 
 
 def test_a_rule_without_triggers_is_decided_at_one_place_only() -> None:

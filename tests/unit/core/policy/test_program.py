@@ -47,6 +47,9 @@ def test_placeholders_and_titles() -> None:
         assert Signal(kind=kind, name="n").placeholder == "[REDACTED]"
     assert Signal(kind="phrase", name="zero risk").title == "phrase:zero risk"
     assert Signal(kind="classifier", name="toy.alpha").classifier == "toy"
+    person = Signal(kind="entity", name="PERSON", model="ner", threshold=0.5)
+    assert (person.title, person.placeholder, person.classifier) == ("entity:PERSON", "[PERSON]", "ner")
+    assert Signal(kind="entity", name="EMAIL", regex="x").classifier == ""
 
 
 @pytest.mark.parametrize(
