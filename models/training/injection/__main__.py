@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -24,8 +25,7 @@ from models.training.injection.gate import distilled
 from models.training.injection.material import Material
 from models.training.injection.pool import FOLDS
 from models.training.injection.ship import NAME, ShippedFigures, ship
-from models.training.injection.teach import Mix
-from models.training.injection.train import FoldFigures, Plan, fold_figures, opened, trained
+from models.training.injection.train import FOLD_PLAN, SHIPPED_PLAN, FoldFigures, fold_figures, opened, trained
 
 
 def main() -> int:
@@ -41,11 +41,11 @@ def main() -> int:
     if asked.report:
         return _report(asked.work)
     material = Material.read(asked.data, asked.work)
-    plan = Plan(mix=Mix(), epochs=1.0, seed=asked.seed)
     for fold in asked.fold:
-        model, progress = trained(material, fold, plan, asked.work)
+        model, progress = trained(material, fold, replace(FOLD_PLAN, seed=asked.seed), asked.work)
         _keep(asked.work / f"{fold}.json", fold_figures(material, fold, opened(model), progress))
     if not asked.fold:
+        plan = replace(SHIPPED_PLAN, seed=asked.seed)
         model, progress = trained(material, None, plan, asked.work)
         weights = model.weights()
         settings = FitSettings(seed=asked.seed, epochs=4.0, rate=1e-3, batch_tokens=4096)

@@ -38,6 +38,13 @@ class Plan:
     seed: int = 1
 
 
+SHIPPED_PLAN = Plan(mix=Mix(), epochs=1.5)
+FOLD_PLAN = Plan(
+    mix=Mix(attacks=3120, poisoned=1800, innocents=3600, clean=1320, pool_innocents=3120, source_cap=390), epochs=1.0
+)
+"""Less than what ships: three folds are to cost no more than the model itself."""
+
+
 class FoldFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a model says to the sources that its training left out."""
 
