@@ -166,9 +166,15 @@ class Detection:
         return asked
 
     async def _one(self, asked: DetectRequest, text: str, fresh_chars: int) -> DetectResult:
+        fresh_chars = min(fresh_chars, len(text))
         try:
             checked = await self._scorer.score(
-                (asked.model,), text, asked.deadline_ms, ingress=asked.ingress, fresh_chars=min(fresh_chars, len(text))
+                (asked.model,),
+                text,
+                asked.deadline_ms,
+                ingress=asked.ingress,
+                fresh_chars=fresh_chars,
+                open_chars=fresh_chars,
             )
         except ScoringError as error:
             return DetectResult(error=error.reason)
