@@ -74,7 +74,7 @@ class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many tokens wait at a risk of 0..1: few up to 0.3, all from 0.7 on."""
         most = self.by_language.get(language, self.tokens)
         calm = min(self.calm_tokens, most)
-        return calm + round((most - calm) * min(max((risk - 0.3) / 0.4, 0.0), 1.0))
+        return max(calm + round((most - calm) * min(max((risk - 0.3) / 0.4, 0.0), 1.0)), 0)
 
 
 class Check(msgspec.Struct):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import random
 import re
+from collections.abc import Iterator
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.guard import Guard, Plan
 from checkstream.core.holdback import HoldSettings
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.wire import sse
@@ -49,6 +50,7 @@ TOXIC = """
     stage: [midstream]
     classifiers: [{name: lexicon.toxicity, threshold: 0.8}]
     actions: [{type: stop, message: Stopped.}]
+  - {name: people, id: PER-1, stage: [midstream], entities: [PERSON], actions: [{type: redact}]}
 """
 REQUESTS = {
     CHAT.name: b'{"model":"m","stream":true,"stream_options":{"include_usage":true},"n":2,'
@@ -65,9 +67,8 @@ SPREAD = 16
 @functools.cache
 def program(*, classified: bool) -> Program:
     """Return the policy above, compiled once; with a classifier on every channel, or without."""
-    return compile_sources(
-        [("fuzz.yaml", POLICY + TOXIC if classified else POLICY)], (ClassifierLabel("lexicon.toxicity"),)
-    )
+    known = (ClassifierLabel("lexicon.toxicity"), ModelEntity("PERSON", "ner", 0.5))
+    return compile_sources([("fuzz.yaml", POLICY + TOXIC if classified else POLICY)], known)
 
 
 def run_exchange(data: bytes) -> None:
@@ -196,7 +197,14 @@ class Shell:
         elif self.dice.random() < 0.02:
             self.receive(on.Scored(asked.ticket, {}))
         else:
-            self.receive(on.Scored(asked.ticket, {"lexicon.toxicity": 0.99 if "idiot" in asked.text else 0.0}))
+            scores = {"lexicon.toxicity": 0.99 if "idiot" in asked.text else 0.0}
+            self.receive(on.Scored(asked.ticket, scores, tuple(self.entities(len(asked.text)))))
+
+    def entities(self, size: int) -> Iterator[on.EntityFound]:
+        """Yield spans that are anywhere in a window, or beyond it, and seldom any."""
+        while self.dice.random() < 0.1:
+            start = self.dice.randrange(max(size, 1))
+            yield on.EntityFound("PERSON", start, start + self.dice.randint(1, 40), self.dice.choice((0.9, 0.2, 7.0)))
 
     def receive(self, event: on.AnyEvent) -> None:
         """Give the guard an event and carry out what it asks."""

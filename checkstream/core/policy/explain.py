@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from checkstream.core.cel.values import EvalError, from_json
+from checkstream.core.events import EntityFound
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.definite import missing_guard
 from checkstream.core.policy.program import Entry, Program, RuleMeta, Scope
@@ -29,6 +30,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
     scores: Mapping[str, float] = {}
     """`model.label` -> 0..1."""
+    entities: Sequence[EntityFound] = ()
+    """What models have found in the text."""
     exchange: ExchangeFacts = ExchangeFacts(context=from_json({}))
     """The caller's facts, the request, and the rules that take no part (`vm.exchange_facts`)."""
     stream: StreamFacts = msgspec.field(default_factory=StreamFacts)
@@ -125,7 +128,9 @@ class _Look:
         self._scope = scope
         self._fail_mode = circumstances.fail_mode
         self._exchange = circumstances.exchange
-        self._findings = list(dict.fromkeys([*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text)]))
+        of_models = _by_models(program, scope, circumstances.entities)
+        searched = (*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text))
+        self._findings = list(dict.fromkeys([*searched, *of_models]))
         self._facts = Facts(
             stage=scope.stage, channel=scope.channel, exchange=circumstances.exchange, stream=circumstances.stream
         )
@@ -255,6 +260,13 @@ class _Look:
 def _findings(scan: Scan, text: str) -> Iterable[Finding]:
     yield from scan.feed(text)
     yield from scan.end()
+
+
+def _by_models(program: Program, scope: Scope, entities: Iterable[EntityFound]) -> Iterable[Finding]:
+    for entity in entities:
+        for signal in scope.entity_signals.get(entity.entity, ()):
+            if entity.score >= (program.signals[signal].threshold or 0.0):
+                yield Finding(signal, Span(entity.start, entity.end))
 
 
 def _why(rule: RuleMeta, triggers: Iterable[TriggerReport], conditions: Iterable[ConditionReport]) -> str:

@@ -5,19 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.commands import Score
-from checkstream.core.events import RequestReceived, Scored, UpstreamBytes
+from checkstream.core.events import EntityFound, RequestReceived, Scored, UpstreamBytes
 from checkstream.core.holdback import HoldSettings
 from checkstream.core.transcript import Header, Line, Transcript, decode, digest_of, encode
 from checkstream.errors import WireError
 
 HEADER = b'{"surface": "openai.chat"}\n'
+SPAN = (
+    b'{"at": 1, "event": {"type": "Scored", "ticket": 1, "scores": {}, '
+    b'"entities": [{"entity": "PERSON", "start": %s, "end": %s, "score": 1}]}}'
+)
 
 
 def test_what_was_written_is_read_back() -> None:
     header = Header(
         surface="openai.chat",
         fail_mode="open",
-        hold=HoldSettings(tokens=5),
+        hold=HoldSettings(tokens=5, by_language={"fi": 9}),
         route="chat",
         policies=("a@1.0.0",),
         masked=True,
@@ -27,6 +31,7 @@ def test_what_was_written_is_read_back() -> None:
         Line(at=0.0, event=RequestReceived(b"\xff\x00", "app", "{}", ("R-1",))),
         Line(at=0.25, event=UpstreamBytes(b"data")),
         Line(at=0.5, event=Scored(1, {"toy.alpha": 0.5}), asked="d"),
+        Line(at=0.75, event=Scored(2, {}, (EntityFound("PERSON", 0, 4, 0.9), EntityFound("PERSON", 9, 12, 0.5)))),
     )
     transcript = Transcript(header=header, lines=lines)
     assert decode(encode(transcript)) == transcript
@@ -52,6 +57,9 @@ def test_a_header_may_say_no_more_than_its_surface_and_lines_may_be_empty() -> N
         (HEADER + b'{"at": 1, "event": {"type": "Nothing"}}', "line 2"),
         (HEADER + b'{"at": 1, "event": {"type": "Scored", "ticket": 1.5, "scores": {}}}', "line 2"),
         (HEADER + b'{"at": 1, "event": {"type": "Scored", "ticket": 1, "scores": {"a": true}}}', "line 2"),
+        (HEADER + b'{"at": 1, "event": {"type": "Scored", "ticket": 1, "scores": {}, "entities": [{}]}}', "line 2"),
+        (HEADER + SPAN % (b"3", b"3"), "line 2"),
+        (HEADER + SPAN % (b"-1", b"3"), "line 2"),
         (HEADER + b'{"at": 1, "event": {"type": "UpstreamBytes", "data": "@@@"}}', "line 2"),
         (HEADER + b'{"at": 1, "event": {"type": "UpstreamOpened", "status": 1' + b"0" * 5000 + b"}}", "line 2"),
         (HEADER + b"\n\n\xff", "line 4"),

@@ -6,7 +6,8 @@ from typing import Literal
 import pytest
 
 from checkstream.core.cel.values import from_json
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.events import EntityFound
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.explain import Circumstances, RuleReport, explain
 from checkstream.core.policy.vm import exchange_facts
@@ -280,3 +281,18 @@ def test_a_condition_that_cannot_be_decided_says_how_to_make_it_definite() -> No
     assert explained({})["AGE"].conditions[0].advice == advice
     assert advice in explained({})["AGE"].reason
     assert explained({"user": {"age": "x"}})["AGE"].conditions[0].advice == ""
+
+
+def test_what_models_have_found_counts_as_what_is_searched_does() -> None:
+    text = """pack: {name: p, version: 1.0.0}
+policies:
+  - {name: a, id: PER, stage: midstream, entities: [PERSON], actions: [{type: redact}]}
+"""
+    made = compile_sources([("p.yaml", text)], [ModelEntity("PERSON", "ner", 0.5)])
+    answer = "So said Ann."
+    entities = (EntityFound("PERSON", 8, 11, 0.9), EntityFound("PERSON", 0, 2, 0.1), EntityFound("OTHER", 3, 7, 0.9))
+    (report,) = explain(made, Stage.MIDSTREAM, "content", answer, Circumstances(entities=entities))
+    assert (report.outcome, report.triggers[0].spans) == ("fired", (Span(8, 11),))
+    assert report.reason == "entity:PERSON found at 8..11"
+    (report,) = explain(made, Stage.MIDSTREAM, "content", answer)
+    assert report.outcome == "not_fired"
