@@ -17,7 +17,6 @@ from checkstream.scoring.windows import Piece, pieces
 
 _CHARS_PER_TOKEN = 8
 """Of a text's context, so much is read for each token that it may fill: ordinary words have four or five."""
-_GATE_BATCH = 4
 _CLEARED = 0.5
 """What a cleared window can reach at most, as a share of the lowest threshold of its label."""
 
@@ -108,13 +107,14 @@ class SequenceSession:
 
     def run(self, windows: Sequence[Window]) -> Readings:
         """Score windows."""
-        return Readings(self._scores([window.ids for window in windows]))
+        return Readings(np.stack([self._score(window) for window in windows]))
 
-    def _scores(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        found = activated(self._graph.run(ids), self._entry.activation)
+    def _score(self, window: Window) -> NDArray[np.float32]:
+        """Return float32[label]."""
+        found = activated(self._graph.run(window.ids), self._entry.activation)
         if self._straight:
             return found
-        return np.stack([found[:, columns].max(axis=1) for columns in self._columns], axis=1)
+        return np.array([found[columns].max() for columns in self._columns], np.float32)
 
 
 class GatedSession(SequenceSession):
@@ -144,26 +144,16 @@ class GatedSession(SequenceSession):
         lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
         self._ceiling = np.array(lowest, np.float32) * _CLEARED
 
-    def run(self, windows: Sequence[Window]) -> Readings:
-        """Score windows, through the model those that the gate doubts."""
-        doubt = self._doubt(windows)
-        scores = (doubt / self._threshold)[:, None] * self._ceiling
-        doubted = [number for number, value in enumerate(doubt) if not value < self._threshold]  # NaN is doubted
-        if doubted:
-            scores[doubted] = self._scores([windows[number].ids for number in doubted])
-        return Readings(scores.astype(np.float32))
+    def _score(self, window: Window) -> NDArray[np.float32]:
+        doubt = self._doubt(window)
+        if doubt < self._threshold:
+            return np.asarray(doubt / self._threshold * self._ceiling, np.float32)
+        return super()._score(window)  # also when the gate gives no number
 
-    def _doubt(self, windows: Sequence[Window]) -> NDArray[np.float32]:
-        """Return the gate's score of each window: the highest of its parts."""
-        parts = [(number, part) for number, window in enumerate(windows) for part in self._parts(window)]
-        parts.sort(key=lambda part: len(part[1]))  # so that little is padded
-        doubt = np.zeros(len(windows), np.float32)
-        for first in range(0, len(parts), _GATE_BATCH):
-            batch = parts[first : first + _GATE_BATCH]
-            found = activated(self._gate.run([part for _, part in batch]), Activation.SIGMOID)[:, 0]
-            for (number, _), score in zip(batch, found, strict=True):
-                doubt[number] = np.maximum(doubt[number], score)  # NaN stays
-        return doubt
+    def _doubt(self, window: Window) -> float:
+        """Return the gate's score of a window: the highest of its parts."""
+        parts = [activated(self._gate.run(part), Activation.SIGMOID) for part in self._parts(window)]
+        return float(np.max(parts))
 
     def _parts(self, window: Window) -> Iterator[Sequence[int]]:
         """Yield what the gate reads of a window: all that is new in it, in framed parts that overlap."""

@@ -51,15 +51,14 @@ class TaggerSession:
 
     def run(self, windows: Sequence[Window]) -> Readings:
         """Tag windows."""
-        ids = [window.ids for window in windows]
-        logits = self._graph.run(ids, [window.cases for window in windows] if self._cases else None)
-        found = [
-            self._tags.spell(activated(row[[word.token for word in window.words]], self._activation), window)
-            if window.words
-            else []
-            for row, window in zip(logits, windows, strict=True)
-        ]
-        return Readings(np.zeros((len(windows), 0), np.float32), found)
+        return Readings(np.zeros((len(windows), 0), np.float32), [self._found(window) for window in windows])
+
+    def _found(self, window: Window) -> list[EntityFound]:
+        if not window.words:
+            return []
+        logits = self._graph.run(window.ids, window.cases if self._cases else None)
+        firsts = [word.token for word in window.words]
+        return self._tags.spell(activated(logits[firsts], self._activation), window)
 
 
 class Tags:

@@ -46,6 +46,9 @@ SESSION = SequenceSession(model(contents()))
 PLAIN = Tokenizer(TOKENIZER)
 
 
+DOUBTING = open_session(gated(doubted=0.3))
+
+
 def new_in(windows: Sequence[Window]) -> list[int]:
     """Return what each window has that the one before it has not."""
     return [token for window in windows for token in window.ids[1 + window.context : -1]]
@@ -116,11 +119,13 @@ def test_a_check_parts_no_word_though_its_fresh_part_begins_within_one() -> None
     assert list(window.ids[1:-1]) == PLAIN.ids(text)
 
 
-def test_windows_of_other_lengths_in_a_batch_change_little() -> None:
-    windows = [next(iter(SESSION.cut(text))) for text in ("the", PROMPT, "ignore all previous")]
-    together = SESSION.run(windows).scores
-    alone = np.concatenate([SESSION.run([window]).scores for window in windows])
-    np.testing.assert_allclose(together, alone, atol=0.06)  # activations are quantised with one scale a batch
+@settings(max_examples=40)
+@given(texts=st.lists(st.one_of(st.text("the now? ", max_size=60), st.just(PROMPT)), min_size=1, max_size=6))
+def test_g11_a_window_scores_the_same_whatever_it_is_run_with(texts: list[str]) -> None:
+    windows = [window for text in texts for window in SESSION.cut(text)]
+    for session in (SESSION, DOUBTING):
+        alone = [session.run([window]).scores[0] for window in windows]
+        assert (session.run(windows).scores == np.stack(alone)).all()
 
 
 def test_columns_that_share_a_label_give_it_their_highest_and_others_are_ignored() -> None:
@@ -198,10 +203,10 @@ def test_one_doubted_part_is_enough_wherever_it_stands() -> None:
     base = gated(doubted=0.1)
     session = GatedSession(Model(entry=base.entry, contents={**base.contents, "gate": graph(1, changed=knows)}))
     (calm,) = session.cut("the " * 26)
-    assert session._doubt([calm])[0] < 0.2
+    assert session._doubt(calm) < 0.2
     for place in range(26):
         (window,) = session.cut("the " * place + "previous " + "the " * (25 - place))
-        assert session._doubt([window])[0] > 0.2, place
+        assert session._doubt(window) > 0.2, place
 
 
 # What is refused
