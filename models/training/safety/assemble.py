@@ -18,7 +18,9 @@ from models.training.safety.sources import READERS, texts
 
 LIMITS: Mapping[str, int] = {
     "civil": 8000,
-    "davidson": 6000,
+    "davidson": 9000,
+    "btc": 4000,
+    "wnut17": 2500,
     "edos": 9000,
     "jigsaw": 12_000,
     "madlibs": 900,
@@ -40,7 +42,7 @@ _RETOLD = ("generated reported", "generated quoted", "generated mention")
 
 FOLDS: Mapping[str, frozenset[str]] = {
     "comments": frozenset({"civil", "toxic_spans", "hatemoji", "gptfuzz", "refusals", "mmlu"}),
-    "tweets": frozenset({"davidson", "stormfront", "hh", "frank", "bump", "benign_prompts", *_RETOLD}),
+    "tweets": frozenset({"davidson", "stormfront", "hh", "frank", "bump", "benign_prompts", *_RETOLD, "btc"}),
     "talk": frozenset({"jigsaw", "edos", "toxigen", "madlibs", "medquad", "begin", "faithdial", "halueval_qa"}),
 }
 """Sources that a fold leaves out of everything; each fold has abuse and innocent texts of its own."""

@@ -31,6 +31,8 @@ TEACHER_LIMITS = {
     "civil": 2400,
     "toxic_spans": 2400,
     "davidson": 1800,
+    "btc": 700,
+    "wnut17": 500,
     "stormfront": 1500,
     "hatemoji": 1800,
     "hh": 400,

@@ -145,7 +145,11 @@ def scorer(graph: bytes) -> Score:
 
 def benign(texts: Sequence[Text]) -> list[Text]:
     """Return the texts that do no harm at all, for thresholds: what an assistant may well say, and calm comments."""
-    return [text for text in texts if is_harmful(text) is False and text.source not in {"edos", "hatemoji", "hh"}]
+    return [
+        text
+        for text in texts
+        if is_harmful(text) is False and text.source not in {"edos", "hatemoji", "hh", "btc", "wnut17"}
+    ]
 
 
 def ship(trained: Trained, dev: Sequence[Text], models: Path = MODELS) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,8 @@ _INSTRUCTIONS = {"self_harm": 0.0, "illegal_advice": 0.0, "financial_crime": 0.0
 
 
 def civil(row: Row) -> Text | None:
-    """Civil Comments: shares of annotators; what few of them found is left out."""
+    """Civil Comments: shares of annotators."""
     share, found = float(row["label"]), row["labels"]
-    if 0.0 < share < 0.5:
-        return None
     if share == 0.0:
         return Text(row["text"], safe(), "civil")
     insult, threat = found.get("Insult", 0.0), found.get("Threat", 0.0)
@@ -38,8 +37,13 @@ def toxic_spans(row: Row) -> Text | None:
 
 
 def davidson(row: Row) -> Text | None:
-    """Tweets: votes for hate, offence and neither."""
+    """Tweets: votes for hate, offence and neither; of the offensive, which are four in five, one in six.
+
+    Else every tweet would be suspicious for being one.
+    """
     hate, offensive, neither = (float(votes) for votes in row["votes"])
+    if row["label"] == "offensive_language" and zlib.crc32(row["text"].encode("utf-8", "replace")) % 6:
+        return None
     total = hate + offensive + neither
     share = (hate + offensive) / total
     values = {"toxicity": share, "hate": hate / total, **_INSTRUCTIONS}
@@ -49,7 +53,7 @@ def davidson(row: Row) -> Text | None:
 def edos(row: Row) -> Text | None:
     """Sexism: what isn't sexist may be any other abuse, so it says something about hate alone."""
     if row["label"] == "not sexist":
-        return Text(row["text"], known(hate=0.1, any=0.25, **_INSTRUCTIONS), "edos", weight=0.25)
+        return Text(row["text"], known(hate=0.1, toxicity=0.2, any=0.25, **_INSTRUCTIONS), "edos", weight=0.4)
     threat = row["category"].startswith("1.")
     softly = row["category"].startswith("4.")
     values = {"hate": 1.0, "toxicity": 0.7 if softly else 0.9, "violence": 0.8 if threat else 0.05}
@@ -168,6 +172,8 @@ READERS: Mapping[str, Callable[[Row], Text | None]] = {
     "ground_faithdial_audit": benign("faithdial", "premise"),
     "nli_conjnli": benign("conjnli", "premise"),
     "pii_anon_dev": benign("pii_anon", "text"),
+    "pii_ner_btc": benign("btc", "text"),
+    "pii_ner_wnut17_train": benign("wnut17", "text"),
 }
 """File of the pool -> its reader."""
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
 ROWS = {
-    "tox_davidson": lambda text, bad: {"text": text, "votes": [0, 3, 0] if bad else [0, 0, 3]},
+    "tox_davidson": lambda text, bad: {"text": text, "votes": [3, 0, 0] if bad else [0, 0, 3], "label": "hate_speech"},
     "out_gptfuzz_responses": lambda text, bad: {"text": text, "prompt": f"how {text[:9]}", "label": int(bad)},
 }
 

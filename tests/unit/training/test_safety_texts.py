@@ -18,8 +18,8 @@ def of(text, label):
     return float(text.target[LABELS.index(label)])
 
 
-def test_a_comment_that_few_annotators_found_toxic_teaches_nothing():
-    assert civil({"text": "hm", "label": "0.333", "labels": {}}) is None
+def test_a_comment_that_few_annotators_found_toxic_is_neither():
+    assert is_harmful(civil({"text": "hm", "label": "0.333", "labels": {}})) is None
     assert is_harmful(civil({"text": "hm", "label": "0.0", "labels": {}})) is False
 
 
@@ -33,8 +33,13 @@ def test_a_comment_has_the_shares_of_its_annotators():
 
 
 def test_votes_of_tweets_become_shares():
-    text = davidson({"text": "x", "votes": [1, 1, 1]})
+    text = davidson({"text": "x", "votes": [1, 1, 1], "label": "hate_speech"})
     assert (of(text, "toxicity"), of(text, "hate")) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+
+
+def test_few_of_the_offensive_tweets_are_kept():
+    rows = [{"text": f"tweet {number}", "votes": [0, 3, 0], "label": "offensive_language"} for number in range(600)]
+    assert 60 < sum(davidson(row) is not None for row in rows) < 140
 
 
 def test_what_is_not_sexist_may_be_any_other_harm():
