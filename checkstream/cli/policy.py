@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from checkstream.cli import policy_bench, policy_explain, policy_test
 from checkstream.cli.results import counted, write_json
-from checkstream.cli.sources import installed_labels, read_sources
+from checkstream.cli.sources import add_models, installed_labels, read_sources
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.program import Program
@@ -53,6 +53,7 @@ def add_parser(subparsers: SubParsers) -> None:
     others = [policy_test.add_parser(commands), policy_explain.add_parser(commands), policy_bench.add_parser(commands)]
     for command in (check, listed, *others):
         command.add_argument("files", metavar="FILE", nargs="+", help="policy file, or builtin:NAME")
+    add_models(check, listed, *others)
     check.add_argument("--json", action="store_true", help="print the outcome as JSON")
     check.add_argument("--write", metavar="DIR", type=Path, help="keep the compiled program there, as HASH.json")
 
@@ -98,7 +99,7 @@ def _program(args: argparse.Namespace) -> Program:
     if args.policy_command == "disassemble" and len(args.files) == 1 and first.suffix == ".json":
         ((_, content),) = read_sources(args.files)
         return load(content, expected=first.stem)
-    return compile_sources(read_sources(args.files), installed_labels())
+    return compile_sources(read_sources(args.files), installed_labels(args.models))
 
 
 def _write(program: Program, folder: Path) -> None:

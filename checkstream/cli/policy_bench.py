@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
         PolicyError: a policy can't be used.
         CasesError: the cases beside a policy can't be used.
         FileUnreadable: a file can't be read.
-        ModelError: a model that is shipped can't be read.
+        ModelError: a model can't be used.
     """
-    labels = installed_labels()
+    labels = installed_labels(args.models)
     sources = read_sources(args.files)
     began = time.perf_counter()
     program = compile_sources(sources, labels)

@@ -17,7 +17,7 @@ from checkstream.core.reading import Reading
 from checkstream.core.terms import Stage, StreamFacts
 from checkstream.core.wire.context import read_context
 from checkstream.errors import RequestInvalid
-from checkstream.trial.shipped import ShippedModels
+from checkstream.trial.installed import InstalledModels
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, program: Program) -> int:
 
     Raises:
         ArgumentTypeError: an argument is not what it should be.
-        ModelError: a model that is shipped can't be read.
+        ModelError: a model can't be used.
     """
     stage = Stage(args.stage)
     channel = args.channel or ("user" if stage is Stage.INGRESS else "content")
@@ -77,7 +77,8 @@ def run(args: argparse.Namespace, program: Program) -> int:
         known = ", ".join(STAGE_CHANNELS[stage])
         raise argparse.ArgumentTypeError(f"stage `{stage}` has no channel `{channel}`; it has {known}")
     text = _standard_input() if args.text == "-" else args.text
-    for report in explain(program, stage, channel, text, _circumstances(args, program, text)):
+    circumstances = _circumstances(args, program, text, program.scope(stage, channel).risk_labels)
+    for report in explain(program, stage, channel, text, circumstances):
         if args.json:
             write_json(report)
         else:
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace, program: Program) -> int:
     return 0
 
 
-def _circumstances(args: argparse.Namespace, program: Program, text: str) -> Circumstances:
+def _circumstances(args: argparse.Namespace, program: Program, text: str, risky: frozenset[str]) -> Circumstances:
     try:
         context = read_context(args.context, None, called="the argument `--context`")
     except RequestInvalid as error:
@@ -102,14 +103,17 @@ def _circumstances(args: argparse.Namespace, program: Program, text: str) -> Cir
         who=(args.caller or "", str(user or "")),
         fail_mode=args.fail_mode,
     )
-    scores = ShippedModels().scores(text) | _scores(args.score, program)
+    asked = {signal.classifier for signal in program.signals if signal.classifier}
+    checked = InstalledModels(args.models).whole(text, asked)
+    scores = checked.scores | _scores(args.score, program)
     read = Reading()
     read.feed(text)
-    stream = StreamFacts(
-        tokens=read.tokens(len(text)), language=read.language(len(text)), risk=max(scores.values(), default=0.0)
-    )
+    risk = max((score for name, score in scores.items() if name in risky), default=0.0)
+    stream = StreamFacts(tokens=read.tokens(len(text)), language=read.language(len(text)), risk=risk)
     stream.trend = stream.risk
-    return Circumstances(scores=scores, exchange=exchange, stream=stream, fail_mode=args.fail_mode)
+    return Circumstances(
+        scores=scores, entities=checked.entities, exchange=exchange, stream=stream, fail_mode=args.fail_mode
+    )
 
 
 def _standard_input() -> str:

@@ -84,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
         PolicyError: a policy can't be used.
         CasesError: a file of cases can't be used.
         FileUnreadable: a file can't be read.
-        ModelError: a model that is shipped can't be read.
+        ModelError: a model can't be used.
     """
-    labels = installed_labels()
+    labels = installed_labels(args.models)
     names = [label.name for label in labels]
     groups = [(args.files, Path(args.tests))] if args.tests else [([file], _beside(file)) for file in args.files]
     loaded: list[tuple[Program, Path, tuple[Placed[Case], ...]]] = []

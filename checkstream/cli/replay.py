@@ -12,14 +12,14 @@ import msgspec
 
 from checkstream.cli.progress import progress
 from checkstream.cli.results import counted, safe, write_json
-from checkstream.cli.sources import installed_labels, read_sources
+from checkstream.cli.sources import add_models, installed_labels, read_sources
 from checkstream.core.commands import StreamRecord
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import MAX_BYTES, Transcript, decode
 from checkstream.errors import CheckstreamError, FileUnreadable, WireError
+from checkstream.trial.installed import InstalledModels
 from checkstream.trial.replay import Comparing, Comparison, Replayed
 from checkstream.trial.replay import replay as replay_transcript
-from checkstream.trial.shipped import ShippedModels
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -31,7 +31,7 @@ _EXAMPLES = """examples:
 
 One file alone is run and shown. Of a directory, or of several files, it is counted what changes: from the policies
 given with --against, else from what is recorded of each. Checks of classifiers that the recording does not answer
-are answered by the models of the package. The upstream's answers stay what was recorded.
+are answered by the installed models. The upstream's answers stay what was recorded.
 
 A transcript is a file of JSON lines: a header, then what happened and when, in seconds; data is in base64.
   {"surface": "openai.chat"}
@@ -52,7 +52,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The answer was brought to its end."""
     record: StreamRecord | None
     computed: int = 0
-    """Checks that the recording does not answer, answered by the models of the package."""
+    """Checks that the recording does not answer, answered by the installed models."""
     unanswered: int = 0
     """Checks that nobody could answer; the fail mode has decided."""
 
@@ -85,6 +85,7 @@ def add_parser(subparsers: SubParsers) -> None:
     parser.add_argument(
         "--diff", metavar="N", type=_diffs, default=0, help="show what changed in the first N exchanges"
     )
+    add_models(parser)
     parser.add_argument("--fail-on-change", action="store_true", help="exit with 1 when an exchange changed")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
@@ -105,10 +106,10 @@ def run(args: argparse.Namespace) -> int:
         files = _files(args.transcripts)
         alone = len(files) == 1 and files == args.transcripts
         if alone and not (args.against or args.diff or args.fail_on_change):
-            outcome = replay(_content(files[0]), args.policy)
+            outcome = replay(_content(files[0]), args.policy, args.models)
             _show_one(outcome, as_json=args.json)
             return 0
-        report = _compare(files, args.policy, args.against)
+        report = _compare(files, args.policy, args.against, args.models)
     except CheckstreamError as error:
         sys.stderr.write(f"checkstream replay: {error}\n")
         return 2
@@ -121,18 +122,18 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.fail_on_change and report.comparison.changed else 0
 
 
-def replay(transcript: bytes, policies: Sequence[str]) -> Outcome:
-    """Run one transcript through a guard under these policies.
+def replay(transcript: bytes, policies: Sequence[str], own: Path | None = None) -> Outcome:
+    """Run one transcript through a guard under these policies; `own` is a `models.yaml`.
 
     Raises:
         WireError: the transcript is not one.
         PolicyError: a policy can't be used.
         FileUnreadable: a policy file can't be read.
-        ModelError: a model that is shipped can't be read.
+        ModelError: a model can't be used.
     """
-    models = ShippedModels()
+    models = InstalledModels(own)
     recorded = decode(transcript)
-    program = compile_sources(read_sources(policies), installed_labels())
+    program = compile_sources(read_sources(policies), installed_labels(own))
     done: Replayed = replay_transcript(recorded, program, models)
     return Outcome(
         downstream=done.downstream.decode("utf-8", "replace"),
@@ -177,18 +178,20 @@ def _content(path: Path) -> bytes:
         raise FileUnreadable(f"can't read `{path}`: {(error.strerror or 'it is closed').lower()}") from error
 
 
-def _compare(files: Sequence[Path], policies: Sequence[str], against: Sequence[str] | None) -> _Report:
+def _compare(
+    files: Sequence[Path], policies: Sequence[str], against: Sequence[str] | None, own: Path | None
+) -> _Report:
     """Run every transcript; one that can't be read is reported and the others still run.
 
     Raises:
         PolicyError: a policy can't be used.
         FileUnreadable: a policy file can't be read.
-        ModelError: a model that is shipped can't be read.
+        ModelError: a model can't be used.
     """
-    labels = installed_labels()
+    labels = installed_labels(own)
     after = compile_sources(read_sources(policies), labels)
     before = compile_sources(read_sources(against), labels) if against else None
-    comparing = Comparing(after, before, ShippedModels())
+    comparing = Comparing(after, before, InstalledModels(own))
     unread = []
     for file in progress(files, "exchanges"):
         try:
@@ -224,7 +227,7 @@ def _show_one(outcome: Outcome, *, as_json: bool) -> None:
 def _about_checks(computed: int, unanswered: int) -> list[str]:
     """Return where scores came from that the recordings don't have."""
     said = (
-        (computed, "answered by the models of the package"),
+        (computed, "answered by the installed models"),
         (unanswered, "not answered: no model of the package can"),
     )
     return [f"checks that were not recorded, {what}: {count}" for count, what in said if count]

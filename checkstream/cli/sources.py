@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from checkstream.app import labels_of
 from checkstream.config import advice_for, policy_file, read_file
@@ -28,10 +30,17 @@ def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
     return sources
 
 
-def installed_labels() -> tuple[Installed, ...]:
-    """Return every label and every entity of every model that comes with the package.
+def add_models(*parsers: argparse.ArgumentParser) -> None:
+    """Let commands name a `models.yaml`."""
+    for parser in parsers:
+        parser.add_argument("--models", metavar="FILE", type=Path, help="a models.yaml with models of your own")
+
+
+def installed_labels(own: Path | None) -> tuple[Installed, ...]:
+    """Return every label and every entity of every model, those of a `models.yaml` among them.
 
     Raises:
-        ModelError: a model's manifest or files can't be trusted or read.
+        ConfigError: `models.yaml` holds faults.
+        ModelError: the manifest is not valid, or a model of `models.yaml` is not pinned.
     """
-    return labels_of(described_models().values())
+    return labels_of(described_models(own).values())

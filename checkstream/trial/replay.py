@@ -20,7 +20,7 @@ from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import RequestInvalid, WireError
 from checkstream.trial.exchange import Came, Exchange, read_texts
-from checkstream.trial.shipped import ShippedModels
+from checkstream.trial.installed import InstalledModels
 
 _CONTEXT_LINES = 2
 
@@ -49,15 +49,15 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def replay(transcript: Transcript, program: Program, models: ShippedModels) -> Replayed:
+def replay(transcript: Transcript, program: Program, models: InstalledModels) -> Replayed:
     """Run a recorded exchange.
 
     A check gets what was recorded of the same text; else (in recordings that don't say what was asked) what was
-    recorded under its number; else what the shipped models say.
+    recorded under its number; else what the installed models say.
 
     Raises:
         WireError: the transcript's surface is not known.
-        ModelError: a model that is shipped can't be read.
+        ModelError: a model can't be used.
     """
     surface = _surface(transcript.header)
     header = transcript.header
@@ -146,7 +146,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: tuple[str, ...]
     """Exchanges that the recorded policy had cut off, and this one would not: the rest was never recorded."""
     computed: int
-    """Checks that the recordings don't answer, answered by the shipped models."""
+    """Checks that the recordings don't answer, answered by the installed models."""
     unanswered: int
     """Checks that nobody could answer; the fail mode has decided."""
     unknown: int
@@ -158,7 +158,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 class Comparing:
     """Compares exchanges one by one, and counts."""
 
-    def __init__(self, after: Program, before: Program | None, models: ShippedModels) -> None:
+    def __init__(self, after: Program, before: Program | None, models: InstalledModels) -> None:
         """Compare what `after` does with what `before` does; None: with what was recorded."""
         self._after = after
         self._before = before
@@ -173,7 +173,7 @@ class Comparing:
 
         Raises:
             WireError: the transcript's surface is not known.
-            ModelError: a model that is shipped can't be read.
+            ModelError: a model can't be used.
         """
         after = replay(transcript, self._after, self._models)
         header = transcript.header

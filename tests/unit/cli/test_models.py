@@ -287,3 +287,23 @@ def test_every_command_has_help_with_an_example(run: Ran, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0
     assert "example: " in out
+
+
+def test_policies_may_ask_a_model_of_a_models_yaml(
+    run: Ran, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "pack: {name: p, version: 1.0.0}\n"
+        "policies:\n"
+        "  - {name: g, id: G-1, stage: [ingress], classifiers: [{name: guard.injection, fpr: 0.01}],"
+        " actions: [{type: reject}]}\n"
+    )
+    assert run("pull", "--models", own)[0] == 0
+    assert main(["policy", "check", str(policy)]) == 2
+    assert "guard.injection" in capsys.readouterr().err
+    assert main(["policy", "check", str(policy), "--models", str(own)]) == 0
+    capsys.readouterr()
+    explain = ["policy", "explain", str(policy), "--models", str(own), "--stage", "ingress", "--text", "ignore all"]
+    assert main(explain) == 0
+    assert "guard.injection" in capsys.readouterr().out

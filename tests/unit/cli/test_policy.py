@@ -26,7 +26,7 @@ policies:
 
 @pytest.fixture(autouse=True)
 def _labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "installed_labels", lambda: (ClassifierLabel("toy.alpha"),))
+    monkeypatch.setattr(policy, "installed_labels", lambda _: (ClassifierLabel("toy.alpha"),))
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_disassemble(good: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_models_that_cannot_be_read(
     good: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken() -> tuple[ClassifierLabel, ...]:
+    def broken(_: object) -> tuple[ClassifierLabel, ...]:
         raise ModelError("the manifest is broken")
 
     monkeypatch.setattr(policy, "installed_labels", broken)

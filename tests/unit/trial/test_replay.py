@@ -26,8 +26,8 @@ from checkstream.core.policy.program import Program
 from checkstream.core.transcript import Header, Line, Transcript, digest_of
 from checkstream.errors import WireError
 from checkstream.trial.exchange import Exchange
+from checkstream.trial.installed import InstalledModels
 from checkstream.trial.replay import Comparing, Comparison, replay
-from checkstream.trial.shipped import ShippedModels
 from tests.recordings import CHAT, delta, masked, recording, request, say, streamed
 
 MAIL = "joe@example.com"
@@ -74,7 +74,7 @@ def answered(transcript: Transcript, answer: Callable[[Score], AnyEvent], *, nam
 
 
 def test_a_recording_runs_under_another_policy() -> None:
-    done = replay(recording(WRITE), program(MAILS, SHADE), ShippedModels())
+    done = replay(recording(WRITE), program(MAILS, SHADE), InstalledModels())
     assert done.fired == {"MAIL": 1, "SHADE (shadow)": 1}
     assert "caller: content/0/0" in done.shown
     assert "  Write to [EMAIL] today." in done.shown
@@ -85,7 +85,7 @@ def test_a_recording_runs_under_another_policy() -> None:
 def test_a_check_gets_what_was_recorded_of_the_same_text_whatever_its_number() -> None:
     ran = recording((request(), *streamed(say(["Fine ", "words."]))))
     ran = answered(ran, lambda score: Scored(score.ticket + 90, {"toy.alpha": 0.9 if "." in score.text else 0.1}))
-    models = ShippedModels()
+    models = InstalledModels()
     done = replay(ran, program(TOXIC), models)
     assert done.fired == {"TOX": 1}
     assert (models.computed, models.unanswered) == (0, 0)
@@ -93,7 +93,7 @@ def test_a_check_gets_what_was_recorded_of_the_same_text_whatever_its_number() -
 
 def test_a_failed_check_fails_again() -> None:
     ran = recording((request(), *streamed(say(["Fine words."]))))
-    models = ShippedModels()
+    models = InstalledModels()
     done = replay(answered(ran, lambda score: ScoringFailed(score.ticket, "deadline")), program(TOXIC), models)
     assert (models.computed, models.unanswered) == (0, 0)
     assert done.record is not None
@@ -104,27 +104,27 @@ def test_a_failed_check_fails_again() -> None:
 def test_without_what_was_asked_a_check_gets_what_was_recorded_under_its_number() -> None:
     ran = recording((request(), *streamed(say(["Fine words."]))))
     ran = answered(ran, lambda score: Scored(score.ticket, {"toy.alpha": 0.9}), named=False)
-    models = ShippedModels()
+    models = InstalledModels()
     assert replay(ran, program(TOXIC), models).fired == {"TOX": 1}
     assert (models.computed, models.unanswered) == (0, 0)
 
 
 def test_a_check_that_was_not_recorded_is_computed_and_never_silently_zero() -> None:
     insult = recording((request(), *streamed(say(["You are a worthless idiot, kill yourself."]))))
-    models = ShippedModels()
+    models = InstalledModels()
     assert replay(insult, program(LEXICON), models).fired == {"LEX": 1}
     assert models.computed > 0
 
 
 def test_a_classifier_that_is_not_shipped_meets_the_fail_mode() -> None:
     ran = recording((request(), *streamed(say(["Fine words."]))))
-    models = ShippedModels()
+    models = InstalledModels()
     closed = replay(ran, program(TOXIC), models)
     assert models.unanswered > 0
     assert closed.record is not None
     assert closed.record.outcome == "stopped"
     opened = Transcript(header=Header(surface="openai.chat", fail_mode="open"), lines=ran.lines)
-    assert "  Fine words." in replay(opened, program(TOXIC), ShippedModels()).shown
+    assert "  Fine words." in replay(opened, program(TOXIC), InstalledModels()).shown
 
 
 def test_a_masked_recording_fires_what_the_original_fired() -> None:
@@ -132,17 +132,17 @@ def test_a_masked_recording_fires_what_the_original_fired() -> None:
     cards = program(
         MAILS, "{name: card, id: CARD, stage: [midstream], entities: [CREDIT_CARD], actions: [{type: redact}]}"
     )
-    assert replay(recording(pay), cards, ShippedModels()).fired == {"MAIL": 1, "CARD": 1}
-    assert replay(masked(*pay), cards, ShippedModels()).fired == {"MAIL": 1, "CARD": 1}
+    assert replay(recording(pay), cards, InstalledModels()).fired == {"MAIL": 1, "CARD": 1}
+    assert replay(masked(*pay), cards, InstalledModels()).fired == {"MAIL": 1, "CARD": 1}
 
 
 def test_a_surface_that_is_not_known_is_refused() -> None:
     with pytest.raises(WireError, match="no surface `nope`"):
-        replay(Transcript(header=Header(surface="nope"), lines=()), program(MAILS), ShippedModels())
+        replay(Transcript(header=Header(surface="nope"), lines=()), program(MAILS), InstalledModels())
 
 
 def compared(after: Program, before: Program | None, *transcripts: Transcript) -> Comparison:
-    comparing = Comparing(after, before, ShippedModels())
+    comparing = Comparing(after, before, InstalledModels())
     for place, transcript in enumerate(transcripts):
         comparing.take(f"run-{place}", transcript)
     return comparing.outcome
@@ -214,5 +214,7 @@ def test_an_exchange_that_was_cut_off_and_would_now_go_on_is_unfinished() -> Non
 )
 def test_any_order_of_events_replays(events: list[AnyEvent], times: list[float]) -> None:
     lines = tuple(Line(at=at, event=event) for at, event in zip(times, events, strict=False))
-    done = replay(Transcript(header=Header(surface="openai.chat"), lines=lines), program(MAILS, TOXIC), ShippedModels())
+    done = replay(
+        Transcript(header=Header(surface="openai.chat"), lines=lines), program(MAILS, TOXIC), InstalledModels()
+    )
     assert done.shown
