@@ -283,13 +283,10 @@ class Holdback:
             return _NO_CHECKS
         if self._grid is not None:
             self._starts.extend(start for start, _ in self._grid.end())
-        if self._last_check < self.received:
+        if self._last_check < self.received or (not self._checks and self.cleared < self.received):
             return [self._check(self.received, final=True)]
-        # The last check on the grid already covers the end of the text.
         if self._checks:
-            self._checks[-1].final = True
-        else:
-            self.cleared = max(self.cleared, self.received)
+            self._checks[-1].final = True  # it already covers the end of the text
         return _NO_CHECKS
 
     def stall(self) -> list[Check]:

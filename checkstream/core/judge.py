@@ -172,7 +172,8 @@ class Judge:
             before=before,
             reads_language=bool(settings.by_language and self.asked),
         )
-        finds = bool(scope.entity_signals) and not seams
+        numbers = (number for known in scope.entity_signals.values() for number in known)
+        finds = any(program.signals[number].classifier in self.asked for number in numbers)
         self._entities = ModelEntities(self.holdback.text, len(prelude)) if finds else None
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
         self._fired: set[int] = set()

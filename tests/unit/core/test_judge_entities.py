@@ -30,6 +30,7 @@ SETTINGS = HoldSettings(tokens=2, calm_tokens=2, check_every=2, window=12)
 WIDE = HoldSettings(tokens=8, calm_tokens=8, check_every=2, window=40)
 MIDSTREAM = "stage: midstream, "
 REDACT = MIDSTREAM + "entities: [PERSON], actions: [{type: redact}]"
+EMAILS = MIDSTREAM + "entities: [EMAIL], actions: [{type: redact}]"
 Finder = Callable[[str], Sequence[tuple[str, int, int]] | None]
 
 
@@ -274,7 +275,7 @@ TEXTS = st.lists(
 @given(TEXTS, st.lists(st.integers(0, 400), max_size=20))
 def test_g03_g04_no_letter_of_a_name_leaves_and_cuts_change_nothing(text: str, points: list[int]) -> None:
     edges = [0, *sorted({point % (len(text) + 1) for point in points}), len(text)]
-    rules = (REDACT, MIDSTREAM + "entities: [EMAIL], actions: [{type: redact}]")
+    rules = (REDACT, EMAILS)
     whole, many = Bench(*rules).feed(text).end(), Bench(*rules)
     for begin, end in pairwise(edges):
         many.feed(text[begin:end])
@@ -302,3 +303,12 @@ def test_g03_what_is_new_and_what_is_open_in_a_window_does_not_depend_on_the_cut
         assert window.start <= still_open <= fresh
         assert fresh == max(window.start, covered)
         covered = position
+
+
+def test_where_no_model_is_asked_nothing_is_kept_for_one() -> None:
+    rules = ("stage: midstream, mode: shadow, entities: [PERSON], actions: [{type: redact}]", EMAILS)
+    bench = Bench(*rules)
+    assert bench.judge.asked == ()
+    assert bench.judge._entities is None
+    (follower,) = bench.judge.followers
+    assert follower.asked == ("ner",)
