@@ -1,12 +1,15 @@
 # ruff: noqa: RUF001 - letters of other scripts are what this is about
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.match.language import LANGUAGES, UNDETERMINED, language_of
 
+PAGE = (Path(__file__).parents[4] / "policies" / "LANGUAGE.md").read_text(encoding="utf-8")
 SENTENCES = {
     "cs": "Myslím, že se to stane, protože to je pro nás důležité a které věci nejsou.",
     "da": "Det er ikke noget, jeg har hørt af dem, og hvad skal de være?",
@@ -120,6 +123,8 @@ def test_the_more_text_the_more_often_it_is_told_and_the_surer(chars: int, answe
 def test_every_language_that_can_be_told_is_named() -> None:
     assert set(SENTENCES) | set(TEXTS) <= LANGUAGES
     assert all(len(language) == 2 and language.islower() for language in LANGUAGES)
+    listed = PAGE.partition("`stream.language` is a guess at one of ")[2].partition(". ")[0]
+    assert " ".join(listed.split()) == ", ".join(f"`{language}`" for language in sorted(LANGUAGES))
 
 
 @pytest.mark.parametrize("language", sorted(SENTENCES))
