@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -22,7 +23,7 @@ ROWS = {
 
 
 @pytest.fixture
-def pool(tmp_path):
+def pool(tmp_path: Path) -> Path:
     random = Random(1)
     for name in READERS:
         lines = []
@@ -43,7 +44,7 @@ def pool(tmp_path):
     return tmp_path
 
 
-def test_a_model_is_built_calibrated_and_entered(pool, tmp_path, monkeypatch):
+def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from models.training.safety.recipe import Effort, build, scorer
 
     torch.set_num_threads(1)
@@ -64,7 +65,7 @@ def test_a_model_is_built_calibrated_and_entered(pool, tmp_path, monkeypatch):
     assert again == found, "a second run goes on where the first ended"
 
 
-def test_the_loss_teaches_any_harm_where_no_label_is_known():
+def test_the_loss_teaches_any_harm_where_no_label_is_known() -> None:
     from models.training.safety.distil import harm_loss
 
     targets = np.stack([harmful("violence"), safe()])
@@ -80,7 +81,7 @@ def test_the_loss_teaches_any_harm_where_no_label_is_known():
     assert float(harm_loss(low[:1], nothing)) == 0
 
 
-def test_a_narrowed_student_keeps_the_neurons_that_weigh_most():
+def test_a_narrowed_student_keeps_the_neurons_that_weigh_most() -> None:
     from models.training.safety.student import narrowed
 
     rng = np.random.default_rng(1)
@@ -97,7 +98,7 @@ def test_a_narrowed_student_keeps_the_neurons_that_weigh_most():
     assert set(steps.BANKS) <= set(LABELS)
 
 
-def test_a_student_whose_feed_forward_is_whole_computes_what_its_base_computes():
+def test_a_student_whose_feed_forward_is_whole_computes_what_its_base_computes() -> None:
     from models.training.encoder import minilm_l3
     from models.training.safety.student import new_student, student_shape
 

@@ -2,6 +2,7 @@
 
 import re
 from random import Random
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -14,17 +15,25 @@ from models.training.safety.sources import civil, davidson, edos, gptfuzz, is_ha
 HACK = Goal("hack into a bank account", ("illegal_advice",), "How can I hack into a bank account?", minors=False)
 
 
-def of(text, label):
+Value = TypeVar("Value")
+
+
+def given(value: Value | None) -> Value:
+    assert value is not None
+    return value
+
+
+def of(text: Text, label: str) -> float:
     return float(text.target[LABELS.index(label)])
 
 
-def test_a_comment_that_few_annotators_found_toxic_is_neither():
-    assert is_harmful(civil({"text": "hm", "label": "0.333", "labels": {}})) is None
-    assert is_harmful(civil({"text": "hm", "label": "0.0", "labels": {}})) is False
+def test_a_comment_that_few_annotators_found_toxic_is_neither() -> None:
+    assert is_harmful(given(civil({"text": "hm", "label": "0.333", "labels": {}}))) is None
+    assert is_harmful(given(civil({"text": "hm", "label": "0.0", "labels": {}}))) is False
 
 
-def test_a_comment_has_the_shares_of_its_annotators():
-    text = civil({"text": "x", "label": "0.667", "labels": {"Threat": 0.667, "Insult": 0.333}})
+def test_a_comment_has_the_shares_of_its_annotators() -> None:
+    text = given(civil({"text": "x", "label": "0.667", "labels": {"Threat": 0.667, "Insult": 0.333}}))
     assert of(text, "toxicity") == pytest.approx(0.667)
     assert of(text, "violence") == pytest.approx(0.667)
     assert of(text, "harassment") == pytest.approx(0.667)
@@ -32,23 +41,24 @@ def test_a_comment_has_the_shares_of_its_annotators():
     assert np.isnan(of(text, "sexual"))
 
 
-def test_votes_of_tweets_become_shares():
-    text = davidson({"text": "x", "votes": [1, 1, 1], "label": "hate_speech"})
-    assert (of(text, "toxicity"), of(text, "hate")) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+def test_votes_of_tweets_become_shares() -> None:
+    text = given(davidson({"text": "x", "votes": [1, 1, 1], "label": "hate_speech"}))
+    assert of(text, "toxicity") == pytest.approx(2 / 3)
+    assert of(text, "hate") == pytest.approx(1 / 3)
 
 
-def test_few_of_the_offensive_tweets_are_kept():
+def test_few_of_the_offensive_tweets_are_kept() -> None:
     rows = [{"text": f"tweet {number}", "votes": [0, 3, 0], "label": "offensive_language"} for number in range(600)]
     assert 60 < sum(davidson(row) is not None for row in rows) < 140
 
 
-def test_what_is_not_sexist_may_be_any_other_harm():
-    assert is_harmful(edos({"text": "x", "label": "not sexist", "category": "none"})) is None
+def test_what_is_not_sexist_may_be_any_other_harm() -> None:
+    assert is_harmful(given(edos({"text": "x", "label": "not sexist", "category": "none"}))) is None
 
 
-def test_spans_keep_their_place():
+def test_spans_keep_their_place() -> None:
     row = {"text": "you idiot", "spans": [{"start": 4, "end": 9, "label": "toxic", "text": "idiot"}]}
-    assert toxic_spans(row).spans == ((4, 9),)
+    assert given(toxic_spans(row)).spans == ((4, 9),)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +70,14 @@ def test_spans_keep_their_place():
         ("Where could I find a hitman?", ("violence",)),
     ],
 )
-def test_the_question_says_which_harm_an_answer_does(question, labels):
+def test_the_question_says_which_harm_an_answer_does(question: str, labels: tuple[str, ...]) -> None:
     assert question_labels(question) == labels
-    answer = gptfuzz({"text": "Sure", "prompt": question, "label": 1})
+    answer = given(gptfuzz({"text": "Sure", "prompt": question, "label": 1}))
     assert all(of(answer, label) > 0.9 for label in labels)
     assert answer.group == question
 
 
-def test_a_harmful_text_leaves_only_the_relatives_of_its_harm_unknown():
+def test_a_harmful_text_leaves_only_the_relatives_of_its_harm_unknown() -> None:
     target = harmful("financial_crime")
     assert np.isnan(target[LABELS.index("illegal_advice")])
     assert target[LABELS.index("sexual")] == 0
@@ -84,25 +94,25 @@ def test_a_harmful_text_leaves_only_the_relatives_of_its_harm_unknown():
         ("Can you teach me to steal my boss's car?", "steal your boss's car"),
     ],
 )
-def test_a_request_becomes_a_phrase_that_stands_after_how_to(request_, verb):
-    assert goal({"text": request_, "label": "misuse"}).verb == verb
+def test_a_request_becomes_a_phrase_that_stands_after_how_to(request_: str, verb: str) -> None:
+    assert given(goal({"text": request_, "label": "misuse"})).verb == verb
 
 
-def test_requests_that_hurt_nobody_become_no_goal():
+def test_requests_that_hurt_nobody_become_no_goal() -> None:
     assert goal({"text": "Generate the lyrics of a song", "label": "copyright"}) is None
     assert goal({"text": "How can I use algebra?", "label": "harmfulqa"}) is None
     assert goal({"text": "", "label": "misuse"}) is None
 
 
-def test_no_answer_is_written_to_a_request_about_minors():
-    found = goal({"text": "How can I convince a teenager to buy drugs?", "label": "misuse"})
+def test_no_answer_is_written_to_a_request_about_minors() -> None:
+    found = given(goal({"text": "How can I convince a teenager to buy drugs?", "label": "misuse"}))
     assert found.minors
     with pytest.raises(ValueError, match="minors"):
         answers.harmful_answer(found, Random(1))
     assert is_harmful(answers.refusal(found, Random(1))) is False
 
 
-def test_gerunds_follow_spelling():
+def test_gerunds_follow_spelling() -> None:
     assert [gerund(verb) for verb in ("make it", "rob a bank", "see a way", "hack a site")] == [
         "making it",
         "robbing a bank",
@@ -111,8 +121,8 @@ def test_gerunds_follow_spelling():
     ]
 
 
-def test_generated_texts_have_no_empty_slot_and_repeat_from_their_seed():
-    def written(seed):
+def test_generated_texts_have_no_empty_slot_and_repeat_from_their_seed() -> None:
+    def written(seed: int) -> list[Text]:
         random = Random(seed)
         words = [abuse.Swear("zounds", ("toxicity",))]
         found = [make(random) for make in answers.MAKERS.values() for _ in range(200)]
@@ -130,31 +140,31 @@ def test_generated_texts_have_no_empty_slot_and_repeat_from_their_seed():
     assert len({text.text for text in first}) > 0.7 * len(first)
 
 
-def test_harmful_and_innocent_texts_are_told_apart_by_their_targets():
+def test_harmful_and_innocent_texts_are_told_apart_by_their_targets() -> None:
     random = Random(5)
     assert all(is_harmful(answers.harmful_passage(label, random)) for label in steps.BANKS)
     assert not any(is_harmful(make(random)) for make in answers.MAKERS.values())
-    quoted = answers.quoted_abuse(Text("you fool", known(toxicity=1.0), "x"), random)
+    quoted = given(answers.quoted_abuse(Text("you fool", known(toxicity=1.0), "x"), random))
     assert "you fool" in quoted.text
     assert is_harmful(quoted) is False
     assert answers.quoted_abuse(Text("word " * 30, known(toxicity=1.0), "x"), random) is None
 
 
-def test_what_is_written_to_measure_stands_in_no_generator():
+def test_what_is_written_to_measure_stands_in_no_generator() -> None:
     banks = [calm.LESSONS, calm.ORDINARY, calm.REPORTS, calm.SCENES, calm.FRAMES, *steps.BANKS.values()]
     written = {sentence for bank in banks for sentence in bank}
     assert not written & {*probe.INNOCENT, *probe.HARMFUL}
 
 
-def test_the_marks_of_a_site_are_cleaned_off():
+def test_the_marks_of_a_site_are_cleaned_off() -> None:
     assert assemble.cleaned("RT @someone: you &amp; me https://t.co/x") == "you & me"
     assert assemble.cleaned("lone \ud83d surrogate") == "lone  surrogate"
 
 
-def test_harm_is_unknown_where_shares_are_between():
+def test_harm_is_unknown_where_shares_are_between() -> None:
     assert is_harmful(Text("x", known(toxicity=0.3, any=0.3), "x")) is None
     assert is_harmful(Text("x", safe(), "x")) is False
 
 
-def test_the_highest_label_is_any_harm():
+def test_the_highest_label_is_any_harm() -> None:
     assert figures.any_harm(np.array([[0.1, 0.9], [0.2, 0.3]], np.float32)).tolist() == pytest.approx([0.9, 0.3])

@@ -1,6 +1,7 @@
 """Windows of texts, what they are taught, the checks of a stream, and the figures made of them."""
 
 import json
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from models.training.safety.card import card
 from models.training.safety.checks import Checked, checked, whole
 from models.training.safety.figures import agreement, by_label, flagged, pooled, separation, streaming
-from models.training.safety.labels import ANY, LABELS, Text, harmful, known, safe
+from models.training.safety.labels import ANY, LABELS, Float, Text, harmful, known, safe
 from models.training.safety.symbols import common_symbols, symbol_rows, with_symbols
 from models.training.safety.windows import (
     WINDOW,
@@ -29,23 +30,23 @@ WORDS = ["[PAD]", "[UNK]", "bad", *(f"w{number}" for number in range(100))]
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
+def tokenizer() -> Tokenizer:
     model = WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]")
     found = Tokenizer(model)
     found.pre_tokenizer = Whitespace()
     return found
 
 
-def words(number, bad_at=None):
+def words(number: int, bad_at: int | None = None) -> str:
     return " ".join("bad" if at == bad_at else f"w{at % 100}" for at in range(number))
 
 
-def alarm(windows):
+def alarm(windows: Sequence[Sequence[int]]) -> Float:
     """Score a window by whether it holds `bad`."""
     return np.array([[0.9 if 2 in window else 0.1] * len(LABELS) for window in windows], np.float32)
 
 
-def test_a_window_ends_at_a_word_and_is_never_too_long(tokenizer):
+def test_a_window_ends_at_a_word_and_is_never_too_long(tokenizer: Tokenizer) -> None:
     texts = [Text(words(number), safe(), "x", spans=()) for number in (1, 5, 32, 33, 200)]
     found = list(sampled(texts, tokenizer, WINDOW, Random(1)))
     assert {window.origin for window in found} == {0, 1, 2, 3, 4}
@@ -55,12 +56,12 @@ def test_a_window_ends_at_a_word_and_is_never_too_long(tokenizer):
         assert tokenizer.encode(window.text).ids == list(window.ids)
 
 
-def test_an_empty_text_has_no_window(tokenizer):
+def test_an_empty_text_has_no_window(tokenizer: Tokenizer) -> None:
     assert list(sampled([Text("", safe(), "x")], tokenizer, WINDOW, Random(1))) == []
     assert ends(tokenizer.encode("")) == []
 
 
-def test_of_a_marked_text_only_windows_over_the_mark_are_harmful(tokenizer):
+def test_of_a_marked_text_only_windows_over_the_mark_are_harmful(tokenizer: Tokenizer) -> None:
     text = words(120, bad_at=60)
     start = text.index("bad")
     marked = Text(text, known(toxicity=1.0), "x", spans=((start, start + 3),))
@@ -74,13 +75,15 @@ def test_of_a_marked_text_only_windows_over_the_mark_are_harmful(tokenizer):
         assert (sure[0] > 0.5) == window.marked
 
 
-def test_the_teacher_reads_no_more_than_it_may_and_no_part_of_a_text_whose_parts_are_unknown_as_harmless(tokenizer):
+def test_the_teacher_reads_no_more_than_it_may_and_no_part_of_a_text_whose_parts_are_unknown_as_harmless(
+    tokenizer: Tokenizer,
+) -> None:
     texts = [Text(words(500), harmful("violence"), "x"), Text(words(500), safe(), "x", spans=())]
     for cut in teacher_texts(texts, tokenizer, 96, Random(2)):
         assert len(tokenizer.encode(cut.text).ids) <= 96
 
 
-def test_the_most_suspicious_window_of_a_harmful_text_is_taught_most():
+def test_the_most_suspicious_window_of_a_harmful_text_is_taught_most() -> None:
     texts = [Text("a b", harmful("violence"), "x"), Text("c", safe(), "x")]
     windows = [Window((3,), "a", 0, None), Window((4,), "b", 0, None), Window((5,), "c", 1, None)]
     column = LABELS.index("violence")
@@ -93,24 +96,24 @@ def test_the_most_suspicious_window_of_a_harmful_text_is_taught_most():
     assert not np.isnan(taught).any()
 
 
-def test_a_part_of_a_harmful_text_is_less_sure_without_a_teacher():
+def test_a_part_of_a_harmful_text_is_less_sure_without_a_teacher() -> None:
     texts = [Text("a b c d e f g h i j", harmful("violence"), "x")]
     part, all_of_it = hard_targets([Window((3,), "a b", 0, None), Window((3,), texts[0].text, 0, None)], texts)
     column = LABELS.index("violence")
     assert 0.5 < part[column] < all_of_it[column] == 1
 
 
-def test_any_harm_is_the_noisy_or():
+def test_any_harm_is_the_noisy_or() -> None:
     assert noisy_or(np.array([[0.5, 0.5] + [0.0] * 7], np.float32)) == pytest.approx([0.75])
 
 
-def test_checks_come_every_few_words_and_at_the_end(tokenizer):
+def test_checks_come_every_few_words_and_at_the_end(tokenizer: Tokenizer) -> None:
     (found,) = checked([words(21)], tokenizer, alarm, every=8)
     assert found.pieces == (8, 16, 21)
     assert checked([""], tokenizer, alarm)[0].pieces == (1,)
 
 
-def test_a_check_sees_what_its_window_holds_and_no_more(tokenizer):
+def test_a_check_sees_what_its_window_holds_and_no_more(tokenizer: Tokenizer) -> None:
     (found,) = checked([words(80, bad_at=20)], tokenizer, alarm, every=8)
     seen = [at for at, score in zip(found.pieces, found.scores[:, 0], strict=True) if score > 0.5]
     assert seen == [24, 32, 40, 48]
@@ -118,13 +121,13 @@ def test_a_check_sees_what_its_window_holds_and_no_more(tokenizer):
 
 
 @pytest.mark.parametrize("number", [1, 16, 31, 32, 33, 48, 49, 64, 200])
-def test_windows_of_a_whole_text_reach_every_word(tokenizer, number):
+def test_windows_of_a_whole_text_reach_every_word(tokenizer: Tokenizer, number: int) -> None:
     for at in range(number):
         assert whole([words(number, bad_at=at)], tokenizer, alarm)[0, 0] > 0.5
     assert whole([""], tokenizer, alarm)[0, 0] < 0.5
 
 
-def test_a_stream_leaks_what_was_sent_before_the_cut_less_what_is_held():
+def test_a_stream_leaks_what_was_sent_before_the_cut_less_what_is_held() -> None:
     low, high = [0.1] * len(LABELS), [0.9] * len(LABELS)
     answers = [
         Checked((10, 20, 100), np.array([low, high, high], np.float32)),
@@ -139,7 +142,7 @@ def test_a_stream_leaks_what_was_sent_before_the_cut_less_what_is_held():
     assert found["leak"]["32"]["nothing"] == 1
 
 
-def test_pools_share_one_threshold():
+def test_pools_share_one_threshold() -> None:
     texts = [Text("a", harmful("hate"), "one"), Text("b", safe(), "two"), Text("c", known(hate=0.1), "two")] * 50
     scores = np.zeros((150, len(LABELS)), np.float32)
     scores[0::3, 1] = 0.8
@@ -150,27 +153,28 @@ def test_pools_share_one_threshold():
     assert by_label(texts, scores)["hate"]["auc"][0] == 1
 
 
-def symbol_tokenizer():
+def symbol_tokenizer() -> str:
     return json.dumps({"model": {"vocab": {"[PAD]": 0, "a": 1}}})
 
 
-def test_symbols_that_a_vocabulary_lacks_get_pieces_after_its_own():
+def test_symbols_that_a_vocabulary_lacks_get_pieces_after_its_own() -> None:
     found = common_symbols(["a \U0001f602\U0001f602 \U0001f32d", "x \u00e9 ="], symbol_tokenizer(), 5)
     assert found == ["\U0001f602", "\U0001f32d"]
     vocabulary = json.loads(with_symbols(symbol_tokenizer(), found))["model"]["vocab"]
     assert vocabulary == {"[PAD]": 0, "a": 1, "\U0001f602": 2, "\U0001f32d": 3}
 
 
-def test_a_symbol_starts_as_the_mean_of_its_name():
+def test_a_symbol_starts_as_the_mean_of_its_name() -> None:
     base = Tokenizer(WordLevel({"[UNK]": 0, "hot": 1, "dog": 2}, unk_token="[UNK]"))
     base.pre_tokenizer = Whitespace()
     table = np.array([[9, 9], [1, 0], [0, 1]], np.float32)
     assert symbol_rows(["\U0001f32d"], base, table).tolist() == [[0.5, 0.5]]
 
 
-def test_a_card_has_every_figure_and_no_empty_place():
+def test_a_card_has_every_figure_and_no_empty_place() -> None:
     rng = np.random.default_rng(1)
-    good, bad = rng.random(60).astype(np.float32) / 2, 0.4 + rng.random(60).astype(np.float32) / 2
+    good = np.asarray(rng.random(60) / 2, np.float32)
+    bad = np.asarray(0.4 + rng.random(60) / 2, np.float32)
     texts = [Text("b", harmful("hate"), "one")] * 60 + [Text("g", safe(), "two")] * 60
     scores = np.repeat(np.concatenate([bad, good])[:, None], len(LABELS), axis=1)
     flow = streaming([Checked((4, 20), scores[:2])], {"5%": 0.5, "1%": 0.99})
