@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -312,3 +313,22 @@ def test_where_no_model_is_asked_nothing_is_kept_for_one() -> None:
     assert bench.judge._entities is None
     (follower,) = bench.judge.followers
     assert follower.asked == ("ner",)
+
+
+@given(TEXTS, st.randoms(use_true_random=False), st.booleans())
+def test_g03_when_and_in_which_order_answers_come_changes_nothing(text: str, dice: Random, edits: bool) -> None:
+    scored = MIDSTREAM + "classifiers: [{name: alpha, threshold: 0.8}], actions: [{type: redact, text: gone}]"
+    rules = (REDACT, EMAILS, scored)
+    score = 0.9 if edits else 0.1
+    prompt, late = Bench(*rules, score=score).feed(text).end(), Bench(*rules, score=score)
+    owed = [(late.judge, check) for check in (*late.judge.feed(text), *late.judge.holdback.end())]
+    while owed or late.judge.holdback.releasable < late.judge.holdback.received:
+        if owed:
+            judge, check = owed.pop(dice.randrange(len(owed)))
+            late.score(judge, [check])
+        rulings = late.judge.advance()
+        assert owed or rulings or late.judge.holdback.settled
+        late.rulings += rulings
+        owed += [(ruling.judge, each) for ruling in rulings for each in ruling.checks]
+        assert not re.search(r"[A-Z][a-z]", late.sent)
+    assert (late.sent, sorted(late.spans)) == (prompt.sent, sorted(prompt.spans))
