@@ -14,7 +14,9 @@ INVARIANT: what is decided follows from the text and from what was found in its 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -76,9 +78,13 @@ class ModelEntities:
     def _left(self, found: Iterable[Found]) -> list[Found]:
         """Return what is left of some findings behind what is decided, and beside what validators have found."""
         left: list[Found] = []
+        ends = list(accumulate((exact.end for exact, _ in self._exact), max))
         for item in found:
             pieces = [Span(max(item.span.start, self._done), item.span.end)]
-            for exact, name in self._exact:
+            for place in range(bisect_right(ends, pieces[0].start), len(ends)):
+                exact, name = self._exact[place]
+                if exact.start >= item.span.end:
+                    break
                 pieces = [piece for whole in pieces for piece in self._beside(whole, exact, same=name == item.name)]
             trimmed = (self._trimmed(piece, item.span) for piece in pieces if piece.start < piece.end)
             left += (msgspec.structs.replace(item, span=span) for span in trimmed if span.start < span.end)
@@ -108,9 +114,12 @@ def _disjoint(found: Sequence[Found]) -> list[Found]:
     """Return findings of which no two overlap, in the order of the text."""
     kept: list[Found] = []
     for item in sorted(_merged(found), key=_weight):
-        if all(item.span.end <= other.span.start or other.span.end <= item.span.start for other in kept):
-            kept.append(item)
-    return sorted(kept, key=lambda item: item.span)
+        place = bisect_right(kept, item.span.start, key=lambda other: other.span.start)
+        before = kept[place - 1].span.end if place else 0
+        behind = kept[place].span.start if place < len(kept) else item.span.end
+        if before <= item.span.start and item.span.end <= behind:
+            kept.insert(place, item)
+    return kept
 
 
 def _merged(found: Iterable[Found]) -> list[Found]:
