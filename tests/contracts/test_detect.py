@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 
 import aiohttp
@@ -21,9 +21,11 @@ from checkstream.detect import Detection
 from checkstream.errors import ConfigError, ScoringError
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.scoring import Model, ModelKind, Scorer, ScorerLimits, load_models, open_session, read_whole
-from checkstream.scoring.manifest import EntityKind, ModelEntry, ModelLimits
+from checkstream.scoring.manifest import Activation, EntityKind, ModelEntry, ModelLimits
 from checkstream.scoring.remote import DetectRequest, DetectResponse, RemoteSession
 from checkstream.scoring.session import Readings, Window
+from tests import tiny_models
+from tests.tiny_tokenizers import wordpiece
 
 PATIENT_MS = 20_000.0
 TEXTS = (
@@ -56,9 +58,13 @@ def remote_model(url: str, *, name: str = "lexicon", labels: dict[str, str] | No
 
 @asynccontextmanager
 async def service(
-    *, keys: dict[str, str] | None = None, streams: int = 100, body_bytes: int = 1 << 20
+    *,
+    keys: dict[str, str] | None = None,
+    streams: int = 100,
+    body_bytes: int = 1 << 20,
+    models: tuple[Model, ...] | None = None,
 ) -> AsyncIterator[tuple[str, Detection]]:
-    models = load_models(bundled("models"), ("lexicon",))
+    models = models or load_models(bundled("models"), ("lexicon",))
     scorer = Scorer(models, open_session)
     detection = Detection(
         models,
@@ -84,7 +90,7 @@ async def remote(model: Model) -> AsyncIterator[Scorer]:
         yield scorer
     finally:
         await scorer.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("score-")]
+    assert scorer._threads == {}  # whoever waits for a service needs none
 
 
 @asynccontextmanager
@@ -132,6 +138,44 @@ async def test_a_remote_model_gives_the_scores_of_the_local_one() -> None:
             assert [each.scores for each in there] == [each.scores for each in here]
     await local.close()
     assert max(here[-1].scores.values()) > 0.5
+
+
+@pytest.mark.parametrize("kind", [ModelKind.SEQUENCE, ModelKind.TOKENS])
+async def test_a_remote_graph_says_what_the_local_one_says(kind: ModelKind) -> None:
+    if kind is ModelKind.SEQUENCE:
+        local = tiny_models.model({"graph": tiny_models.graph(2), "tokenizer": wordpiece()})
+    else:
+        local = tiny_models.model(
+            {"graph": tiny_models.graph(3, pooling="tokens"), "tokenizer": wordpiece()},
+            kind=kind,
+            labels=(),
+            entities=(EntityKind("PERSON", 0.3),),
+            columns=("O", "B-PERSON", "I-PERSON"),
+            activation=Activation.SOFTMAX,
+        )
+    entry = msgspec.structs.replace(local.entry, kind=ModelKind.REMOTE, files=(), columns=(), activation=None)
+    texts = [
+        "",
+        "ann smith works at acme in paris",
+        "the model will answer your question now. " * 20,
+        "\u6f22\ud800 ann",
+    ]
+    scorer = Scorer([local], open_session)
+    found = 0
+    async with (
+        service(models=(local,)) as (url, _),
+        remote(Model(entry=entry, contents={}, remote=RemoteSettings(url=url))) as asked,
+    ):
+        for text, fresh in product(texts, (0, 7)):
+            here, there = [
+                await each.score(("tiny",), text, PATIENT_MS, fresh_chars=fresh, open_chars=fresh)
+                for each in (scorer, asked)
+            ]
+            assert there.scores == pytest.approx(here.scores, abs=1e-6)
+            assert there.entities == here.entities
+            found += len(here.scores) + len(here.entities)
+    await scorer.close()
+    assert found
 
 
 async def test_only_the_fresh_part_of_a_text_need_be_covered() -> None:
