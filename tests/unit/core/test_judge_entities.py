@@ -332,3 +332,13 @@ def test_g03_when_and_in_which_order_answers_come_changes_nothing(text: str, dic
         owed += [(ruling.judge, each) for ruling in rulings for each in ruling.checks]
         assert not re.search(r"[A-Z][a-z]", late.sent)
     assert (late.sent, sorted(late.spans)) == (prompt.sent, sorted(prompt.spans))
+
+
+def test_g06_a_span_that_waits_for_its_end_waits_no_longer_than_the_upstream_is_silent() -> None:
+    bench = Bench(REDACT).feed("one two three Mary Ann Evans")
+    assert bench.sent == "one two "
+    bench.answer(bench.judge.holdback.stall())
+    assert bench.sent == "one two three [PERSON]"
+    bench.feed("on said so and went ").end()
+    assert bench.sent == "one two three [PERSON][PERSON] said so and went "
+    assert bench.spans == [(14, 28), (28, 30)]
