@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -63,6 +63,12 @@ def sigmoid(logits: Float) -> Float:
     return (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
 
 
+def softmax(logits: Float) -> Float:
+    """Return shares of float32[..., class] that sum to 1."""
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True), np.float32)
+
+
 def parity(
     weights: Weights,
     shape: Shape,
@@ -71,6 +77,7 @@ def parity(
     *,
     pooling: Literal["mean", "tokens"] = "mean",
     types: Sequence[Sequence[int]] | None = None,
+    activation: Callable[[Float], Float] = sigmoid,
 ) -> Parity:
     """Compare the INT8 graph with the float32 graph of the same weights.
 
@@ -78,12 +85,13 @@ def parity(
         weights: trained parameters, calibration folded in.
         shape: the encoder's size.
         windows: token ids of windows to compare on; one or more.
-        thresholds: one a label (sigmoid of its logit).
+        thresholds: one a label.
         pooling: as in `encoder_graph`.
         types: token types of the windows, where the shape has them.
+        activation: logits -> what the thresholds are for.
     """
     pair = [session(encoder_graph(weights, shape, pooling=pooling, int8=int8)) for int8 in (True, False)]
-    small, full = (np.concatenate([np.atleast_2d(sigmoid(row)) for row in run(one, windows, types)]) for one in pair)
+    small, full = (np.concatenate([np.atleast_2d(activation(row)) for row in run(one, windows, types)]) for one in pair)
     drift = np.abs(small - full)
     limit = np.array(thresholds, np.float32)
     flips = ((small >= limit) != (full >= limit)).any(axis=1)

@@ -1,0 +1,1 @@
+"""The domain model: medical, legal, financial or none."""
