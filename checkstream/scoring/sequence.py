@@ -144,6 +144,10 @@ class GatedSession(SequenceSession):
         lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
         self._ceiling = np.array(lowest, np.float32) * _CLEARED
 
+    def doubts(self, window: Window) -> bool:
+        """Tell whether the gate sends a window to the model."""
+        return not self._doubt(window) < self._threshold  # also when it gives no number
+
     def _score(self, window: Window) -> NDArray[np.float32]:
         doubt = self._doubt(window)
         if doubt < self._threshold:
