@@ -57,12 +57,12 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def lock_file(own: Path) -> Path:
     """Return where the lock of a `models.yaml` stands."""
-    return own.with_suffix(".lock.json")
+    return own.parent / f"{own.stem}.lock.json"
 
 
 def files_folder(own: Path) -> Path:
     """Return where the files of the models of a `models.yaml` are."""
-    return own.with_suffix(".files")
+    return own.parent / f"{own.stem}.files"
 
 
 def read_lock(own: Path) -> Lock:

@@ -126,9 +126,11 @@ def test_own_models_are_pulled_listed_verified_and_run(run: Ran, own: Path) -> N
 def test_nothing_to_pull_and_nothing_there(run: Ran, tmp_path: Path) -> None:
     (tmp_path / "models.yaml").write_text("models: []")
     assert run("pull", "--models", tmp_path / "models.yaml")[:2] == (0, "nothing to fetch\n")
-    code, _, err = run("pull", "--models", tmp_path / "none.yaml")
-    assert code == 2
-    assert "can't be read" in err
+    for nowhere in (tmp_path / "none.yaml", tmp_path, ""):
+        for command in (["pull"], ["list"], ["verify"], ["predict", "lexicon"], ["eval", "lexicon", "x.jsonl"]):
+            code, _, err = run(*command, "--models", nowhere)
+            assert code == 2
+            assert "can't be read" in err
 
 
 # predict
