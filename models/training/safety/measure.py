@@ -42,7 +42,7 @@ def _some(found: Sequence[Text], most: int, seed: int) -> list[Text]:
 
 
 def measured_fold(
-    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FOLD, most: int = 1500
+    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FOLD, most: int = 1000
 ) -> Figures:
     """Train without some sources and measure on them.
 
@@ -103,7 +103,7 @@ def measured_model(folder: Path, seed: int, limits: Mapping[str, float], models:
     """
     tokenizer = plain_tokenizer((models / NAME / "tokenizer.json").read_text())
     score = scorer((models / NAME / "model.onnx").read_bytes())
-    test = _some(corpus(folder, seed)["test"], 1200, seed)
+    test = _some(corpus(folder, seed)["test"], 700, seed)
     answers = checked([text.text for text in test], tokenizer, score)
     scores = _highest(answers)
     natural = np.array([not text.source.startswith("generated") for text in test])
@@ -121,7 +121,7 @@ def measured_model(folder: Path, seed: int, limits: Mapping[str, float], models:
 
 
 def _measures(
-    folder: Path, tokenizer: Tokenizer, score: Score, limits: Mapping[str, float], most: int = 2500
+    folder: Path, tokenizer: Tokenizer, score: Score, limits: Mapping[str, float], most: int = 1200
 ) -> Figures:
     """Return the figures of the sets that only measure."""
     found: Figures = {}
