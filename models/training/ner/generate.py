@@ -14,7 +14,7 @@ from faker.providers.geo import Provider as Geography
 
 from models.training.ner import gazetteer
 from models.training.ner.marked import Marked, Span
-from models.training.ner.prose import ENGLISH, OTHERS
+from models.training.ner.prose import ENGLISH, HEADINGS, KEYS, OTHERS
 
 LATIN_LOCALES = (
     "en_US",
@@ -126,6 +126,22 @@ _NAMED_AFTER_PLACES = (
     "{} Railways",
     "{} Chamber of Commerce",
 )
+_REGISTERS = ("EMP", "MRN", "NID", "DL", "CASE", "REF", "TR", "CLM", "NH", "TAX", "BIO", "RX", "SN")
+_SITES = ("gmail.com", "yahoo.com", "outlook.com", "web.de", "company.com", "example.org", "orange.fr")
+_RECORDS = 0.25
+"""Share of generated texts that are records."""
+_LAYOUTS = (
+    ("", ": ", "\n"),
+    ("", ": ", ", "),
+    ("", ": ", ". "),
+    ("", "=", "&"),
+    ("- ", ": ", "\n"),
+    ("", " - ", " - "),
+    ('"', '": "', ", "),
+    ("  ", ": ", "\n"),
+    ("", " | ", "\n"),
+)
+"""What stands before a field's name, behind it, and between two fields."""
 _KIN = ("mother", "father", "sister", "brother", "wife", "husband", "son", "daughter")
 _NATIONALITIES = (
     "American",
@@ -151,6 +167,7 @@ class Cast:
         self._seeds = {locale: random.randrange(1 << 30) for locale in LOCALES}
         self._fakers: dict[str, Faker] = {}
         self._english = self._of("en_US")
+        self._named = "Sam Carter"
         self._cities = sorted({str(place[2]) for place in Geography.land_coords})
 
     def _of(self, locale: str) -> Faker:
@@ -212,7 +229,9 @@ class Cast:
             return str(self._english.country()).partition(" (")[0]
         if draw < 0.90:
             return str(self._english.state())
-        return str(self.faker(home).city())
+        faker = self.faker(home)
+        # Faker draws Italian cities from a set: they would differ from run to run.
+        return self._random.choice(self._cities) if faker is self._fakers.get("it_IT") else str(faker.city())
 
     def organization(self, home: str | None = None) -> str:
         """Return a company, authority, club, school or newspaper; half of them invented."""
@@ -266,6 +285,41 @@ class Cast:
             return f"{self._random.choice(('POL', 'INS', 'ACC', 'AC', 'CUST', 'MBR', 'POLICY'))}-{digits}"
         return f"{digits[:4]}-{digits[4:]}" if draw < 0.92 else f"{digits[:2]} {digits[2:4]} {digits[4:]}"
 
+    def _remembered(self, name: str) -> str:
+        self._named = name
+        return name
+
+    def email(self) -> str:
+        """Return an e-mail address, more often than not of the person that was named last."""
+        draw = self._random.random()
+        if draw < 0.3:
+            return str(self._english.email())
+        parts = [part.strip(".,").lower() for part in self._named.split()]
+        name = self._random.choice((".", "_", "")).join(parts) if draw < 0.85 else parts[0][:1] + parts[-1]
+        site = self._random.choice(_SITES)
+        return f"{name}{self._random.choice(('', str(self._random.randint(1, 99))))}@{site}"
+
+    def code(self) -> str:
+        """Return an identifier that is no account."""
+        digits = "".join(self._random.choices("0123456789", k=self._random.randint(4, 9)))
+        letters = "".join(self._random.choices("ABCDEFGHJKLMNPRSTUVWXYZ", k=8))
+        forms = (
+            f"{self._random.choice(_REGISTERS)}-{digits}",
+            f"{letters[0]}{digits}",
+            f"{letters[:2]}-{digits}",
+            f"{letters[:3]}-{digits[:4]}",
+            letters,
+            f"DL-{letters[0]}{digits[:5]}-{digits[:2]}",
+            f"sk-{self._english.password(length=24, special_chars=False)}",
+            str(self._english.md5()),
+            str(self._english.uuid4()),
+            f"0x{self._english.sha1()[:36]}",
+            f"{self._random.randint(1, 9)}:{digits[:2]}-cv-{digits}-{letters[:3]}",
+            str(self._english.ssn()),
+            f"{digits[:2]}-{digits}",
+        )
+        return self._random.choice(forms)
+
     def neutral(self, slot: str) -> str:
         """Return a filler that is no entity of this model."""
         pick, number = self._random.choice, self._random.randint(2, 99)
@@ -273,7 +327,9 @@ class Cast:
             "title": lambda: pick(_TITLES),
             "thing": lambda: pick(_THINGS),
             "Thing": lambda: pick(_THINGS).capitalize(),
-            "email": lambda: str(self._english.email()),
+            "email": self.email,
+            "code": self.code,
+            "mac": lambda: str(self._english.mac_address()),
             "phone": lambda: str(self.faker().phone_number()),
             "date": lambda: self._date(2016, 2027),
             "weekday": lambda: str(self._english.day_of_week()),
@@ -302,7 +358,7 @@ class Cast:
     def entity(self, slot: str, home: str | None) -> str:
         """Return a name for an entity's slot."""
         makers: dict[str, Callable[[], str]] = {
-            "PERSON": lambda: self.person(home),
+            "PERSON": lambda: self._remembered(self.person(home)),
             "FIRST": lambda: self.first(home),
             "LAST": lambda: self.last(home),
             "LOC": lambda: self.place(home),
@@ -347,11 +403,25 @@ def joined(parts: list[Marked], between: str) -> Marked:
     return Marked(text, tuple(spans))
 
 
+def record(cast: Cast, random: Random, home: str | None) -> Marked:
+    """Return fields with their names, as forms, logs, tables and code hold them."""
+    fields = random.sample(list(KEYS), random.randint(2, 7))
+    before, after, between = random.choice(_LAYOUTS)
+    lines = [before + random.choice(KEYS[field]) + after + field for field in fields]
+    if random.random() < 0.4:
+        lines.insert(0, random.choice(HEADINGS))
+    closing = '"' if after.endswith('"') else ""
+    return joined([filled(line + closing, cast, home) for line in lines], between)
+
+
 def documents(count: int, random: Random) -> Iterator[Marked]:
-    """Yield generated texts of one to five sentences of one kind; every fourth in another language than English."""
+    """Yield generated texts: records, and one to four sentences of one kind; every fourth in another language."""
     cast = Cast(random)
     kinds = list(ENGLISH)
     for _ in range(count):
+        if random.random() < _RECORDS:
+            yield record(cast, random, random.choice((None, "en_US", random.choice(tuple(OTHERS)))))
+            continue
         if random.random() < 0.25:
             home: str | None = random.choice(tuple(OTHERS))
             forms = OTHERS[home or ""]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from models.training.encoder import Encoder, minilm_l6, prune_vocabulary
+from models.training.encoder import Encoder, base_tokenizer, minilm_l6, prune_vocabulary
 from models.training.fit import Example, FitSettings, Progress, fit, predict, token_loss
 from models.training.graph import Float, Shape
 from models.training.ner.data import recased
@@ -53,7 +56,7 @@ def train(texts: Sequence[Marked], size: Size, seed: int, checkpoint: Path | Non
         seed: of every choice.
         checkpoint: where to keep the state, to take it up after a cut-off.
     """
-    described, rows = prune_vocabulary((text.text for text in texts), size.vocabulary)
+    described, rows = _vocabulary(texts, size.vocabulary, checkpoint)
     tokenizer = Tokenizer.from_str(described)
     encoder = Encoder(size.shape, len(TAGS), pooling="tokens", dropout=0.1)
     encoder.start_from(minilm_l6(), rows)
@@ -67,6 +70,20 @@ def train(texts: Sequence[Marked], size: Size, seed: int, checkpoint: Path | Non
     ]
     settings = FitSettings(seed=seed, epochs=size.epochs, rate=size.rate, batch_tokens=2048)
     return Trained(encoder, described, fit(encoder, examples, token_loss, settings, checkpoint=checkpoint))
+
+
+def _vocabulary(texts: Sequence[Marked], size: int, checkpoint: Path | None) -> tuple[str, NDArray[np.int64]]:
+    """Prune the vocabulary; a training that is taken up again keeps the one it began with."""
+    kept = checkpoint.with_suffix(".tokenizer.json") if checkpoint is not None else None
+    if kept is not None and kept.exists():
+        described = kept.read_text()
+        base = json.loads(base_tokenizer().read_text())["model"]["vocab"]
+        return described, np.array([base[piece] for piece in json.loads(described)["model"]["vocab"]], np.int64)
+    described, rows = prune_vocabulary((text.text for text in texts), size)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(described)
+    return described, rows
 
 
 def probabilities(trained: Trained, texts: Sequence[str]) -> list[Float]:
