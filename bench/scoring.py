@@ -10,7 +10,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -162,9 +161,10 @@ async def _load(model: Model, session: Session, said: Sequence[str]) -> Load:
     async def stream(offset: float) -> None:
         nonlocal failed
         loop = asyncio.get_running_loop()
-        due = loop.time() + offset
+        due = end - _SECONDS + offset
         every = _STREAMS / _CHECKS_PER_S
-        for window, fresh in islice(_forever(windows, rng), int(_SECONDS / every)):
+        while due < end and loop.time() < end:  # a model that can't keep up is not asked for longer than the others
+            window, fresh = rng.choice(windows)
             await asyncio.sleep(due - loop.time())
             began = loop.time()
             try:
@@ -176,17 +176,13 @@ async def _load(model: Model, session: Session, said: Sequence[str]) -> Load:
             due += every
 
     began, cpu = time.perf_counter(), time.process_time()
+    end = asyncio.get_running_loop().time() + _SECONDS
     async with asyncio.TaskGroup() as group:
         for number in range(_STREAMS):
             group.create_task(stream(number / _CHECKS_PER_S))
     share = (time.process_time() - cpu) / (time.perf_counter() - began)
     await scorer.close()
     return Load(model.name, latencies, share, failed)
-
-
-def _forever(windows: Sequence[tuple[str, int]], rng: random.Random) -> Iterator[tuple[str, int]]:
-    while True:
-        yield rng.choice(windows)
 
 
 def lines(report: Report) -> list[str]:
