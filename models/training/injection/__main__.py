@@ -48,7 +48,7 @@ def main() -> int:
         plan = replace(SHIPPED_PLAN, seed=asked.seed)
         model, progress = trained(material, None, plan, asked.work)
         weights = model.weights()
-        settings = FitSettings(seed=asked.seed, epochs=4.0, rate=1e-3, batch_tokens=4096)
+        settings = FitSettings(seed=asked.seed, epochs=1.3, rate=2e-3, batch_tokens=4096)
         lesson = material.lesson(None, plan.mix, plan.seed)
         gate, gate_progress = distilled(lesson, opened(model), weights["tokens.weight"], settings, asked.work)
         found = ship(material, model, gate, [progress.curve, gate_progress.curve])

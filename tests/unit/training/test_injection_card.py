@@ -1,0 +1,70 @@
+"""The card of `injection` is written from figures, not from hopes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
+
+from checkstream.evaluation.figures import Interval
+from models.training.injection.card import card
+from models.training.injection.ship import Limits, ShippedFigures
+from models.training.injection.train import FoldFigures
+
+
+def figures(value: float) -> dict[str, Interval]:
+    names = ("AUC", "recall at 1 %", "recall at 5 %")
+    return {name: Interval(value, value - 0.01, value + 0.01) for name in names}
+
+
+def fold(name: str, value: float) -> FoldFigures:
+    return FoldFigures(
+        fold=name,
+        figures=figures(value),
+        sources={"misc": (10, value)},
+        innocents={},
+        unseen_innocents={"docs": (30, 0.0), "form": (10, 0.4)},
+        generated=(0.9, 0.8),
+        elsewhere={"set": (5, 0.2)},
+        curve=[(50, 0.5)],
+    )
+
+
+SHIPPED = ShippedFigures(
+    figures=figures(0.97),
+    innocents={"articles": (7, 0.125)},
+    elsewhere={},
+    rates=[{"fpr": 0.01, "threshold": 0.75}],
+    calibration_error=0.02,
+    drift=0.001,
+    flips=0.0025,
+    gate_threshold=0.03,
+    gate_misses=0.0125,
+    gate_doubts=0.2,
+    gate_doubts_prompts=0.05,
+    curve=[(50, 0.6)],
+    gate_curve=[(50, 0.3)],
+)
+
+
+def test_the_mean_over_the_folds_weighs_them_alike() -> None:
+    text = card(SHIPPED, [fold("personas", 0.9), fold("methods", 0.7)])
+    assert "| mean of 2 | 0.800 | 0.800 | 0.800 | 0.100 |" in text
+
+
+def test_every_figure_of_the_model_that_ships_is_told() -> None:
+    text = card(SHIPPED, [])
+    for told in ("0.7500 for 1.0%", "0.25%", "1.25%", "5.0%", "articles 0.125 (n=7)"):
+        assert told in text
+
+
+def test_figures_survive_being_kept() -> None:
+    for figure in (SHIPPED, fold("methods", 0.7)):
+        assert msgspec.json.decode(msgspec.json.encode(figure), type=type(figure)) == figure
+
+
+def test_the_default_threshold_is_that_of_one_percent() -> None:
+    limits = Limits([{"fpr": 0.05, "threshold": 0.2}, {"fpr": 0.01, "threshold": 0.6}], 0.1)
+    assert limits.default == 0.6
