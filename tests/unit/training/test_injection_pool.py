@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from models.training import corpus
 from models.training.corpus import RESTRICTED, normalised, part_of
 from models.training.injection import pool
 
@@ -100,7 +101,7 @@ def test_poisoned_documents_of_the_figures_hold_their_payload(folder: Path) -> N
 
 def test_nothing_is_read_from_the_sets_that_only_measure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    real = pool.rows
+    real = corpus.rows
 
     def recorded(where: Path, name: str) -> object:
         read.append(f"{where}/{name}")
