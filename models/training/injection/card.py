@@ -51,6 +51,8 @@ _LIMITS = """\
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
+- INT8 and float32 decide differently more often than the half percent that was aimed for; half of the windows compared
+  are attacks, and many of them lie near the threshold.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.
 - Text *about* attacks that quotes them at length may fire, and so may a deployer's own system prompt with many
