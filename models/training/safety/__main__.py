@@ -40,7 +40,7 @@ def main() -> None:
         case "figures":
             export = json.loads((asked.work / "export.json").read_text())
             limits = {f"{float(rate):.1%}": limit for rate, limit in export["any_harm_thresholds"].items() if limit}
-            found = measured_model(asked.data, SEED, limits)
+            found = measured_model(asked.data, SEED, limits, export["rates"])
             write_files(asked.work, {"figures.json": json.dumps(found, indent=1)})
         case _:
             parts = {path.stem: json.loads(path.read_text()) for path in sorted(asked.work.glob("*.json"))}

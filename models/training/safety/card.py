@@ -122,6 +122,7 @@ def card(parts: Mapping[str, Any]) -> str:
         "labels": _labels(own["labels"], folds),
         "hard": _hard({**own["hard"], "written by hand, innocent": own["probe"]}, folds),
         "by_hand": _flagged({"written by hand, harmful": own["probe_harmful"]}),
+        "policy": _flagged(own["policy"]),
         "answers_unseen": "\n\n".join(
             f"{_table(_SEPARATION, [_separation(found['answers'])])}\n\n{_streaming(found['answers']['streaming'])}"
             for found in folds.values()

@@ -89,6 +89,22 @@ def flagged(scores: Float, limits: Mapping[str, float]) -> Figures:
     return {"texts": len(scores), **{name: round(rate_at(any_harm(scores), at), 4) for name, at in limits.items()}}
 
 
+def by_rates(groups: Mapping[str, Float], rates: Sequence[Mapping[str, Any]]) -> Figures:
+    """Return the share of texts on which any label reaches its own threshold, as policies with `fpr:` decide.
+
+    Args:
+        groups: name -> float32[text, label].
+        rates: calibration of the labels, as the manifest has it.
+    """
+    found: Figures = {name: {"texts": len(scores)} for name, scores in groups.items()}
+    for rate in sorted({float(row["fpr"]) for row in rates}, reverse=True):
+        own = {row["label"]: float(row["threshold"]) for row in rates if float(row["fpr"]) == rate}
+        limits = np.array([own.get(label, 1.0) for label in LABELS], np.float32)
+        for name, scores in groups.items():
+            found[name][f"{rate:.1%}"] = round(float((scores >= limits).any(axis=1).mean()), 4)
+    return found
+
+
 def streaming(answers: Sequence[Checked], limits: Mapping[str, float]) -> Figures:
     """Return when harmful answers are decided, and how much of them is out by then.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -92,13 +93,16 @@ def _answers(unseen: Sequence[Text], found: Sequence[Checked]) -> Figures:
     }
 
 
-def measured_model(folder: Path, seed: int, limits: Mapping[str, float], models: Path = MODELS) -> Figures:
+def measured_model(
+    folder: Path, seed: int, limits: Mapping[str, float], rates: Sequence[Mapping[str, Any]], models: Path = MODELS
+) -> Figures:
     """Measure the model that ships, on rows it never saw.
 
     Args:
         folder: of the pool.
         seed: of the corpus that it was trained on.
         limits: name -> threshold of any harm.
+        rates: calibration of the labels.
         models: the folder of the manifest.
     """
     tokenizer = plain_tokenizer((models / NAME / "tokenizer.json").read_text())
@@ -116,6 +120,16 @@ def measured_model(folder: Path, seed: int, limits: Mapping[str, float], models:
     found["answers"] = _answers(test, answers)
     calm = [text.text for text in benign(test)][:1500]
     found["whole"] = figures.agreement(_highest(checked(calm, tokenizer, score)), whole(calm, tokenizer, score))
+    verdicts = np.array([is_harmful(text) is True for text in test])
+    groups = {
+        "GPTFuzz answers, harmful": scores[(sources == "gptfuzz") & verdicts],
+        "GPTFuzz answers, harmless": scores[(sources == "gptfuzz") & ~verdicts],
+        "harmful texts": scores[natural & verdicts],
+        "innocent texts": scores[natural & np.array([is_harmful(text) is False for text in test])],
+        "written by hand, harmful": _highest(checked(probe.HARMFUL, tokenizer, score)),
+        "written by hand, innocent": _highest(checked(probe.INNOCENT, tokenizer, score)),
+    }
+    found["policy"] = figures.by_rates(groups, rates)
     found["measures"] = _measures(folder, tokenizer, score, limits)
     return found
 

@@ -12,7 +12,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from models.training.safety.card import card
 from models.training.safety.checks import Checked, checked, whole
-from models.training.safety.figures import agreement, by_label, flagged, pooled, separation, streaming
+from models.training.safety.figures import agreement, by_label, by_rates, flagged, pooled, separation, streaming
 from models.training.safety.labels import ANY, LABELS, Float, Text, harmful, known, safe
 from models.training.safety.symbols import common_symbols, symbol_rows, with_symbols
 from models.training.safety.windows import (
@@ -153,6 +153,13 @@ def test_pools_share_one_threshold() -> None:
     assert by_label(texts, scores)["hate"]["auc"][0] == 1
 
 
+def test_each_label_decides_by_its_own_threshold() -> None:
+    scores = np.zeros((4, len(LABELS)), np.float32)
+    scores[0, 0], scores[1, 1], scores[2, 2] = 0.8, 0.3, 0.9
+    rates = [{"label": "toxicity", "fpr": 0.01, "threshold": 0.9}, {"label": "hate", "fpr": 0.01, "threshold": 0.2}]
+    assert by_rates({"x": scores}, rates)["x"] == {"texts": 4, "1.0%": 0.25}
+
+
 def symbol_tokenizer() -> str:
     return json.dumps({"model": {"vocab": {"[PAD]": 0, "a": 1}}})
 
@@ -187,6 +194,7 @@ def test_a_card_has_every_figure_and_no_empty_place() -> None:
         "probe": flagged(scores, {"5%": 0.5}),
         "probe_harmful": flagged(scores, {"5%": 0.5}),
         "answers": answers,
+        "policy": by_rates({"p": scores}, [{"label": "hate", "fpr": 0.01, "threshold": 0.5}]),
         "whole": agreement(scores, scores),
         "measures": {"m": {"flagged": {"5%": 0.04}, **separation(bad, good)}, "n": {"flagged": {"5%": 0.01}}},
     }
