@@ -60,9 +60,10 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
 
     def _read(self) -> Sequence[dict[str, Any]]:
         """Return the messages of a tool call that has read the document."""
-        called = {"name": "read_mail", "arguments": '{"folder": "inbox"}'}
+        read = {"name": "read_mail", "arguments": '{"folder": "inbox"}'}
+        call = {"id": "call_1", "type": "function", "function": read}
         return (
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": called}]},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call_1", "content": self.document},
         )
 
