@@ -36,7 +36,7 @@ def add_models(*parsers: argparse.ArgumentParser) -> None:
         parser.add_argument("--models", metavar="FILE", type=Path, help="a models.yaml with models of your own")
 
 
-def installed_labels(own: Path | None) -> tuple[Installed, ...]:
+def installed_labels(own: Path | None = None) -> tuple[Installed, ...]:
     """Return every label and every entity of every model, those of a `models.yaml` among them.
 
     Raises:

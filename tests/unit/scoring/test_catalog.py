@@ -7,6 +7,7 @@ import pytest
 
 from checkstream.app import labels_of
 from checkstream.config import bundled
+from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.errors import ModelError
 from checkstream.scoring import open_session, read_whole
 from checkstream.scoring.catalog import load_models, read_manifest
@@ -212,7 +213,7 @@ def test_every_kind_of_model_has_a_form_in_the_manifest(folder: Path) -> None:
 
 def test_rates_of_the_manifest_are_what_a_policy_reckons_with(folder: Path) -> None:
     write(folder, entry(rates=[rate(0.05, 0.5), rate(0.01, 0.75)]))
-    labels = {label.name: label for label in labels_of(load_models(folder))}
+    labels = {label.name: label for label in labels_of(load_models(folder)) if isinstance(label, ClassifierLabel)}
     assert labels["lexicon.toxicity"].threshold_at(0.02) == 0.75
     assert labels["lexicon.toxicity"].threshold_at(0.1) == 0.5
     assert labels["lexicon.toxicity"].threshold_at(0.001) is None
