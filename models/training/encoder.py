@@ -48,11 +48,11 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, dropout: float) -> Tensor:
         """Mix float32[batch, token, hidden]; `mask` is bool[batch, 1, 1, token]."""
         batch, tokens, hidden = x.shape
-        parts = [
+        query, key, value = (
             part(x).view(batch, tokens, self.heads, hidden // self.heads).transpose(1, 2)
             for part in (self.query, self.key, self.value)
-        ]
-        mixed = functional.scaled_dot_product_attention(*parts, attn_mask=mask)
+        )
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         mixed = self.mix(mixed.transpose(1, 2).reshape(batch, tokens, hidden))
         x = self.norm1(x + functional.dropout(mixed, dropout, self.training))
         wide = self.wide(x)
