@@ -24,6 +24,9 @@ from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stag
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
 must not fill their queue, nor its last checks miss a deadline that runs while they wait behind its first."""
+DEADLINE_CHARS = 4096
+"""A route's deadline is meant for a text of so many characters; a longer one gets it once for each such part, or every
+long prompt would meet the fail mode however fast the classifiers are."""
 _PRELUDE_CHARS = 512
 """Of an answer that goes on: text before it that patterns and classifiers read along."""
 _SLACK_S = 0.001
@@ -139,14 +142,16 @@ class Checking:
             judge, check = self._queue.popleft()
             self._tickets[check.ticket] = _Ticket(judge, check, self.now)
             ingress = judge.stage is Stage.INGRESS
+            text = judge.holdback.text(check.window)
+            deadline_ms = self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms
             if self._plan.on_exceeded == "degrade" and judge.degradable:
                 self._due[check.ticket] = self.now + self._budget_ms(judge) / 1000
             self.commands.append(
                 Score(
                     ticket=check.ticket,
                     classifiers=judge.asked,
-                    text=judge.holdback.text(check.window),
-                    deadline_ms=self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms,
+                    text=text,
+                    deadline_ms=deadline_ms * max(1, -(-len(text) // DEADLINE_CHARS)),
                     ingress=ingress,
                     fresh_chars=check.position - check.fresh if judge.on_grid else 0,
                     open_chars=check.position - check.open if judge.on_grid else 0,
