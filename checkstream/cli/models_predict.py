@@ -28,7 +28,7 @@ def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
         description='Read lines {"id", "text"} on standard input; write {"id", "scores": {label: 0..1}}, or {"id", '
         '"spans": [{start, end, label, score}]} for what finds entities, line by line. A long text is read in windows, '
         "the highest score of any counts. Exit 0: done. 2: wrong use, or a line that can't be read.",
-        epilog="""example: echo '{"id": 1, "text": "You idiot"}' | checkstream models predict lexicon""",
+        epilog="""example: echo '{"id": 1, "text": "You idiot"}' | checkstream models predict safety""",
     )
     parser.add_argument(
         "name", metavar="NAME", help=f"a model, or `{PATTERNS}` for personal data and secrets found by pattern"
