@@ -50,6 +50,8 @@ _LIMITS = """\
   is not among them is found by chance only.
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
+- Overrides of a few words ("Ignore all previous instructions.") often score low, and the gate may clear them: name the
+  common ones as phrases beside the model, as `builtin:default` does.
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - INT8 and float32 decide differently more often than the half percent that was aimed for; half of the windows compared
   are attacks, and many of them lie near the threshold.
@@ -69,9 +71,10 @@ def _left_out(folds: Sequence[FoldFigures]) -> str:
     lines = [
         "## Sources left out of training",
         "",
-        "Each row is of a model that saw no text of the fold's sources, nor a near copy. Negatives are pooled:",
-        "innocent texts of the part `test` and clean documents. Figures are of the INT8 graph without the gate,",
-        "95 % intervals from 300 bootstrap draws.",
+        "Each row is of a model that saw no text of the fold's sources, nor a near copy; only the word pieces are",
+        "chosen with them. Negatives are pooled: innocent texts of the part `test`, of sets whose other rows are",
+        "learnt from, and clean documents. Figures are of the INT8 graph without the gate, 95 % intervals from 300",
+        "bootstrap draws.",
         "",
         "| fold (sources) | AUC | recall at 1 % FPR | recall at 5 % FPR | unseen innocent families: FPR at 1 % |",
         "|---|---|---|---|---|",
