@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from tokenizers import Tokenizer as Library
@@ -118,21 +118,20 @@ class Tokenizer:
             return self._words(text)
         return ((0, unit) for word in _shown(text).split() for unit in self.word(word))
 
-    def word(self, word: str) -> Sequence[Unit]:
-        """Return the units of a text without white space, one unless it is long."""
-        unit = self._young.get(word)
-        if unit is not None:
-            return (unit,)
+    def word(self, word: str) -> Iterable[Unit]:
+        """Return the units of a text without white space: one, unless it is long; then it is read as they are taken."""
         if len(word) > _CACHED_CHARS:
-            return [unit for _, unit in self._long(word)]
-        unit = self._old.get(word) or self._read(word)
-        self._keep(word, unit)
-        return (unit,)
+            return (unit for _, unit in self._long(word))
+        return (self._short(word),)
 
-    def _keep(self, word: str, unit: Unit) -> None:
-        if len(self._young) >= CACHED_WORDS:
-            self._old, self._young = self._young, {}
-        self._young[word] = unit
+    def _short(self, word: str) -> Unit:
+        unit = self._young.get(word)
+        if unit is None:
+            unit = self._old.get(word) or self._read(word)
+            if len(self._young) >= CACHED_WORDS:
+                self._old, self._young = self._young, {}
+            self._young[word] = unit
+        return unit
 
     def _words(self, text: str) -> Iterator[Placed]:
         text = _shown(text)
@@ -141,7 +140,7 @@ class Tokenizer:
             start = text.index(word, end)
             end = start + len(word)
             if len(word) <= _CACHED_CHARS:
-                yield start, self.word(word)[0]
+                yield start, self._short(word)
             else:
                 yield from ((start + inside, unit) for inside, unit in self._long(word))
 
@@ -156,7 +155,7 @@ class Tokenizer:
                 if end < stop and end - start < _RUN_CHARS and not _parted(word[end - 1], word[end]):
                     continue
                 part = word[start:end]
-                yield start, self.word(part)[0] if len(part) <= _CACHED_CHARS else self._read(part)
+                yield start, self._short(part) if len(part) <= _CACHED_CHARS else self._read(part)
                 start = end
 
     def _stretches(self, text: str) -> Iterator[Placed]:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Library
 
 from checkstream.errors import ModelError
 from checkstream.scoring import tokenizer as module
-from checkstream.scoring.tokenizer import Case, Tokenizer, case_of
+from checkstream.scoring.tokenizer import Case, Tokenizer, Unit, case_of
 from tests.tiny_tokenizers import changed, unigram, wordpiece
 
 DATA = Path(os.environ.get("CHECKSTREAM_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -142,6 +142,22 @@ def test_a_text_without_white_space_is_read_in_bounded_parts(words: Tokenizer) -
         words.ids("https://x.y/" + "z9" * 90) == BERT.encode("https://x.y/" + "z9" * 90, add_special_tokens=False).ids
     )
     assert len(words._young) < 100
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_a_long_word_is_read_as_far_as_it_is_taken(placed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = Tokenizer(wordpiece())
+    read: list[str] = []
+
+    def noted(text: str) -> Unit:
+        read.append(text)
+        return Unit((0,), (), (0,))
+
+    monkeypatch.setattr(words, "_read", noted)
+    units = words.units("[SEP]漢" * 1_000, placed=placed)
+    assert not read
+    next(units)
+    assert read == ["[SEP]"]
 
 
 def test_text_is_read_as_far_as_it_is_taken(words: Tokenizer) -> None:
