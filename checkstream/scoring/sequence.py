@@ -45,12 +45,14 @@ class Cutter:
             fresh = _word_start(text, len(text) - fresh_chars)
             context = self._context(text, fresh)
         units = ((fresh + start, unit) for start, unit in self._tokenizer.units(text[fresh:], placed=self._words))
-        begin = 0
+        begin = seen = 0
         empty = True
         for piece in pieces(units, room=self._room, overlap=self._overlap, context=context):
             stop = len(text) if piece.turn is None else piece.turn
-            yield self._window(piece, begin, stop)
+            window = self._window(piece, begin, stop, seen)
+            yield window
             begin, empty = stop, False
+            seen = window.words[-1].end if window.words else seen
         if empty:
             shown = [Piece((), 0, 0, None), *pieces(context, room=self._room, overlap=self._overlap)]
             yield self._window(shown[-1], 0, len(text))
@@ -61,7 +63,7 @@ class Cutter:
             begin = min(_word_end(text, begin), end)
         return [(begin + start, unit) for start, unit in self._tokenizer.units(text[begin:end], placed=self._words)]
 
-    def _window(self, piece: Piece, begin: int, stop: int) -> Window:
+    def _window(self, piece: Piece, begin: int, stop: int, seen: int = 0) -> Window:
         before, after = self._tokenizer.before, self._tokenizer.after
         inside = [token for _, unit in piece.units for token in unit.ids]
         ids = [*before, *inside, *after] or [0]
@@ -73,7 +75,7 @@ class Cutter:
         for start, unit in piece.units:
             words += [Word(at + first, start + head, start + tail) for first, head, tail in unit.words if head < tail]
             at += len(unit.ids)
-        return Window("", len(ids), ids, cases, words, piece.context, begin, stop)
+        return Window("", len(ids), ids, cases, words, piece.context, begin, stop, seen)
 
 
 class SequenceSession:

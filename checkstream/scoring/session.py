@@ -47,6 +47,8 @@ class Window(msgspec.Struct, frozen=True, eq=False):
     """From here on, in the text that was asked about, this window answers for entities ..."""
     stop: int = 0
     """... that start before here."""
+    seen: int = 0
+    """The window before it ends here: one that starts in that, and goes on behind it, is this window's too."""
 
 
 class Readings(msgspec.Struct, frozen=True, eq=False):

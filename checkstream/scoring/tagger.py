@@ -97,7 +97,8 @@ class Tags:
         found: list[EntityFound] = []
         for kind, first, stop in runs:
             score = min(float((tags[first:stop] @ self._of_kind[kind]).mean()), 1.0)
-            start = window.words[first].start
-            if score >= self._kinds[kind] and window.begin <= start < window.stop:
-                found.append(EntityFound(kind, start, window.words[stop - 1].end, score))
+            start, end = window.words[first].start, window.words[stop - 1].end
+            goes_on = start < window.begin and window.seen < end
+            if score >= self._kinds[kind] and (goes_on or window.begin <= start < window.stop):
+                found.append(EntityFound(kind, start, end, score))
         return found

@@ -83,10 +83,15 @@ def test_windows_of_a_long_text_tell_each_entity_once_and_whole(words: list[str]
             whole.append((kind, at, at + len(word)))
         before = kind
         at += len(word) + 1
-    runs = max((len(text[start:end].split()) for _, start, end in whole), default=0)
-    if runs <= 4:  # longer ones reach beyond what two windows share
-        assert [(entity.entity, entity.start, entity.end) for entity in told] == whole
+    assert [(entity.entity, entity.start, entity.end) for entity in told] == whole
     assert all(0 <= first.end <= second.start for first, second in pairwise(told))
+
+
+@pytest.mark.parametrize("before", range(40))
+@pytest.mark.parametrize("words", [1, 5, 9, 80])
+def test_g04_an_entity_at_the_end_of_a_window_is_told_to_its_own_end(before: int, words: int) -> None:
+    name = " ".join(["Smith"] * words)
+    assert found("the " * before + name + " asks" * 40) == [("PERSON", name)]
 
 
 def test_a_check_of_what_is_fresh_places_entities_in_the_whole_window() -> None:
