@@ -27,12 +27,20 @@ def data_folder() -> Path:
     return Path(os.environ.get("CHECKSTREAM_DATA", default))
 
 
-def rows(folder: Path, name: str) -> Iterator[dict[str, object]]:
+def rows(folder: Path, name: str, *, measuring: bool = False) -> Iterator[dict[str, object]]:
     """Yield the objects of `name.jsonl.gz`.
+
+    Args:
+        folder: of the pool, or of its restricted sets.
+        name: of the set; may begin with a folder.
+        measuring: a figure is all that comes from it.
 
     Raises:
         FileNotFoundError: there is no such file.
+        ValueError: the set is restricted, and is read for something else than measuring.
     """
+    if not measuring and RESTRICTED in (folder.name, *Path(name).parts[:-1]):
+        raise ValueError(f"`{name}` is restricted: nothing may learn from it; say `measuring=True` where nothing does")
     with gzip.open(folder / f"{name}.jsonl.gz", "rb") as lines:
         for line in lines:
             yield orjson.loads(line)

@@ -70,7 +70,7 @@ def _build(folder: Path, work: Path, seed: int) -> Measured:
     shipped = ship(
         student, [texts[n] for n in dev], [t for t, part in zip(texts, parts, strict=True) if part == "test"]
     )
-    rows = corpus.rows(folder / corpus.RESTRICTED, RESTRICTED)
+    rows = corpus.rows(folder / corpus.RESTRICTED, RESTRICTED, measuring=True)
     others = [
         Text(str(row["text"]), "none" if row["label"] == "other" else str(row["label"]), RESTRICTED) for row in rows
     ]

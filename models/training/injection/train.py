@@ -124,7 +124,7 @@ def elsewhere(
     """Return the share that fires of sets under other licences, which only ever measure."""
     sets: dict[str, list[str]] = {}
     for name in ("inj_neuralchemy", "inj_tensortrust", "benign_prompts_alpaca", "harm_prompts_nc"):
-        for row in rows(folder / RESTRICTED, name):
+        for row in rows(folder / RESTRICTED, name, measuring=True):
             if row.get("kind") != "llm_output_prompt_leak":
                 sets.setdefault(f"{name} {row['label']}" if name.startswith("inj") else name, []).append(
                     str(row["text"])

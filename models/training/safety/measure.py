@@ -140,7 +140,7 @@ def _measures(
     """Return the figures of the sets that only measure."""
     found: Figures = {}
     for name, reader in MEASURES.items():
-        own = [replace(text, text=cleaned(text.text)) for text in texts(folder, name, reader)]
+        own = [replace(text, text=cleaned(text.text)) for text in texts(folder, name, reader, measuring=True)]
         own = Random(0).sample(own, min(most, len(own)))
         answers = checked([text.text for text in own], tokenizer, score)
         scores = any_harm(_highest(answers))

@@ -201,9 +201,9 @@ MEASURES: Mapping[str, Callable[[Row], Text | None]] = {
 """Sets that only measure."""
 
 
-def texts(folder: Path, name: str, reader: Callable[[Row], Text | None]) -> Iterator[Text]:
+def texts(folder: Path, name: str, reader: Callable[[Row], Text | None], *, measuring: bool = False) -> Iterator[Text]:
     """Yield the texts of one file of the pool, rows that say nothing left out."""
-    for row in rows(folder, name):
+    for row in rows(folder, name, measuring=measuring):
         text = reader(row)
         if text is not None and text.text.strip() and not np.isnan(text.target).all():
             yield text
