@@ -223,11 +223,13 @@ class HoldbackSettings(Settings, frozen=True):
     word, such as Finnish, need more tokens to say as much as others."""
 
     def __post_init__(self) -> None:
-        """A window reaches over what it holds, in every language that can be told."""
+        """A window reaches over what it holds, in every language that can be told, and back to the check before it."""
         if self.calm_tokens > self.tokens:
             raise ValueError(f"`calm_tokens` {self.calm_tokens} is more than `tokens` {self.tokens}; lower it")
         if self.window < self.tokens:
             raise ValueError(f"`window` {self.window} is less than `tokens` {self.tokens}; raise it")
+        if self.window < self.check_every:
+            raise ValueError(f"`window` {self.window} is less than `check_every` {self.check_every}; raise it")
         for language, tokens in self.by_language.items():
             if language not in LANGUAGES:
                 known = ", ".join(sorted(LANGUAGES))

@@ -100,6 +100,7 @@ routes:
         ("server: {callers: {jwt: {}}}\n", "not available in this version"),
         ("routes: [{holdback: {by_language: {fi: -3}}}]\n", "by_language.fi"),
         ("routes: [{holdback: {by_language: {fi: 65}}}]\n", "`window` 64 is less than the 65 of `fi`; raise it"),
+        ("routes: [{holdback: {check_every: 65}}]\n", "`window` 64 is less than `check_every` 65; raise it"),
         ("routes: [{holdback: {by_language: {xx: 3}}}]\n", "`xx` is no language that can be told; known: ar, "),
         ("routes: [{holdback: {by_language: [fi]}}]\n", "by_language"),
         ("routes: [{grounding: {sample: 1}}]\n", "not available in this version"),
