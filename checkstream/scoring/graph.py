@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from checkstream.errors import ModelError
 from checkstream.scoring import onnx_file
+from checkstream.scoring.onnx_runtime import ort
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _WARM_LENGTHS = (1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)

@@ -134,8 +134,8 @@ def test_explain_asks_the_models_that_are_installed(
     monkeypatch.undo()  # the labels of the package itself
     assert call("explain", "builtin:default", "--text", "You are a worthless idiot, kill yourself") == 0
     assert "FIRED  TOX-001" in capsys.readouterr().out
-    assert call("explain", "builtin:default", "--text", "Good morning", "--score", "lexicon.toxicity=0.95") == 0
-    assert "lexicon.toxicity score 0.95" in capsys.readouterr().out
+    assert call("explain", "builtin:default", "--text", "Good morning", "--score", "safety.toxicity=0.95") == 0
+    assert "safety.toxicity score 0.95" in capsys.readouterr().out
 
 
 RICH = """pack: {name: rich, version: 1.0.0}

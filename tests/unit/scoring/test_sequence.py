@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from checkstream.errors import ModelError
 from checkstream.scoring import GatedSession, SequenceSession, Window, open_session, read_whole
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.manifest import Activation, Rate, Threshold, TokenTypes
+from checkstream.scoring.onnx_runtime import ort
 from checkstream.scoring.tokenizer import Tokenizer
 from tests.tiny_models import VOCABULARY, graph, model
 from tests.tiny_tokenizers import wordpiece
