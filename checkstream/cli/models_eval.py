@@ -114,11 +114,11 @@ def run(args: argparse.Namespace) -> int:
             chars += len(row.text)
         sets.append(ScoredSet(file.name, np.array(scores[True]), np.array(scores[False])))
     found = assess(args.name, label, sets, _promised(reader, label), latency_of(seconds, chars))
-    _report(args, page(found))
     if args.json:
         write_json(found)
     else:
         _print(found)
+    _report(args, page(found))
     return 0
 
 
@@ -196,14 +196,18 @@ def _spans(args: argparse.Namespace, reader: Reader) -> int:
             seconds.append(took)
             chars += len(row.text)
     report = _SpanReport(model=args.name, kinds=counts.figures(), latency=latency_of(seconds, chars))
-    _report(args, spans_page(args.name, report.kinds, report.latency))
     if args.json:
         write_json(report)
-        return 0
+    else:
+        _print_spans(report)
+    _report(args, spans_page(args.name, report.kinds, report.latency))
+    return 0
+
+
+def _print_spans(report: _SpanReport) -> None:
     sys.stdout.write("kind  marked  found  precision  recall  F1 (strict; by overlap)\n")
     for each in report.kinds:
         strict = f"{each.strict_precision:.3f} {each.strict_recall:.3f} {each.strict_f1:.3f}"
         overlap = f"{each.overlap_precision:.3f} {each.overlap_recall:.3f} {each.overlap_f1:.3f}"
         sys.stdout.write(f"{each.kind}  {each.gold}  {each.found}  {strict}; {overlap}\n")
     sys.stdout.write(_took(report.latency) + "\n")
-    return 0
