@@ -32,7 +32,6 @@ FailMode = Literal["open", "closed"]
 
 _MAX_DIGESTS = 1000
 """Findings of one channel that the record keeps one by one; more are only counted."""
-"""Findings that a follower keeps for one rule that waits; more of the same would decide nothing new."""
 NOT_ADDED = "text_not_added:structured_answer"
 """Degradation: a rule's text would have broken the form that the answer is to have."""
 _FOLLOW_CHARS = 256
