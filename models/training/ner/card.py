@@ -47,8 +47,10 @@ piece), windows of 128 pieces that share 32. An entity counts when the mean prob
 
 **What it saw.** The train part (80 %, by hash) of pii-anon (CC0), Broad Twitter Corpus (CC-BY-4.0) and WNUT17
 (CC-BY-4.0); 10,000 generated texts (`models/training/ner/{{prose,gazetteer,generate}}.py`, names of 29 locales from
-Faker, MIT); 6,500 passages of news, encyclopaedia and exam questions of the pool (FRANK, BUMP, HaluEval QA, BEGIN,
-FaithDial, Q2, DialFact, ConjNLI, PAWS, SNLI, MMLU, benign prompts; MIT, Apache-2.0, BSD, CC-BY, CC-BY-SA) with labels
+Faker, MIT); 6,500 passages of news, encyclopaedia and exam questions of the pool (HaluEval QA,
+FaithDial, ConjNLI, MMLU, FRANK, BUMP: MIT, the articles of the last two by CNN, Daily Mail and BBC; BEGIN: CC-BY-4.0,
+Topical-Chat's part CDLA; Q2: Apache-2.0, MIT; DialFact: BSD-3-Clause; PAWS: free for any purpose; SNLI, counterfactual:
+Apache-2.0, text CC-BY-SA-4.0; benign prompts: CC0, Apache-2.0, MIT) with labels
 of spaCy's `en_core_web_sm` (MIT), corrected by rule, half of their names replaced. Nothing of `restricted/`. Licence
 of the model: Apache-2.0.
 
