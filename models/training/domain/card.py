@@ -30,15 +30,15 @@ all-MiniLM-L6-v2 says of it (23 million parameters, Apache-2.0); a linear head o
 the head alone: the same encoder trained from labels end to end learns each source's manner of writing and does worse
 on the next source.
 
-**What it saw.** The encoder: unlabelled texts of ConjNLI, HaluEval QA, FaithDial audit, GPTFuzz responses (MIT), PAWS
-(free for any purpose), SciFact-RTE (claims CC-BY-4.0, abstracts ODC-BY), SNLI (counterfactual; Apache-2.0, text
-CC-BY-SA-4.0), BEGIN (CC-BY-4.0, Topical-Chat's part CDLA), Civil Comments (CC0), generated questions, and
-word pieces' own words in short frames. The head: the train part (80 %, by hash) of MMLU (MIT), MedQuAD (CC-BY-4.0), BANKING77 (CC-BY-4.0), CLINC150
-(CC-BY-3.0), spikee investment advice (Apache-2.0), pii-anon documents (CC0), advice prompts of AILuminate
-(CC-BY-4.0), CatQA (Apache-2.0) and TrustLLM (MIT), benign prompts (CC0, Apache-2.0, MIT),
-Jigsaw comments (CC0, CC-BY-SA text), hh-rlhf (MIT), and generated questions and cases (`models/training/domain/{{topics,questions,vignettes}}.py`: hand-written
-topics, no data set copied). Nothing of `restricted/` was used but for the row that says so. Licence of the model:
-Apache-2.0.
+**What it saw.** The encoder: unlabelled texts of ConjNLI, HaluEval QA, FaithDial audit, GPTFuzz responses (MIT),
+PAWS (free for any purpose), SciFact-RTE (claims CC-BY-4.0, abstracts ODC-BY), SNLI (counterfactual; Apache-2.0,
+text CC-BY-SA-4.0), BEGIN (CC-BY-4.0, Topical-Chat's part CDLA), Civil Comments (CC0), generated questions, and word
+pieces' own words in short frames. The head: the train part (80 %, by hash) of MMLU (MIT), MedQuAD (CC-BY-4.0),
+BANKING77 (CC-BY-4.0), CLINC150 (CC-BY-3.0), spikee investment advice (Apache-2.0), pii-anon documents (CC0), advice
+prompts of AILuminate (CC-BY-4.0), CatQA (Apache-2.0) and TrustLLM (MIT), benign prompts (CC0, Apache-2.0, MIT),
+Jigsaw comments (CC0, CC-BY-SA text), hh-rlhf (MIT), and generated questions and cases
+(`models/training/domain/{{topics,questions,vignettes}}.py`: hand-written topics, no data set copied). Nothing of
+`restricted/` was used but for the row that says so. Licence of the model: Apache-2.0.
 
 ## Measured
 
