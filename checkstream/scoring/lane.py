@@ -158,6 +158,8 @@ class Lane:
         self._queue: list[Entry] = []
         self._owners: dict[Entry, Ticket] = {}
         self._queued_tokens = 0
+        self._answered = 0.0
+        """When the model last read a window in time, monotonic seconds."""
         self._uncut: deque[tuple[Ticket, Iterator[Window]]] = deque()
         """Texts of which more windows are to be made; the first is the one that is being cut."""
         self._cutting: asyncio.Handle | None = None
@@ -260,6 +262,8 @@ class Lane:
         for entry, outcome in zip(batch, outcomes, strict=True):
             owner = self._owners.pop(entry, None)
             if owner is not None:
+                if isinstance(outcome, Reading) and not owner.over:
+                    self._answered = time.monotonic()
                 owner.take(outcome)
 
     def run(self, windows: Sequence[Window]) -> list[Outcome]:
@@ -282,8 +286,8 @@ class Lane:
         now = time.monotonic()
         if error is None:
             self.breaker.succeed(probe=ticket.probe)
-        elif error.reason == "overload":  # says nothing about the detector
-            self.forsaken(ticket)
+        elif error.reason == "overload" or (error.reason == "deadline" and self._answered > ticket.started):
+            self.forsaken(ticket)  # says nothing about the detector: there was too much to read, and it went on reading
         else:
             self.breaker.fail(now, probe=ticket.probe)
         self._report(self, now - ticket.started, None if error is None else error.reason)

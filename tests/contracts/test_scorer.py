@@ -371,6 +371,21 @@ async def test_g24_the_breaker_opens_fails_at_once_and_closes_after_a_good_probe
         assert r.told.checks[3] == ("fake", "overload")
 
 
+@pytest.mark.parametrize(
+    ("read", "states"), [(["fine"] * 8, []), ([], [("fake", "ingress", "open")])], ids=["reads on", "hangs"]
+)
+async def test_g24_a_text_too_long_for_its_deadline_rests_no_detector_that_reads_on(
+    read: list[str], states: list[tuple[str, str, str]]
+) -> None:
+    async with rig(inline=False, limits=ScorerLimits(breaker_failures=1)) as r:
+        ticket = r.scorer._lanes["fake", True].submit("|".join([*read, "wait"]), time.monotonic() + PATIENT_MS / 1000)
+        await asyncio.to_thread(r.session.started.wait, 20)
+        ticket._expire()
+        assert r.told.checks == [("fake", "deadline")]
+        assert r.told.states == states
+        ticket.abandon()
+
+
 @both
 async def test_a_probe_whose_asker_leaves_is_asked_again(inline: bool) -> None:
     async with rig(inline=inline, limits=ScorerLimits(breaker_failures=1, breaker_open_s=0.0)) as r:
