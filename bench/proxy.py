@@ -27,7 +27,7 @@ MODES = {
     "direct": "no proxy",
     "pass": "route `pass: true`",
     "guarded": "guarded, no classifiers",
-    "default": "guarded, default policies (lexicon)",
+    "default": "guarded, default policies",
 }
 """What is compared; a request chooses its route by path and model."""
 _GUARDED = "/v1/chat/completions"
