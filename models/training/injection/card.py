@@ -35,13 +35,15 @@ StrongREJECT, AdvBench (MIT), CatQA, HarmfulQA, Do-Not-Answer (Apache-2.0), AILu
 (CC-BY-4.0), DecodingTrust (CC-BY-SA-4.0).
 
 About two thirds of what it learns from is **generated**, anew for every epoch, from the banks in
-`models/training/injection/banks`: direct attacks of eleven families, planted instructions in thirteen forms of
-documents beside their clean twins, and innocent texts of 27 families that use the attacks' words, in sixteen
+`models/training/injection/banks`: direct attacks of twelve families, planted instructions in thirteen forms of
+documents beside their clean twins, and innocent texts of 28 families that use the attacks' words, in sixteen
 further languages too. The banks were written by hand from general knowledge with the pool in view, so their
 families of attacks are those of the pool; no public test set was copied. Sets under `restricted/` only measure.
 
 **Rebuild.** `python -m models.training.injection` (add `--fold personas`, `methods`, `indirect` for the figures of
-left-out sources, `--report` to write this card).
+left-out sources, `--report` to write this card). The weights that ship learnt in three turns: 1,293 steps without
+the families `bare` and `skipping`, then 261 and 190 steps at half the rate with many of them, since the first turn had
+let "Ignore previous instructions" pass. The folds were measured before that. A rebuild learns all families in one turn.
 """
 
 _LIMITS = """\
@@ -51,8 +53,8 @@ _LIMITS = """\
   is not among them is found by chance only.
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
-- Overrides of a few words ("Ignore all previous instructions.") often score low, and the gate may clear them: name the
-  common ones as phrases beside the model, as `builtin:default` does.
+- Overrides of three or four words score between the thresholds of 5 % and 0.1 %, since innocent orders ("Skip the
+  introduction") are as short: name the common ones as phrases beside the model, as `builtin:default` does.
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - INT8 and float32 decide differently more often than the half percent that was aimed for; half of the windows compared
   are attacks, and many of them lie near the threshold.

@@ -15,6 +15,7 @@ LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "pl", "ru", "zh", "ja", "tr", "
 
 DIRECT: Mapping[str, int] = {
     "override": 24,
+    "bare": 14,
     "extraction": 18,
     "persona_long": 22,
     "smuggle": 9,
@@ -37,6 +38,7 @@ INNOCENT: Mapping[str, int] = {
     "roleplay_long": 5,
     "everyday": 7,
     "mind_change": 8,
+    "skipping": 8,
     "form": 5,
     "form_first": 5,
     "system_prompt": 8,
