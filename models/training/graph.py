@@ -118,13 +118,12 @@ def encoder_graph(
         A checked model.
     """
     graph = _Graph(int8)
-    heads, width = shape.heads, shape.hidden // shape.heads
     integers = {
         name: graph.constant(name, np.array(value, np.int64))
         for name, value in {
             "zero": [0],
             "one": [1],
-            "split": [0, 0, heads, width],
+            "split": [0, 0, shape.heads, shape.hidden // shape.heads],
             "merge": [0, 0, shape.hidden],
             "mask_axes": [1, 2],
             **({"last": [-1], "token_axis": [1]} if pooling == "mean" else {}),
@@ -149,26 +148,7 @@ def encoder_graph(
         )
     x = graph.norm(x, "norm", weights)
     for layer in range(shape.layers):
-        at = f"layers.{layer}"
-        query, key, value = (
-            graph.put("Reshape", graph.linear(x, f"{at}.{part}", weights), integers["split"])
-            for part in ("query", "key", "value")
-        )
-        query = graph.put("Transpose", query, perm=[0, 2, 1, 3])
-        key = graph.put("Transpose", key, perm=[0, 2, 3, 1])
-        value = graph.put("Transpose", value, perm=[0, 2, 1, 3])
-        scores = graph.put("MatMul", query, key)
-        scores = graph.put("Mul", scores, graph.constant(f"{at}.width", np.array(width**-0.5, np.float32)))
-        attention = graph.put("Softmax", graph.put("Add", scores, penalty), axis=-1)
-        mixed = graph.put("Transpose", graph.put("MatMul", attention, value), perm=[0, 2, 1, 3])
-        mixed = graph.linear(graph.put("Reshape", mixed, integers["merge"]), f"{at}.mix", weights)
-        x = graph.norm(graph.put("Add", x, mixed), f"{at}.norm1", weights)
-        wide = graph.linear(x, f"{at}.wide", weights)
-        if shape.activation == "relu":
-            wide = graph.put("Relu", wide)
-        else:
-            wide = graph.put("Gelu", wide, domain="com.microsoft")
-        x = graph.norm(graph.put("Add", x, graph.linear(wide, f"{at}.narrow", weights)), f"{at}.norm2", weights)
+        x = _layer(graph, x, penalty, at=f"layers.{layer}", weights=weights, shape=shape)
     if pooling == "mean":
         present = graph.put("Unsqueeze", mask, integers["last"])
         total = graph.put("ReduceSum", graph.put("Mul", x, present), integers["token_axis"], keepdims=0)
@@ -198,3 +178,23 @@ def encoder_graph(
     )
     onnx.checker.check_model(model)
     return model
+
+
+def _layer(graph: _Graph, x: str, penalty: str, *, at: str, weights: Weights, shape: Shape) -> str:
+    """Put one transformer layer; it reshapes by the constants `split` and `merge`."""
+    query, key, value = (
+        graph.put("Reshape", graph.linear(x, f"{at}.{part}", weights), "split") for part in ("query", "key", "value")
+    )
+    query = graph.put("Transpose", query, perm=[0, 2, 1, 3])
+    key = graph.put("Transpose", key, perm=[0, 2, 3, 1])
+    value = graph.put("Transpose", value, perm=[0, 2, 1, 3])
+    scores = graph.put("MatMul", query, key)
+    factor = np.array((shape.hidden // shape.heads) ** -0.5, np.float32)
+    scores = graph.put("Mul", scores, graph.constant(f"{at}.width", factor))
+    attention = graph.put("Softmax", graph.put("Add", scores, penalty), axis=-1)
+    mixed = graph.put("Transpose", graph.put("MatMul", attention, value), perm=[0, 2, 1, 3])
+    mixed = graph.linear(graph.put("Reshape", mixed, "merge"), f"{at}.mix", weights)
+    x = graph.norm(graph.put("Add", x, mixed), f"{at}.norm1", weights)
+    wide = graph.linear(x, f"{at}.wide", weights)
+    wide = graph.put("Relu", wide) if shape.activation == "relu" else graph.put("Gelu", wide, domain="com.microsoft")
+    return graph.norm(graph.put("Add", x, graph.linear(wide, f"{at}.narrow", weights)), f"{at}.norm2", weights)
