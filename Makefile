@@ -29,14 +29,14 @@ bench: .venv/run.stamp  ## the cost of one delta through the guard
 	$(BIN)/python -m bench
 
 lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what changes
-	$(BIN)/pip-compile $(LOCK) -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile $(LOCK) --extra test --build-deps-for wheel --build-deps-for editable -o requirements-test.lock pyproject.toml
-	$(BIN)/pip-compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) -o requirements.lock pyproject.toml
+	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile $(LOCK) --extra test -o requirements-test.lock pyproject.toml -
+	$(BIN)/uv pip compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+LOCK := --quiet --upgrade --generate-hashes --no-annotate --no-header
 
 # The build for processors only: the one on the package index brings gigabytes for graphics cards.
 TORCH := torch==2.13.0+cpu
@@ -56,4 +56,4 @@ TORCH := torch==2.13.0+cpu
 	touch $@
 
 .venv/lock.stamp: .venv/test.stamp
-	$(BIN)/pip install --quiet pip-tools && touch $@
+	$(BIN)/pip install --quiet uv && touch $@
