@@ -5,10 +5,11 @@ Batches hold texts of like length and as many as fit a budget of padded tokens, 
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -50,6 +51,8 @@ class Progress:
 
     curve: list[tuple[int, float]] = field(default_factory=list)
     """Step, mean loss since the last entry."""
+    pending: list[float] = field(default_factory=list)
+    """Losses of the steps since the last entry."""
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -134,6 +137,9 @@ def fit(
 
     Returns:
         The learning curve.
+
+    Raises:
+        ValueError: the checkpoint is of a training with another model, other settings or other examples.
     """
     torch.manual_seed(settings.seed)
     epochs = int(np.ceil(settings.epochs))
@@ -147,9 +153,10 @@ def fit(
         optimiser, lambda step: min((step + 1) / warm, max(0.0, (total - step) / max(1, total - warm)))
     )
     progress = Progress()
-    state = _State(model, optimiser, schedule, progress)
+    state = _State(model, optimiser, schedule, progress, _marks(model, settings, first))
     done = state.resume(checkpoint) if checkpoint is not None else 0
-    step, since, losses, saved = 0, time.monotonic(), [0.0][:0], time.monotonic()
+    step, since, saved = 0, time.monotonic(), time.monotonic()
+    losses = progress.pending
     for epoch in range(epochs):
         chosen = examples(epoch) if callable(examples) else examples
         lengths = [len(example.ids) for example in chosen]
@@ -166,7 +173,7 @@ def fit(
                 progress.curve.append((step, float(np.mean(losses))))
                 left = (time.monotonic() - since) / max(1, step - done) * (total - step)
                 print(f"step {step}/{total} loss {np.mean(losses):.4f} left {left:.0f} s", file=sys.stderr, flush=True)
-                losses = []
+                losses.clear()
             if checkpoint is not None and time.monotonic() - saved > settings.save_every_s:
                 state.save(checkpoint, step)
                 saved = time.monotonic()
@@ -212,6 +219,22 @@ def predict(model: nn.Module, examples: Sequence[Example], batch_tokens: int = 8
     return [row for row in result if row is not None]
 
 
+def _marks(model: nn.Module, settings: FitSettings, examples: Sequence[Example]) -> dict[str, str]:
+    """Return what tells one training from another: its model, settings and examples, hashed."""
+    shapes = [(name, tuple(value.shape), value.requires_grad) for name, value in model.named_parameters()]
+    data = hashlib.sha256()
+    for example in examples:
+        types = None if example.types is None else [*example.types]
+        target = np.asarray(example.target)
+        data.update(f"{[*example.ids]}{types}{target.dtype}{target.shape}{example.weight}".encode())
+        data.update(target.tobytes())
+    # How often it is kept changes nothing about what is learnt.
+    told = {"model": repr(shapes), "settings": repr(replace(settings, save_every_s=0.0))}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in told.items()} | {
+        "examples": data.hexdigest()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """What a checkpoint holds."""
@@ -220,6 +243,7 @@ class _State:
     optimiser: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LambdaLR
     progress: Progress
+    marks: Mapping[str, str]
 
     def save(self, path: Path, step: int) -> None:
         """Write the state; a cut-off in between leaves the one before."""
@@ -230,18 +254,33 @@ class _State:
             "optimiser": self.optimiser.state_dict(),
             "schedule": self.schedule.state_dict(),
             "curve": self.progress.curve,
+            "pending": self.progress.pending,
+            "random": torch.get_rng_state(),
+            "marks": dict(self.marks),
             "step": step,
         }
         torch.save(state, beside)
         beside.replace(path)
 
     def resume(self, path: Path) -> int:
-        """Take up a checkpoint if there is one; return the steps that it has done."""
+        """Take up a checkpoint if there is one; return the steps that it has done.
+
+        Raises:
+            ValueError: it is of another training.
+        """
         if not path.exists():
             return 0
         state = torch.load(path, weights_only=True)
+        marks = state.get("marks", {})
+        other = ", ".join(name for name, mark in self.marks.items() if marks.get(name) != mark)
+        if other:
+            raise ValueError(
+                f"checkpoint `{path}` is of a training with other {other}; remove it, or keep this elsewhere"
+            )
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.schedule.load_state_dict(state["schedule"])
         self.progress.curve.extend(tuple(point) for point in state["curve"])
+        self.progress.pending.extend(state["pending"])
+        torch.set_rng_state(state["random"])
         return int(state["step"])
