@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-# Names and abbreviations in English, German, French, Spanish, Italian, Portuguese, Dutch.
+# Names and abbreviations in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Polish.
 _MONTHS = (
-    "january jan januar janvier janv enero ene gennaio gen janeiro januari",
-    "february feb februar février fevrier févr fev febrero febbraio febb fevereiro februari",
-    "march mar märz maerz mrz mars marzo março marco maart mrt",
-    "april apr avril avr abril abr aprile",
-    "may mai mayo maggio mag maio mei",
-    "june jun juni juin junio giugno giu junho",
-    "july jul juli juillet juil julio luglio lug julho",
-    "august aug août aout agosto ago augustus",
-    "september sep sept septembre septiembre settembre set setembro",
-    "october oct oktober okt octobre octubre ottobre ott outubro out",
-    "november nov novembre noviembre novembro",
-    "december dec dezember dez décembre decembre déc diciembre dic dicembre dezembro",
+    "january jan januar janvier janv enero ene gennaio gen janeiro januari styczeń stycznia",
+    "february feb februar février fevrier févr fev febrero febbraio febb fevereiro februari luty lutego",
+    "march mar märz maerz mrz mars marzo março marco maart mrt marzec marca",
+    "april apr avril avr abril abr aprile kwiecień kwietnia",
+    "may mai mayo maggio mag maio mei maj maja",
+    "june jun juni juin junio giugno giu junho czerwiec czerwca",
+    "july jul juli juillet juil julio luglio lug julho lipiec lipca",
+    "august aug août aout agosto ago augustus sierpień sierpnia augusti",
+    "september sep sept septembre septiembre settembre set setembro wrzesień września",
+    "october oct oktober okt octobre octubre ottobre ott outubro out październik października",
+    "november nov novembre noviembre novembro listopad listopada",
+    "december dec dezember dez décembre decembre déc diciembre dic dicembre dezembro grudzień grudnia",
 )
 _MONTH_NUMBERS = MappingProxyType({name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()})
 

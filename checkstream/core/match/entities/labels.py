@@ -15,7 +15,10 @@ _WORDS = {
     "phone": """phone|phones|telephone|tel|tél|telefon|telefono|téléfono|teléfono|téléphone|telefone|telefoon|mobile|
         mobil|móvil|movil|cellulare|celular|cell|cellphone|handy|portable|whatsapp|signal|sms|text me|call|calling|
         fax|hotline|helpline|toll-free|dial|contact number|callback|rufnummer|numéro de téléphone|phone_number|
-        phonenumber|телефон|тел|電話|电话|手机|전화|هاتف""",
+        phonenumber|handynummer|mobilnummer|mobilfunknummer|telefonnummer|telefoonnummer|numer telefonu|komórka|
+        telefonszám|телефон|тел|電話|电话|手机|전화|هاتف""",
+    "phone_weak": """reached at|reach me at|reach us at|reach him at|reach her at|reach them at|ring me on|
+        joindre au|erreichbar unter|erreichen mich unter|mich unter|localizarme en|raggiungere al|bereiken op""",
     "ssn": """ssn|ssns|social security|social-security|social security number|soc sec|nss|social sec""",
     "itin": """itin|taxpayer id|tax id|taxpayer identification|individual taxpayer|tin""",
     "nhs": """nhs|national health|nhs number|nhs no""",
@@ -43,6 +46,7 @@ _WORDS = {
         дата рождения|родился|родилась|生年月日|出生日期|生日|생년월일|تاريخ الميلاد|born on""",
     "medical": """mrn|mrns|medical record|medical record number|medical record no|patient id|
         patient number|patient no|patient identifier|patient_id|patientid|chart number|chart no|
+        health id|health card|health card number|
         hospital number|hospital no|health record|medical_record_number|med rec|med rec no|record number|
         numéro de dossier médical|dossier médical|dossier patient|krankenakte|patientennummer|patienten-id|
         historia clínica|número de historia|cartella clinica|病历号|カルテ番号""",
@@ -53,7 +57,8 @@ _WORDS = {
     "other": """order|order number|invoice|ticket|tracking|tracking number|case|docket|isbn|issn|serial|model|
         version|sku|item|part|part number|zip|postcode|postal code|reference|ref|expires|expiry|expiration|
         expiration date|issued|issue date|date of issue|due|ein|vin|imei|iban|swift|bic|flight|room|employee id|
-        policy|policy number|claim|amount|total|price|salary|doi|pmid|population|id of the commit|commit|admitted""",
+        policy|policy number|claim|amount|total|price|ndc|ean|gtin|upc|
+        salary|doi|pmid|population|id of the commit|commit|admitted""",
 }
 
 

@@ -74,7 +74,11 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     while first < len(groups):
         after = _card_from(text, groups, first)
         if after > first:
-            spans.append((groups[first][0], groups[after - 1][1]))
+            stop = _iban_around(text, groups[first][0], end)
+            if stop is None:
+                spans.append((groups[first][0], groups[after - 1][1]))
+            else:
+                after = next((place for place, group in enumerate(groups) if group[0] >= stop), len(groups))
         first = max(after, first + 1)
     return spans
 
@@ -109,6 +113,30 @@ _IBAN_LENGTHS = MappingProxyType(
         for country in countries.split()
     }
 )  # fmt: skip
+
+
+def _iban_head(text: str, start: int) -> int:
+    """Return where an IBAN in groups of four begins whose next group would stand at `start`; -1 when none does."""
+    at = start
+    while at >= 5 and text[at - 1] in " -" and text[at - 5 : at - 1].isalnum():
+        at -= 5
+        head = text[at : at + 4]
+        if head[:2].upper() in _IBAN_LENGTHS and only_digits(head[2:]) == head[2:] and not is_glued(before(text, at)):
+            return at
+        if start - at > 40:
+            break
+    return -1
+
+
+def _iban_around(text: str, start: int, end: int) -> int | None:
+    """Return where the IBAN ends that is found behind `start`, in whose inside `start` stands; None without one."""
+    head = _iban_head(text, start)
+    return next((stop for _, stop in refine_iban(text, head, end) if stop > start), None) if head >= 0 else None
+
+
+def follows_iban_head(text: str, start: int) -> bool:
+    """Say whether `start` stands behind a country, check digits and maybe more groups of four (`DE89 3704 `)."""
+    return _iban_head(text, start) >= 0
 
 
 def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:

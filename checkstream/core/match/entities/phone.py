@@ -18,8 +18,10 @@ from checkstream.core.match.entities.entity import (
     before,
     continues_number,
     is_glued,
+    only_digits,
 )
 from checkstream.core.match.entities.labels import is_labelled, tight_label
+from checkstream.core.match.entities.payment import follows_iban_head
 
 _NOT_PHONES = frozenset(
     (
@@ -36,6 +38,21 @@ class _Group(msgspec.Struct, frozen=True):
     end: int
     digits: str
     gap: str
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """The digit groups of a candidate and what its surroundings say of them."""
+
+    text: str
+    groups: Sequence[_Group]
+    body: int
+    """How many groups numbers may take; what follows is an extension, or no whole group."""
+    plus: bool
+    """A plus sign stands before the first group."""
+    labelled: bool
+    """A word such as `phone` stands before the first group."""
+    goes_on: bool
+    """A hyphen joins the candidate to something behind it."""
 
 
 def _groups(text: str, start: int, end: int) -> list[_Group]:
@@ -59,8 +76,13 @@ def _opens(groups: Sequence[_Group], first: int) -> bool:
 
 
 def _closes(groups: Sequence[_Group], after: int) -> bool:
-    """Say whether a number may end before the group `after`: what follows must be set off by a space."""
-    return after >= len(groups) or " " in groups[after].gap
+    """Say whether a number may end before the group `after`: a space must set that off, or it is an extension."""
+    return after >= len(groups) or " " in groups[after].gap or _is_extension(groups[after])
+
+
+def _is_extension(group: _Group) -> bool:
+    """Say whether a group is an extension (`ext. 12`)."""
+    return any(char.isalpha() or char == "#" for char in group.gap)
 
 
 def _is_nanp(parts: Sequence[str]) -> bool:
@@ -119,23 +141,31 @@ def _national_shape(parts: Sequence[str], gaps: Sequence[str], lead: str) -> boo
     )
 
 
-def _labelled_shape(parts: Sequence[str]) -> bool:
+def _labelled_shape(parts: Sequence[str], gaps: Sequence[str]) -> bool:
     """Say whether the groups may be a number when a word such as `phone` stands before them."""
     total = sum(map(len, parts))
     if not 7 <= total <= 15 or _looks_dated(parts) or len(parts) > 7:
         return False
     if [len(part) for part in parts] == [3, 2, 4]:
         return False  # a US social security number
-    if len(parts) == 4 and all(len(part) <= 3 and int(part) < 256 for part in parts) and parts[0] != "1":
+    if len(parts) == 4 and set(gaps) == {"."} and all(len(part) <= 3 and int(part) < 256 for part in parts):
         return False  # an IP address
     return len(parts) > 1 or total <= 13
 
 
-def _international_end(groups: Sequence[_Group], skip: int) -> int:
-    """Return how many groups an international number takes, 0 when it is none. `skip`: digits of the prefix `00`."""
+def _international_end(groups: Sequence[_Group], body: int, skip: int) -> int:
+    """Return how many groups an international number takes, 0 when it is none.
+
+    Args:
+        groups: of the candidate, from where the number would begin.
+        body: how many of them the number may take.
+        skip: digits of the prefix `00`.
+
+    Behind a plus sign and a country's code, four groups or more are a number even when a digit is missing.
+    """
     digits = ""
     taken = 0
-    for count, group in enumerate(groups, 1):
+    for count, group in enumerate(groups[:body], 1):
         # `+44 (0)20 ...`: the bracketed trunk digit is not dialled from abroad.
         digits += "" if group.digits == "0" and group.gap.endswith("(") else group.digits
         bounds = digits_after_plus(digits[skip:])
@@ -145,7 +175,8 @@ def _international_end(groups: Sequence[_Group], skip: int) -> int:
             continue
         if len(digits) - skip > bounds[1]:
             break
-        if len(digits) - skip >= bounds[0] and _closes(groups, count):
+        least = bounds[0] - 1 if skip == 0 and count >= 4 else bounds[0]
+        if len(digits) - skip >= least and _closes(groups, count):
             taken = count
     return taken
 
@@ -158,19 +189,18 @@ def _may_begin(groups: Sequence[_Group], first: int) -> bool:
     return group.digits == "1" and first + 1 < len(groups) and len(groups[first + 1].digits) == 3
 
 
-def _take(groups: Sequence[_Group], first: int, *, plus: bool, labelled: bool) -> int:
-    """Return the index after the last group of a number that begins at `first`; `first` itself when there is none."""
-    if plus and not labelled:
+def _take(run: _Run, first: int) -> int:
+    """Return the index after the last group of a national number that begins at `first`; `first` when there is none."""
+    groups = run.groups
+    if not run.labelled and ((run.plus and first == 0) or not _may_begin(groups, first)):
         return first
-    if not labelled and not _may_begin(groups, first):
-        return first
-    for after in range(min(len(groups), first + 7), first, -1):
+    for after in range(min(run.body, first + 7), first, -1):
         if not _closes(groups, after):
             continue
         chosen = groups[first:after]
         parts = [group.digits for group in chosen]
         gaps = [group.gap for group in chosen[1:]]
-        if _national_shape(parts, gaps, groups[first].gap) or (labelled and _labelled_shape(parts)):
+        if _national_shape(parts, gaps, groups[first].gap) or (run.labelled and _labelled_shape(parts, gaps)):
             return after
     return first
 
@@ -192,39 +222,67 @@ def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
     cut_left = (
         (is_glued(previous) and not plus) or continues_number(text, start) or (bool(previous) and previous in "+#$€£")
     )
+    body = _extension_start(groups)
     if is_glued(text[end : end + 1]):
         # The candidate ends inside a word or a longer number: its last group is not a whole one.
-        extension = _extension_start(groups)
-        groups = groups[:-1] if extension == len(groups) else groups[:extension]
+        groups, body = (groups, body - 1) if body == len(groups) else (groups[:body], body)
     if not plus and tight_label(text, start) in _NOT_PHONES:
         return ()
+    labelled = bool(groups) and _is_announced(text, groups[0].start)
+    if not (labelled or plus) and _follows_code(text, start):
+        return ()
+    run = _Run(text, groups, body, plus, labelled, text[end : end + 1] == "-")
     spans: list[SpanPair] = []
     first = 1 if cut_left else 0
-    labelled = bool(groups) and is_labelled(text, groups[0].start, "phone")
-    body = _extension_start(groups)
     while first < body:
-        after = first
-        if _opens(groups, first):
-            lead = text[start : groups[0].start] if first == 0 else ""
-            skip = 2 if groups[first].digits.startswith("00") else 0
-            if "+" in lead or skip:
-                after = first + _international_end(groups[first:body], skip)
-            if after == first and text[end : end + 1] != "-":
-                after = _take(groups[:body], first, plus="+" in lead, labelled=labelled)
+        after = _number_from(run, first)
         if after > first:
             begin, stop = _span(text, start, groups[first:after])
-            if after == body < len(groups):
+            if after == body == len(groups) - 1 and _extension_start(groups) == body:
                 stop = groups[-1].end
             spans.append((begin, stop))
         first = max(after, first + 1)
     return spans
 
 
+def _number_from(run: _Run, first: int) -> int:
+    """Return the index after the last group of a number that begins at `first`; `first` itself when there is none."""
+    plus = run.plus and first == 0
+    if not _opens(run.groups, first):
+        return first
+    if not (plus or run.labelled) and _inside_longer(run.text, run.groups[first:]):
+        return first
+    after = first
+    skip = 2 if run.groups[first].digits.startswith("00") else 0
+    if plus or skip:
+        after = first + _international_end(run.groups[first:], run.body - first, skip)
+    return after if after > first or run.goes_on else _take(run, first)
+
+
+def _is_announced(text: str, start: int) -> bool:
+    """Say whether a word such as `phone` stands before `start`, or one such as `reach me at` right before it."""
+    return is_labelled(text, start, "phone") or tight_label(text, start) == "phone_weak"
+
+
+def _follows_code(text: str, start: int) -> bool:
+    """Say whether a hyphen joins the candidate to letters or digits before it (`NDC-0591-3740-01`)."""
+    return start >= 2 and text[start - 1] == "-" and text[start - 2].isalnum()
+
+
+def _inside_longer(text: str, groups: Sequence[_Group]) -> bool:
+    """Say whether the groups stand behind the first four digits of a card's number, or behind the head of an IBAN."""
+    start = groups[0].start
+    sizes = [len(group.digits) for group in groups[:3]]
+    if sizes[:2] == [6, 5] or sizes == [4, 4, 4]:
+        four = text[max(0, start - 5) : start - 1]
+        if text[start - 1 : start] == " " and len(only_digits(four)) == 4 and not is_glued(before(text, start - 5)):
+            return True
+    return sizes[0] == 4 and follows_iban_head(text, start)
+
+
 def _extension_start(groups: Sequence[_Group]) -> int:
-    """Return the index of the group that is an extension (`ext. 12`), or the number of groups."""
-    if len(groups) > 1 and any(char.isalpha() or char == "#" for char in groups[-1].gap):
-        return len(groups) - 1
-    return len(groups)
+    """Return the index of the group that is an extension, or the number of groups."""
+    return len(groups) - 1 if len(groups) > 1 and _is_extension(groups[-1]) else len(groups)
 
 
 PHONE = Entity(

@@ -164,6 +164,8 @@ FR_IBAN, MT_IBAN, NO_IBAN = (
     iban("MT", "MALT011000012345MTLCAST001S"),
     iban("NO", "86011117947"),
 )
+CARD_LIKE_IBAN = iban("DE", card("4408", 16) + "64")
+PHONE_LIKE_IBAN = iban("PL", "163001268034758923244997")
 CF = codice("RSSMRA85T10A562")
 OMOCODIA = codice("RSSMRA85T10A5SN")
 ETH_MIXED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # a test vector of EIP-55
@@ -258,6 +260,22 @@ _TABLE: dict[str, list[str]] = {
         "code A202-555-0143",
         "4539 2718 2818 2846",
         "phone 12345",
+        "Her contact: [[+1 034-609-239]], a digit short",
+        "+1 34-609-239",
+        "+1 034 609",
+        "[[854.820.6162x13004]] and [[(667)333-0861x8478]]",
+        "reach me at [[5551234567]]",
+        "peace was reached at last; ticket 5551234567",
+        "Meine Handynummer ist [[03509987879]].",
+        "Min mobil \u00e4r [[08-06 14 68]], telefon: [[22 056 66 95]]",
+        "phone 192.168.100.200",
+        "Metformin (NDC-0591-3740-01), NDC 0591-3740-01",
+        "met 04-16-58-73-76-0c.",
+        "EAN 0082947225685",
+        "2252 0187 0037 3098, 3706 066988 18453",
+        "from 94105 to [[0187 0037 3098]]",
+        f"{fours(PHONE_LIKE_IBAN)}",
+        "room DE1 [[0126 8034 7589]]",
     ],
     "US_SSN": [
         "SSN: [[536-22-8745]]",
@@ -395,6 +413,10 @@ _TABLE: dict[str, list[str]] = {
         "0000 0000 0000 0000",
         "1718000000000",
         "9780306406157",
+        fours(CARD_LIKE_IBAN),
+        f"{fours(CARD_LIKE_IBAN)} [[{fours(VISA)}]]",
+        f"{CARD_LIKE_IBAN[:2]}00 [[{fours(CARD_LIKE_IBAN[4:20])}]] 64",
+        f"room DE12 [[{fours(VISA)}]]",
     ],
     "IBAN": [
         f"IBAN [[{DE_IBAN}]]",
@@ -524,6 +546,8 @@ _TABLE: dict[str, list[str]] = {
         "birthday is [[12/31/85]]",
         "date_of_birth=[[19850412]]",
         "What's your date of birth?\nA: [[1940-12-22]]",
+        "data urodzenia: [[12 marca 1975]], f\u00f6delsedatum [[3 augusti 1980]]",
+        "data urodzenia: 31 listopada 1980",
         "DOB: 1985-02-30",
         "DOB: 29/02/1995",
         "DOB: 13/13/1990",
@@ -570,6 +594,8 @@ _TABLE: dict[str, list[str]] = {
         "Patient ID: [[PT-004512]]",
         'patientId: "[[00981234]]"',
         "Krankenakte [[778899]]",
+        "National health id: [[NH-910585]]",
+        "a health idea 910585",
         "MRN 123",
         "number 1234567",
         "MRN pending, phone 5551234567",
