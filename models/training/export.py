@@ -77,6 +77,7 @@ def parity(
     *,
     pooling: Literal["mean", "tokens"] = "mean",
     types: Sequence[Sequence[int]] | None = None,
+    level: bool = False,
     activation: Callable[[Float], Float] = sigmoid,
 ) -> Parity:
     """Compare the INT8 graph with the float32 graph of the same weights.
@@ -88,9 +89,10 @@ def parity(
         thresholds: one a label.
         pooling: as in `encoder_graph`.
         types: token types of the windows, where the shape has them.
+        level: as in `encoder_graph`.
         activation: logits -> what the thresholds are for.
     """
-    pair = [session(encoder_graph(weights, shape, pooling=pooling, int8=int8)) for int8 in (True, False)]
+    pair = [session(encoder_graph(weights, shape, pooling=pooling, int8=int8, level=level)) for int8 in (True, False)]
     small, full = (np.concatenate([np.atleast_2d(activation(row)) for row in run(one, windows, types)]) for one in pair)
     drift = np.abs(small - full)
     limit = np.array(thresholds, np.float32)
