@@ -58,6 +58,16 @@ INNOCENT: Mapping[str, int] = {
     "news": 2,
     "teacher": 3,
     "foreign": 10,
+    "blob": 7,
+    "specification": 6,
+    "translator": 4,
+    "support": 4,
+    "legal": 4,
+    "game": 5,
+    "prompting": 5,
+    "operator": 7,
+    "exchange": 6,
+    "classroom": 4,
 }
 """Family of innocent texts -> its weight."""
 
@@ -67,6 +77,12 @@ HELD_OUT: Mapping[str, tuple[str, ...]] = {
     "indirect": ("coder", "coder_ask", "mind_change", "letter", "about_ai", "chatlog"),
 }
 """Fold -> families of innocent texts that its model doesn't learn, so that their figure is of texts it never saw."""
+
+_NOTES = (
+    *("letter_ask", "step", "warn", "docs_more", "sp_guard", "code_note", "everyday", "words", "teacher"),
+    *("leg_clause", "op_rule", "sup_what", "blob"),
+)
+"""Banks of what clean documents hold where poisoned ones have orders to a machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +113,8 @@ class Generator:
         }
         self._direct = Grammar.read("direct", pool=pool)
         self._indirect = Grammar.read("direct", "indirect", pool=pool)
-        self._innocent = Grammar.read("direct", "innocent", pool=pool)
-        self._foreign = Grammar.read("direct", "innocent", "languages", pool=pool)
+        self._innocent = Grammar.read("direct", "innocent", "trades", pool=pool)
+        self._foreign = Grammar.read("direct", "innocent", "trades", "languages", pool=pool)
         self._bodies = bodies
 
     def attacks(self, count: int, random: Random) -> Iterator[Generated]:
@@ -145,11 +161,10 @@ class Generator:
 
     def clean(self, count: int, random: Random) -> Iterator[Generated]:
         """Yield documents of the same make; half of them have orders to people, rules or notes in the same places."""
-        families = ("letter_ask", "step", "warn", "docs_more", "sp_guard", "code_note", "everyday", "words", "teacher")
         for _ in range(count):
             note = None
             if random.random() < 0.55:
-                note = self._innocent.draw(random.choice(families), random)
+                note = self._innocent.draw(random.choice(_NOTES), random)
                 if random.random() < 0.2:
                     note = self._foreign.draw(f"{random.choice(LANGUAGES)}_innocent", random)
             text = composed(random.choice(self._bodies), note, random)

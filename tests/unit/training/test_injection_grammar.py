@@ -58,8 +58,8 @@ def test_a_bank_that_only_draws_from_itself_ends_in_an_error(tmp_path: Path, mon
 
 def test_every_family_is_drawn_without_a_brace_of_the_grammar_left() -> None:
     attacks = Grammar.read("direct", pool=POOL)
-    innocents = Grammar.read("direct", "innocent", pool=POOL)
-    foreign = Grammar.read("direct", "innocent", "languages", pool=POOL)
+    innocents = Grammar.read("direct", "innocent", "trades", pool=POOL)
+    foreign = Grammar.read("direct", "innocent", "trades", "languages", pool=POOL)
     random = Random(3)
     made_elsewhere = {"foreign", "ciphered", "embedded"}
     texts = [attacks.draw(family, random) for family in DIRECT.keys() - made_elsewhere for _ in range(200)]
