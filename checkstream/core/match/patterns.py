@@ -10,7 +10,7 @@ set's gate has hit. Phrases, of which there may be thousands, are left to `phras
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from types import MappingProxyType
@@ -84,6 +84,9 @@ class Regex(Protocol):
 
     def match(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
         """Return the match that starts at `pos`, or None."""
+
+    def finditer(self, text: str, pos: int = 0, endpos: int = -1) -> Iterator[Hit]:
+        """Return the matches from left to right, none over another."""
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):

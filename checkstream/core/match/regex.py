@@ -1,4 +1,4 @@
-"""One expression asked of one text: the `matches` of conditions.
+"""One expression asked of one text: the `matches` of conditions, and what claims and citations are read with.
 
 Unlike a pattern it needs no companion and no bound, since the text it is asked of is whole.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import render
+from checkstream.core.terms import Span
 
 
 class TextRegex:
@@ -30,6 +31,14 @@ class TextRegex:
             return self._compiled.search(text) is not None
         except UnicodeEncodeError:
             return self._compiled.search(text.encode("utf-8", "replace").decode()) is not None
+
+    def spans(self, text: str) -> list[Span]:
+        """Return every match from left to right, none over another; a lone surrogate counts as a question mark."""
+        try:
+            return [Span(found.start(), found.end()) for found in self._compiled.finditer(text)]
+        except UnicodeEncodeError:
+            whole = text.encode("utf-8", "replace").decode()
+            return [Span(found.start(), found.end()) for found in self._compiled.finditer(whole)]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TextRegex) and self.source == other.source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkstream.core.match.regex import TextRegex
+from checkstream.core.terms import Span
 from checkstream.errors import PatternError
 
 
@@ -24,6 +25,16 @@ def test_what_re2_does_not_run_is_refused(source: str) -> None:
 def test_a_lone_surrogate_matches_nothing_and_hides_nothing() -> None:
     assert TextRegex("a$").found_in("\ud800a")
     assert not TextRegex("^a").found_in("\ud800a")
+
+
+def test_spans_are_in_code_points_and_do_not_overlap() -> None:
+    assert TextRegex("[bש]+").spans("aשbb a שb") == [Span(1, 4), Span(7, 9)]
+    assert TextRegex("aa").spans("aaaaa") == [Span(0, 2), Span(2, 4)]
+    assert TextRegex("a").spans("") == []
+
+
+def test_spans_hold_behind_a_lone_surrogate() -> None:
+    assert TextRegex("a+").spans("\ud800aa\udfffa") == [Span(1, 3), Span(4, 5)]
 
 
 def test_two_are_equal_when_written_the_same() -> None:

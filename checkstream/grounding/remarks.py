@@ -1,0 +1,70 @@
+"""Sentences that nothing can be held against: questions, greetings, and sayings that the answer is not known.
+
+English, Hebrew, German, French and Spanish. What is not known to be such counts as a claim: one too many is
+checked, one too few is not.
+"""
+
+from __future__ import annotations
+
+from checkstream.core.match.regex import TextRegex
+
+_QUESTION_MARKS = ("?", "？", "؟", "⁇", "⁈", "\u037e")
+_WHOM = r"(?:[ ,]+(?:there|again|everyone|all|and welcome|to you|dear|friend))*(?:,? (?-i:[A-Z]\pL{1,20}))?"
+_SHORT = r"[^,;:\d]{1,60}"
+_LONG = r"[^;:\d]{0,120}"
+_NOT = r"(?:do not|don['’]t|cannot|can not|can['’]?t|could not|couldn['’]t|am not|are not|['’]m not|have no)"
+_NOT_DO = r"(?:does not|doesn['’]t|do not|don['’]t|did not|didn['’]t)"
+_NOT_ABLE = r"(?:can['’]?t|cannot|can not|could not|couldn['’]t|(?:am|was|are|were) (?:unable|not able) to)"
+_EVIDENCE = r"(?:context|documents?|sources?|texts?|passages?|excerpts?|information)(?: (?:provided|given|available))?"
+_SAY = r"(?:mention|contain|include|say|specify|state|provide|cover|address)"
+_GREETINGS = (
+    rf"(?:hello|hi|hey|greetings|welcome|dear (?:customer|user|sir|madam)){_WHOM}",
+    rf"good (?:morning|afternoon|evening|day){_WHOM}",
+    rf"(?:thank you|thanks)(?: (?:so|very) much)?(?: for {_SHORT})?",
+    r"(?:you['’]re|you are) (?:very |most )?welcome|my pleasure|no problem|(?:have a|enjoy your) [a-z ]{1,30}day",
+    r"sure|of course|certainly|absolutely|great question|good question|sure thing|happy to help",
+    rf"i(?:['’]d| would| am|['’]m) (?:be )?(?:happy|glad|pleased) to (?:help|assist){_SHORT}",
+    rf"(?:i )?hope (?:this|that|it) (?:helps|answers){_LONG}",
+    rf"(?:please )?(?:let me know|feel free to (?:ask|reach out|contact)){_LONG}",
+    rf"if you have (?:any )?(?:other |more |further |additional )?questions?{_LONG}",
+    r"here (?:is|are) (?:the|a|an|some|your|what)[^.;\d]{0,60}:",
+    r"(?:שלום|היי|הי|בוקר טוב|ערב טוב|ברוכים הבאים|בשמחה)(?: לך| לכם| וברכה| רב)?",
+    rf"תודה(?: רבה)?(?: על {_SHORT})?|אשמח לעזור{_LONG}",
+    r"hallo|guten (?:tag|morgen|abend)|gerne?(?: geschehen)?",
+    rf"(?:vielen dank|danke)(?: für {_SHORT})?|ich helfe (?:ihnen|dir) gerne?{_LONG}",
+    rf"bonjour|bonsoir|salut|avec plaisir|je vous en prie|n['’]hésitez pas{_LONG}",
+    rf"merci(?: beaucoup)?(?: pour {_SHORT})?",
+    rf"hola|buenos días|buenas (?:tardes|noches)|con (?:mucho )?gusto|de nada|(?:muchas )?gracias(?: por {_SHORT})?",
+    rf"no dude en{_LONG}",
+)
+_ABSTENTIONS = (
+    rf"(?:i['’]m |i am |we are |we['’]re )?(?:sorry|afraid)(?:,? but)?,? (?:i |we )?{_NOT}\b",
+    r"(?:i|we) (?:really |simply |currently )?(?:do not|don['’]t) know\b",
+    r"(?:i|we) (?:currently )?(?:do not|don['’]t) have (?:that|this|any|the|enough|access|sufficient)\b",
+    rf"(?:i|we) {_NOT_ABLE} (?:answer|say|tell|confirm|verify|determine|help|assist|provide|find|share|comment)\b",
+    r"(?:i['’]m|i am|we are) (?:not sure|unsure|unable to|not able to|not certain)\b",
+    rf"as an? (?:ai|artificial intelligence|language model|virtual assistant)\b[^.]{{0,60}}\b{_NOT}\b",
+    r"(?:i have|we have|there is|there['’]s) (?:no|not enough|insufficient) (?:information|data|details?|context)\b",
+    rf"(?:(?:the|these|this|your|provided|given|retrieved|available) ){{0,3}}{_EVIDENCE} {_NOT_DO} {_SAY}\b",
+    r"(?:אני )?(?:לא יודעת?|לא בטוחה?|אינני יודע|אינני יודעת|לא מצאתי)",
+    r"אין (?:לי|לנו|ברשותי|בידי) (?:מידע|נתונים)|המסמכים (?:לא|אינם) (?:מציינים|מזכירים|כוללים)",
+    r"(?:אני )?(?:לא|איני|אינני) יכולה? (?:לענות|לומר|לאשר|לקבוע)",
+    r"(?:das )?wei(?:ß|ss) ich (?:das |es )?(?:leider )?nicht|ich wei(?:ß|ss) (?:das |es )?(?:leider )?nicht",
+    r"(?:dazu )?(?:habe ich|haben wir|ich habe|wir haben) (?:(?:dazu|leider) )*keine (?:informationen|angaben|daten)",
+    r"(?:kann ich|ich kann) (?:das|dazu|diese frage|ihnen)[^.]{0,40}nicht (?:sagen|beantworten|bestätigen|helfen)",
+    r"je ne (?:le )?sais pas|je n['’]ai (?:pas|aucune) |je ne peux pas (?:répondre|dire|confirmer)",
+    r"no (?:lo )?sé(?:[ .,;]|$)|no puedo (?:responder|decir|confirmar)",
+    r"no (?:tengo|dispongo de|tenemos|encuentro) (?:(?:esa|suficiente|esta) )?(?:información|datos)",
+)
+_REGRET = "unfortunately|however|leider|malheureusement|désolée?|lo siento|lamentablemente|לצערי|מצטערת?"
+_GREETING = TextRegex(rf"(?i)^[\s¡]*(?:{'|'.join(_GREETINGS)})[\s.!,…:)😀-🙏]*$")
+_ABSTENTION = TextRegex(rf"(?i)^\s*(?:(?:{_REGRET}),? (?:pero )?)?(?:{'|'.join(_ABSTENTIONS)})")
+
+
+def not_checkable(sentence: str) -> str:
+    """Return why nothing can say if `sentence` is true: `question`, `greeting`, `abstention`; empty for a statement."""
+    if sentence.rstrip(" \t\"'”’»)]*_!.…").endswith(_QUESTION_MARKS):
+        return "question"
+    if _ABSTENTION.found_in(sentence):
+        return "abstention"
+    return "greeting" if _GREETING.found_in(sentence) else ""
