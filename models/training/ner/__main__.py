@@ -18,14 +18,17 @@ import torch
 
 from models.training import corpus
 from models.training.export import MODELS
+from models.training.ner import structured
 from models.training.ner.card import Fold, Shipped, card
 from models.training.ner.material import FOLD, FOLDS, SHIPPED, learnt
-from models.training.ner.measure import SETS, Finder, alarms, measured, structured, texts_of
+from models.training.ner.measure import SETS, Finder, alarms, measured, texts_of
 from models.training.ner.recipe import Size, train
 from models.training.ner.ship import NAME, agreement, loaded, ship
 
 MOST = 1000
 """Texts of a set that are measured."""
+GENERATED = 200
+"""Generated texts a locale."""
 NAMELESS = "domain_banking77"
 """Customers' questions; none names anybody."""
 
@@ -71,7 +74,8 @@ def _build(folder: Path, work: Path, seed: int) -> None:
     nameless = [str(row["text"]) for row in corpus.rows(folder, NAMELESS)][:MOST]
     found = Shipped(
         [measured(name, texts, finder) for name, texts in test.items()],
-        structured(folder, MOST, seed),
+        structured.labelled(folder, 4 * MOST, seed),
+        structured.generated(GENERATED, seed + 100),
         alarms(nameless, finder),
         size,
         same.windows,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from models.training.ner.encode import ENTITIES
-from models.training.ner.measure import Figures, Structured
+from models.training.ner.measure import Figures
+from models.training.ner.structured import Structured
 
 
 class Fold(msgspec.Struct, frozen=True):
@@ -23,6 +24,9 @@ class Shipped(msgspec.Struct, frozen=True):
 
     test: list[Figures]
     structured: list[Structured]
+    """On labelled texts."""
+    generated: list[Structured]
+    """On generated prose with values of ten locales."""
     alarms: dict[str, float]
     """Share of nameless texts with an entity."""
     bytes: int
@@ -85,16 +89,26 @@ On 1,000 BANKING77 questions, which name nobody, it marks: {alarms}.
 INT8 against float32 on {windows} windows: mean drift {drift_mean:.4f}, 99th percentile {drift_p99:.4f}, word pieces
 with a tag on the other side of one half {flips:.2%}. Loss by step: {curve}.
 
-Entities found by pattern, on 1,000 undisguised English texts of pii-anon, strict bounds:
+Entities found by pattern (`models/training/ner/structured.py`), strict bounds. On 4,000 undisguised English texts of
+pii-anon: as it labels them, and *valid*: without marked values that fail the public rule of their kind (*refused*:
+check digits, numbers that nobody issues), without those that the text calls something else (*renamed*: `admitted on`
+before a date of birth, `ID:` before a passport), and without found ones that pass the rule and that the source left
+unmarked (*unmarked*: logs and mail headers).
+
+| entity | marked | precision | recall | F1 | refused | renamed | unmarked | F1, valid |
+|---|---|---|---|---|---|---|---|---|
+{structured}
+
+On generated prose (`patterned.py`; 200 texts of each of ten locales): valid values of Faker among order numbers,
+versions, book numbers, timestamps, hashes, and cards and IBANs with a wrong check digit, which count as false. The
+patterns were mended on what they missed in other draws of the same sentences.
 
 | entity | marked | precision | recall | F1 |
 |---|---|---|---|---|
-{structured}
+{generated}
 
-Where these fall short, definitions differ rather than readings: pii-anon's card numbers and IBANs fail their check
-digits and its social security numbers begin with 9 or 666, which no issuer gives, and are not taken for real; its
-phone numbers with nine digits are no numbers of the plan; its logs leave phone and MAC addresses unmarked in places,
-which count as false here; a bare date or identifier in a table column has nothing around it that says what it is.
+Passports and dates of birth in a column of a table have nothing right before them that says what they are. In the
+forms of Brazil an IBAN written in groups may hold what passes for a card number, and is then found as both.
 
 ## Limits
 
@@ -125,9 +139,10 @@ def card(folds: Sequence[Fold], shipped: Shipped) -> str:
         flips=shipped.flips,
         curve=", ".join(f"{step}: {loss:.3f}" for step, loss in shipped.curve[:: max(1, len(shipped.curve) // 6)]),
         structured="\n".join(
-            f"| {row.entity} | {row.marked} | {row.precision:.3f} | {row.recall:.3f} | {row.f1:.3f} |"
+            f"{_found(row)} {row.refused} | {row.renamed} | {row.unmarked} | {row.f1_valid:.3f} |"
             for row in shipped.structured
         ),
+        generated="\n".join(map(_found, shipped.generated)),
     )
 
 
@@ -141,3 +156,7 @@ def _row(figures: Figures) -> str:
         f"| {figures.name} | {figures.texts} | {figures.names:.3f} ({low:.3f} to {high:.3f}) | "
         f"{figures.names_overlap:.3f} | {' | '.join(cells)} |"
     )
+
+
+def _found(row: Structured) -> str:
+    return f"| {row.entity} | {row.marked} | {row.precision:.3f} | {row.recall:.3f} | {row.f1:.3f} |"

@@ -22,21 +22,6 @@ from models.training.ner.marked import Marked, Span
 NAMES = ("PERSON", "LOCATION", "ORGANIZATION")
 """What the goal is set for."""
 
-STRUCTURED = {
-    "EMAIL_ADDRESS": "EMAIL",
-    "PHONE_NUMBER": "PHONE",
-    "SOCIAL_SECURITY_NUMBER": "US_SSN",
-    "IP_ADDRESS": "IP_ADDRESS",
-    "MAC_ADDRESS": "MAC_ADDRESS",
-    "CREDIT_CARD_NUMBER": "CREDIT_CARD",
-    "IBAN": "IBAN",
-    "BANK_ACCOUNT_NUMBER": "BANK_ACCOUNT",
-    "DATE_OF_BIRTH": "DATE_OF_BIRTH",
-    "MEDICAL_RECORD_NUMBER": "MEDICAL_RECORD_NUMBER",
-    "PASSPORT_NUMBER": "PASSPORT",
-}
-"""Labels of pii-anon -> entities found by pattern."""
-
 ACCOUNTS = frozenset({"BANK_ACCOUNT", "IBAN"})
 """Entities found by pattern that are what the model calls ACCOUNT."""
 
@@ -53,16 +38,6 @@ class Figures(msgspec.Struct, frozen=True):
     """The same, where a span counts when it shares a character with a marked one."""
     each: dict[str, tuple[int, float, float]]
     """Entity -> spans marked, strict F1, overlap F1; of entities that the set marks."""
-
-
-class Structured(msgspec.Struct, frozen=True):
-    """One entity found by pattern, against the source's labels."""
-
-    entity: str
-    marked: int
-    precision: float
-    recall: float
-    f1: float
 
 
 SETS: Mapping[str, tuple[tuple[str, ...], Callable[[Mapping[str, object]], bool]]] = {
@@ -150,36 +125,6 @@ def measured(name: str, texts: Sequence[Marked], finder: Finder) -> Figures:
             if counts.marked
         },
     )
-
-
-def structured(folder: Path, most: int, seed: int) -> list[Structured]:
-    """Measure the entities that are found by pattern on pii-anon's English texts without disguise."""
-    reader = PatternReader()
-    rows = [
-        row
-        for file in SETS["pii: English"][0]
-        for row in corpus.rows(folder, file)
-        if row["language"] == "en" and not row.get("adversarial")
-    ]
-    totals = dict.fromkeys(STRUCTURED.values(), Counts())
-    for row in Random(seed).sample(rows, min(most, len(rows))):
-        marks = row["spans"]
-        spans = marks if isinstance(marks, list) else []
-        known = [
-            Span(mark["start"], mark["end"], STRUCTURED[mark["label"]]) for mark in spans if mark["label"] in STRUCTURED
-        ]
-        found = [Span(hit.start, hit.end, hit.entity) for hit in reader.read(str(row["text"])).entities]
-        totals = {entity: totals[entity] + count(found, known, entity) for entity in totals}
-    return [
-        Structured(
-            entity,
-            counts.marked,
-            counts.strict / counts.found if counts.found else 0.0,
-            counts.strict / counts.marked if counts.marked else 0.0,
-            counts.f1(),
-        )
-        for entity, counts in totals.items()
-    ]
 
 
 def alarms(texts: Iterable[str], finder: Finder) -> dict[str, float]:
