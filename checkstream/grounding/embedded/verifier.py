@@ -1,0 +1,157 @@
+"""Claims against passages, by what they share: the embedded verifier. Pure: its async face never waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.core.terms import Span
+from checkstream.grounding.embedded.lexical import SUPPORTED, Conflict, Coverage, Found, Sentence, coverage, prepared
+from checkstream.grounding.embedded.reading import words
+from checkstream.grounding.embedded.windows import PassageReader
+from checkstream.grounding.sentences import sentences
+from checkstream.grounding.terms import Claim, Entailment, Excerpt, Judgement, Passage, Verdict
+
+_SILENT = 0.4
+"""Up to this share of a claim's words, evidence as good as says nothing: texts of any topic share so much."""
+_SILENT_SCORE = 0.05
+_WEAKLY = 0.3
+"""From this score on a claim is weakly supported."""
+_ABOUT = 0.4
+"""A stretch that shares less than this with a claim is not about it, and can't contradict it."""
+_SHOWN_WORDS = 4
+_MOST_SENTENCES, _SENTENCE_WORDS = 32, 256
+"""Of one claim; a claim is one statement, and nothing that is longer is read to its end."""
+
+
+class _Best(msgspec.Struct, frozen=True, eq=False):
+    """The best that evidence says of a sentence of a claim."""
+
+    coverage: Coverage
+    weight: float
+    excerpt: Excerpt | None = None
+
+
+class EmbeddedVerifier:
+    """Compares surfaces: words in order, numbers and dates, names, polarity. No model, no waiting, any language.
+
+    INVARIANT: passages are compared one by one and the best decides, so a passage more never lowers a score, and one
+    that shares little with a claim raises it by at most 0.05.
+    """
+
+    name = "embedded"
+    version = "1"
+
+    async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
+        """Judge claims of one answer against the same passages; without passages nothing is supported."""
+        readers = [(passage, PassageReader(passage.text)) for passage in passages if passage.text.strip()]
+        return [_judged(claim, readers) for claim in claims]
+
+    async def entailed(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+        """Return for each (context, claim) how well the context covers the claim, as if that were a chance."""
+        readers: dict[str, PassageReader] = {}
+        found = []
+        for context, claim in pairs:
+            reader = readers.setdefault(context, PassageReader(context)) if context not in readers else readers[context]
+            judged = _judged(Claim(text=claim, start=0, end=len(claim)), [(Passage(id="", text=context), reader)])
+            found.append(Entailment(low=judged.score, high=judged.score))
+        return found
+
+
+def score_of(share: float) -> float:
+    """Return the score of what share of a claim is said: 0.5 at `SUPPORTED`, next to nothing up to `_SILENT`."""
+    if share <= _SILENT:
+        return _SILENT_SCORE * share / _SILENT
+    if share <= SUPPORTED:
+        return _SILENT_SCORE + (0.5 - _SILENT_SCORE) * (share - _SILENT) / (SUPPORTED - _SILENT)
+    return 0.5 + 0.5 * (share - SUPPORTED) / (1 - SUPPORTED)
+
+
+def _judged(claim: Claim, readers: Sequence[tuple[Passage, PassageReader]]) -> Judgement:
+    if claim.not_checkable:
+        return Judgement(claim=claim, verdict=Verdict.NOT_CHECKABLE, score=0.5, reason=claim.not_checkable)
+    parts = _parts(claim.text)
+    if not any(part.weight for part in parts):
+        return Judgement(claim=claim, verdict=Verdict.NOT_CHECKABLE, score=0.5, reason="the claim has no words")
+    if not readers:
+        return Judgement(claim=claim, verdict=Verdict.UNSUPPORTED, score=0.0, reason="there is no evidence")
+    best = [_best(part, readers) for part in parts if part.weight]
+    total = sum(each.weight for each in best)
+    share = sum(each.coverage.score * each.weight for each in best) / total
+    worst = min(best, key=lambda each: each.coverage.score)
+    against = [each for each in best if each.coverage.found]
+    if any(finding.there for each in against for finding in each.coverage.found):
+        # One false sentence makes a claim false, however much else is said.
+        share = (share + worst.coverage.score) / 2
+    score = min(1.0, score_of(share))
+    found = [finding for each in against if _shared(each.coverage) >= _ABOUT for finding in each.coverage.found]
+    return Judgement(
+        claim=claim,
+        verdict=_verdict(score, found),
+        score=score,
+        reason=_reason(score, found, worst.coverage),
+        excerpts=tuple(dict.fromkeys(each.excerpt for each in best if each.excerpt is not None)),
+    )
+
+
+def _parts(text: str) -> list[Sentence]:
+    """Return the sentences of a claim; questions say nothing, unless there is nothing else."""
+    spans = sentences(text)[:_MOST_SENTENCES] or [Span(0, len(text))]
+    said = [span for span in spans if not text[span.start : span.end].rstrip("\"'”)] ").endswith(("?", "？", "؟"))]
+    found = []
+    for span in said or spans:
+        part = text[span.start : span.end]
+        found.append(prepared(part, words(part)[:_SENTENCE_WORDS]))
+    return found
+
+
+def _best(part: Sentence, readers: Sequence[tuple[Passage, PassageReader]]) -> _Best:
+    found = _Best(Coverage(0.0, missing=tuple(word.form for word in part.read.words if not word.function)), part.weight)
+    for passage, reader in readers:
+        for stretch in reader.stretches(part):
+            covered = coverage(part, stretch, reader.whole)
+            if covered.score > found.coverage.score:
+                found = _Best(covered, part.weight, _excerpt(passage, stretch))
+    return found
+
+
+def _excerpt(passage: Passage, stretch: Sentence) -> Excerpt:
+    inside = stretch.read.words
+    return Excerpt(passage_id=passage.id, start=inside[0].start, end=inside[-1].end)
+
+
+def _shared(covered: Coverage) -> float:
+    """Return the share of a sentence's words that evidence has, whatever speaks against it."""
+    known = len(covered.matched)
+    return known / max(1, known + len(covered.missing))
+
+
+def _verdict(score: float, found: Sequence[Found]) -> Verdict:
+    if score >= 0.5:
+        return Verdict.SUPPORTED
+    contradicted = [each for each in found if each.there or each.conflict is not Conflict.NAME]
+    if any(each.there for each in contradicted):
+        return Verdict.CONTRADICTED
+    return Verdict.WEAKLY_SUPPORTED if score >= _WEAKLY else Verdict.UNSUPPORTED
+
+
+_WORDING = {
+    Conflict.NUMBER: "the claim says `{said}`, the evidence `{there}`",
+    Conflict.NAME: "the claim names `{said}`, the evidence `{there}`",
+    Conflict.NEGATION: "claim and evidence differ in whether `{said}` is denied",
+    Conflict.OPPOSITE: "the claim says `{said}`, the evidence its opposite `{there}`",
+}
+
+
+def _reason(score: float, found: Sequence[Found], worst: Coverage) -> str:
+    if found:
+        first = found[0]
+        wording = _WORDING[first.conflict] if first.there else "the evidence does not have `{said}`"
+        return wording.format(said=first.said, there=first.there)
+    if score >= 0.5:
+        return "the evidence says it in nearly the same words"
+    if worst.missing:
+        shown = ", ".join(f"`{word}`" for word in worst.missing[:_SHOWN_WORDS])
+        return f"the evidence does not have {shown}"
+    return "the evidence has the words in another order"

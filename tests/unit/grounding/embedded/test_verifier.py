@@ -1,0 +1,154 @@
+"""Claims against passages without a model: verdicts, scores, reasons and places."""
+
+import pytest
+
+from checkstream.grounding.embedded import EmbeddedVerifier
+from checkstream.grounding.embedded.lexical import SUPPORTED
+from checkstream.grounding.embedded.verifier import score_of
+from checkstream.grounding.terms import Claim, Judgement, Passage, Verdict
+
+POLICY = Passage(
+    id="S0",
+    text="Our shop opened in 1999. The refund is paid within 30 days to customers in Germany. It is not paid in cash.",
+)
+OTHER = Passage(id="S1", text="Penguins live in the south, where they eat fish and walk over the ice in long rows.")
+
+
+async def judged(text: str, *passages: Passage) -> Judgement:
+    (found,) = await EmbeddedVerifier().judge([Claim(text=text, start=0, end=len(text))], passages)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("The refund is paid within 30 days.", Verdict.SUPPORTED),
+        ("Refunds are paid within thirty days.", Verdict.SUPPORTED),
+        ("The shop opened in 1999.", Verdict.SUPPORTED),
+        ("The refund is not paid in cash.", Verdict.SUPPORTED),
+        ("The refund is paid within 60 days.", Verdict.CONTRADICTED),
+        ("The shop opened in 1989.", Verdict.CONTRADICTED),
+        ("The refund is paid to customers in France.", Verdict.CONTRADICTED),
+        ("The refund is not paid within 30 days.", Verdict.CONTRADICTED),
+        ("Our founder collects rare stamps.", Verdict.UNSUPPORTED),
+    ],
+)
+async def test_a_claim_gets_the_verdict_that_its_evidence_gives(claim: str, verdict: Verdict) -> None:
+    found = await judged(claim, OTHER, POLICY)
+    assert found.verdict is verdict
+    assert (found.score >= 0.5) == (verdict is Verdict.SUPPORTED)
+    assert found.reason
+
+
+async def test_the_reason_names_what_decided_and_the_excerpt_where_it_was_read() -> None:
+    found = await judged("The refund is paid within 60 days.", OTHER, POLICY)
+    assert found.reason == "the claim says `60 days`, the evidence `30 days`"
+    (excerpt,) = found.excerpts
+    assert excerpt.passage_id == "S0"
+    assert "30 days" in POLICY.text[excerpt.start : excerpt.end]
+
+
+@pytest.mark.parametrize(
+    "passages", [(), (Passage(id="S0", text=""),), (Passage(id="S0", text=" \n "),), (Passage(id="S0", text="..."),)]
+)
+async def test_without_evidence_nothing_is_supported(passages: tuple[Passage, ...]) -> None:
+    found = await judged("The refund is paid within 30 days.", *passages)
+    assert (found.verdict, found.score, found.excerpts) == (Verdict.UNSUPPORTED, 0.0, ())
+    (entailment,) = await EmbeddedVerifier().entailed([("", "The refund is paid.")])
+    assert entailment.high == 0
+
+
+async def test_a_claim_that_is_not_checkable_is_not_judged() -> None:
+    claim = Claim(text="Hello!", start=0, end=6, not_checkable="a greeting")
+    (found,) = await EmbeddedVerifier().judge([claim], [POLICY])
+    assert (found.verdict, found.reason) == (Verdict.NOT_CHECKABLE, "a greeting")
+    assert (await judged("?!", POLICY)).verdict is Verdict.NOT_CHECKABLE
+
+
+async def test_ten_irrelevant_passages_move_no_score_by_more_than_a_twentieth() -> None:
+    subjects = (
+        "Penguins",
+        "Volcanoes",
+        "Violins",
+        "Glaciers",
+        "Tulips",
+        "Comets",
+        "Camels",
+        "Bakers",
+        "Harbours",
+        "Boats",
+    )
+    irrelevant = [
+        Passage(
+            id=f"X{at}",
+            text=f"{subject} are described in this chapter. It is about how {subject.lower()} change with time.",
+        )
+        for at, subject in enumerate(subjects)
+    ]
+    for claim in (
+        "The refund is paid within 30 days.",
+        "The refund is paid within 60 days.",
+        "Our founder collects rare stamps.",
+    ):
+        alone, among = await judged(claim, POLICY), await judged(claim, *irrelevant[:5], POLICY, *irrelevant[5:])
+        assert abs(alone.score - among.score) <= 0.05
+        assert alone.verdict is among.verdict
+
+
+async def test_one_false_sentence_makes_a_claim_of_several_false() -> None:
+    claim = "Our shop opened in 1999. The refund is paid within 60 days to customers in Germany."
+    found = await judged(claim, POLICY)
+    assert found.verdict is not Verdict.SUPPORTED
+
+
+async def test_a_question_inside_a_claim_is_not_held_against_it() -> None:
+    assert (
+        await judged("The shop opened in 1999. Would you like to hear more about penguins?", POLICY)
+    ).verdict is Verdict.SUPPORTED
+
+
+async def test_other_languages_are_read_too() -> None:
+    hebrew = Passage(id="S0", text='השמאי קבע פיצוי של 50,000 ש"ח ביום 15.03.2023.')
+    assert (await judged('השמאי קבע פיצוי של 50,000 ש"ח.', hebrew)).verdict is Verdict.SUPPORTED
+    assert (await judged('השמאי קבע פיצוי של 70,000 ש"ח.', hebrew)).verdict is Verdict.CONTRADICTED
+    german = Passage(id="S0", text="Die Erstattung wird innerhalb von 30 Tagen bezahlt.")
+    assert (await judged("Die Erstattung wird innerhalb von 30 Tagen bezahlt.", german)).verdict is Verdict.SUPPORTED
+    assert (
+        await judged("Die Erstattung wird nicht innerhalb von 30 Tagen bezahlt.", german)
+    ).verdict is Verdict.CONTRADICTED
+
+
+async def test_every_claim_gets_its_own_judgement_in_order() -> None:
+    texts = ["The refund is paid within 30 days.", "Our founder collects rare stamps.", "The shop opened in 1999."]
+    claims = [Claim(text=text, start=0, end=len(text)) for text in texts]
+    together = await EmbeddedVerifier().judge(claims, [POLICY, OTHER])
+    assert together == [await judged(text, POLICY, OTHER) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800",
+        "a" * 50_000,
+        "no " * 5_000,
+        "1." * 5_000,
+        "not not not",
+        "\u202e",
+        "A. " * 3_000,
+        "漢" * 2_000,
+        "<script>",
+        "5" * 4_000,
+    ],
+)
+async def test_hostile_texts_give_a_score_between_nothing_and_one(text: str) -> None:
+    passage = Passage(id="S0", text=text)
+    for claim, evidence in ((text, POLICY), ("The shop opened in 1999.", passage), (text, passage)):
+        found = await judged(claim, evidence)
+        assert 0 <= found.score <= 1
+
+
+def test_the_score_rises_with_the_share_and_is_one_half_where_a_claim_counts_as_said() -> None:
+    shares = [at / 1000 for at in range(1001)]
+    scores = [score_of(share) for share in shares]
+    assert scores == sorted(scores)
+    assert (scores[0], score_of(SUPPORTED), scores[-1]) == (0.0, 0.5, 1.0)
