@@ -27,6 +27,14 @@ CheckstreamError
 ├── ScoringError            a classifier gave no usable score
 ├── UnmaskableError         an exchange can't be recorded without what must not be kept
 ├── ModelError              a model's manifest or files can't be trusted or read
+├── JobError                the background queue can't do what it was asked
+│   ├── JobInvalid          a job can't be read, is too large, or nobody here can do it
+│   └── StoreFailed         the queue's store can't be used; whether the call was carried out is not known
+├── EvidenceError           trusted documents can't be kept or searched
+│   ├── StoreUnusable       the store can't be reached, or holds what this version or embedder can't use
+│   ├── SourceRefused       a source is not allowed: its kind, its host, its address, its size
+│   └── DocumentUnreadable  a document can't be fetched or read; the others go on
+├── GateError               the reliability gate can't read what it is asked, or a step of it failed
 └── AuditError              the audit chain is broken or can't be written
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
@@ -216,5 +224,37 @@ class ModelError(CheckstreamError):
     """A model's manifest or files can't be trusted or read; nothing of it is used."""
 
 
+class JobError(CheckstreamError):
+    """The background queue can't do what it was asked."""
+
+
+class JobInvalid(JobError):
+    """A job can't be read, is too large, or nobody here can do it; trying again would not help."""
+
+
+class StoreFailed(JobError):
+    """The queue's store can't be opened, read or written; whether the call was carried out is not known."""
+
+
+class GateError(CheckstreamError):
+    """The reliability gate can't read what it is asked, or a step of it failed."""
+
+
 class AuditError(CheckstreamError):
     """The audit chain is broken or can't be written."""
+
+
+class EvidenceError(CheckstreamError):
+    """Trusted documents can't be kept or searched."""
+
+
+class StoreUnusable(EvidenceError):
+    """The store of evidence can't be reached, or holds what this version or this embedder can't use."""
+
+
+class SourceRefused(EvidenceError):
+    """A source of documents is not allowed, or is more than what is taken."""
+
+
+class DocumentUnreadable(EvidenceError):
+    """A document can't be fetched or read."""

@@ -1,0 +1,175 @@
+"""The file of the embedded queue: opened, checked, and brought to its schema. Only its owner can read it.
+
+WAL with `synchronous=FULL`: a commit has been fsynced when it returns, so neither kill -9 nor a power cut takes it
+back. What is deleted is overwritten with zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from checkstream.errors import StoreFailed
+
+_APPLICATION = 0x63734A51
+"""`csJQ`: tells the file from another program's database."""
+_VERSION = 1
+_BUSY_S = 10.0
+"""How long a call waits for another process's transaction."""
+_SCHEMA = """
+CREATE TABLE jobs (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  body BLOB NOT NULL,
+  put_ms INTEGER NOT NULL,
+  due REAL NOT NULL,
+  lease TEXT,
+  attempts INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX jobs_due ON jobs (due, seq);
+CREATE INDEX jobs_leased ON jobs (due) WHERE lease IS NOT NULL;
+CREATE INDEX jobs_delayed ON jobs (due) WHERE lease IS NULL AND attempts > 0;
+CREATE TABLE dead (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  body BLOB,
+  put_ms INTEGER NOT NULL,
+  attempts INTEGER NOT NULL,
+  error TEXT NOT NULL,
+  at_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE results (
+  stream TEXT NOT NULL,
+  route TEXT NOT NULL,
+  scorer TEXT NOT NULL,
+  version TEXT NOT NULL,
+  risk REAL NOT NULL,
+  report BLOB NOT NULL,
+  at_ms INTEGER NOT NULL,
+  PRIMARY KEY (stream, scorer, version)
+) STRICT;
+CREATE INDEX results_at ON results (at_ms);
+CREATE TABLE markers (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  conversation TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  scorer TEXT NOT NULL,
+  risk REAL NOT NULL,
+  expires_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE load (jobs INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
+INSERT INTO load VALUES (0, 0);
+CREATE TRIGGER job_comes AFTER INSERT ON jobs BEGIN
+  UPDATE load SET jobs = jobs + 1, bytes = bytes + length(new.body);
+END;
+CREATE TRIGGER job_goes AFTER DELETE ON jobs BEGIN
+  UPDATE load SET jobs = jobs - 1, bytes = bytes - length(old.body);
+END;
+CREATE TABLE boot (id TEXT NOT NULL) STRICT;
+INSERT INTO boot VALUES ('');
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file, or make it.
+
+    Raises:
+        StoreFailed: it can't be made or opened, or is not a queue of this version.
+    """
+    try:
+        _make(path)
+        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreFailed(f"the queue `{path}` can't be opened: {error}; check the path and its rights") from error
+    try:
+        _prepare(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StoreFailed(f"the queue `{path}` can't be used: {error}; if it is damaged, move it away") from error
+    except StoreFailed:
+        connection.close()
+        raise
+    return connection
+
+
+def _make(path: Path) -> None:
+    """Make an empty file that nobody else may read; one that is there is not opened.
+
+    To close a database's file a second time in one process would drop the locks that SQLite holds on it.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Set the file up as this module's docstring says.
+
+    Raises:
+        sqlite3.Error: it is no database, or can't be written.
+        StoreFailed: it is another program's, or of another version.
+    """
+    _to_wal(connection)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("BEGIN IMMEDIATE")
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if not tables:
+        for statement in _statements():
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    elif application != _APPLICATION:
+        raise StoreFailed(f"`{path}` is another program's database; name another file")
+    elif version != _VERSION:
+        raise StoreFailed(
+            f"`{path}` is a queue of version {version}, this is {_VERSION}; use the version that wrote it"
+        )
+    connection.execute("COMMIT")
+
+
+def _to_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; several processes may do so at the same time, and SQLite doesn't wait for its locks here.
+
+    Raises:
+        sqlite3.Error: it can't be switched.
+    """
+    end = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _statements() -> list[str]:
+    """Return the statements of the schema; a script would commit the transaction that they belong to."""
+    found = []
+    text = ""
+    for line in _SCHEMA.splitlines():
+        text += line + "\n"
+        if sqlite3.complete_statement(text):
+            found.append(text)
+            text = ""
+    return found
