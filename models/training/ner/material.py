@@ -8,10 +8,13 @@ from random import Random
 from typing import NamedTuple
 
 from models.training import corpus
-from models.training.ner.data import SOURCES, read, silver
+from models.training.ner.data import SOURCES, plain, read, silver
 from models.training.ner.generate import documents
 from models.training.ner.marked import Marked, read_marked, write_marked
-from models.training.ner.silver import label, prose
+from models.training.ner.silver import label
+from models.training.ner.silver import posts as silver_posts
+from models.training.ner.silver import prose as silver_prose
+from models.training.ner.social import posts
 
 FOLDS = {"pii": ("pii_anon_dev", "pii_anon_extra"), "social": ("pii_ner_btc", "pii_ner_wnut17_train")}
 """Sources that are left out together."""
@@ -25,6 +28,10 @@ class Amounts(NamedTuple):
     pii: int = 3_000
     btc: int = 7_400
     wnut17: int = 3_400
+    posts: int = 7_500
+    """Marked prose rewritten as posts."""
+    comments: int = 6_250
+    """Posts and comments that the teacher marked."""
 
     def scaled(self, share: float) -> Amounts:
         """Return a share of each."""
@@ -42,8 +49,16 @@ def silver_texts(folder: Path, work: Path, seed: int) -> list[Marked]:
     """Return the teacher's texts, labelled once and kept in `work`."""
     path = work / "silver.jsonl"
     if not path.exists():
-        write_marked(path, label(prose(folder, PASSAGES, seed)))
+        write_marked(path, label(silver_prose(folder, PASSAGES, seed)))
     return list(read_marked(path))
+
+
+def comments(folder: Path, work: Path, seed: int) -> list[Marked]:
+    """Return posts and comments of the pool as the teacher marks them, kept in `work`."""
+    path = work / "comments.jsonl"
+    if not path.exists():
+        write_marked(path, label(silver_posts(folder, seed)))
+    return list(map(plain, read_marked(path)))
 
 
 def learnt(folder: Path, work: Path, amounts: Amounts, seed: int, left_out: Sequence[str] = ()) -> list[Marked]:
@@ -57,7 +72,9 @@ def learnt(folder: Path, work: Path, amounts: Amounts, seed: int, left_out: Sequ
         left_out: files of the pool of which nothing is to be learnt; of the others the train part is.
     """
     texts = list(documents(amounts.generated, Random(seed)))
-    texts += silver(_some(silver_texts(folder, work, seed), amounts.silver, seed), Random(seed + 1))
+    prose = silver(_some(silver_texts(folder, work, seed), amounts.silver, seed), Random(seed + 1))
+    texts += [*prose, *posts(prose, amounts.posts, Random(seed + 10))]
+    texts += _some(comments(folder, work, seed), amounts.comments, seed)
     for group in ("pii", "btc", "wnut17"):
         known = [
             text

