@@ -13,7 +13,7 @@ from models.training.export import MODELS, write_files
 from models.training.safety.assemble import FOLDS
 from models.training.safety.card import card
 from models.training.safety.measure import measured_fold, measured_model
-from models.training.safety.recipe import NAME, build
+from models.training.safety.ship import NAME, build
 
 SEED = 7
 

@@ -94,6 +94,39 @@ _SLOTS: Mapping[str, tuple[str, ...]] = {
     "thing": ("neighbourhood", "schools", "club", "country", "workplace", "culture", "streets", "church", "game"),
 }
 
+_PICTURED_GROUPS = (
+    "🧕", "👳", "🕌 people", "✡️ people", "🏳️\u200d🌈", "🏳️\u200d⚧️ people", "👩🏿", "👨🏿",
+    "👩🏾s", "👬", "👭", "👩\u200d🦽 people", "🧑\u200d🦯", "👵", "🇲🇽 people", "🇨🇳", "🇮🇳 workers",
+    "🇳🇬", "🇵🇰 families", "🧏", "👩s", "♀️", "👨🏾 guys", "✝️ folk", "🛕 people",
+)  # fmt: skip
+
+_PICTURED: Mapping[str, tuple[str, ...]] = {
+    "vermin": ("🐀", "🐛", "🐷", "🐒", "🪳", "💩", "🗑️", "🐍", "🦠"),
+    "removed": ("🔫", "🔪", "💀", "⚰️", "🚫", "🔥", "✈️ back", "🥾 out", "💣"),
+    "vice": ("🤢", "🤮", "💩", "🤡", "🐌", "😈", "stupid 🤡", "dirty 🤢"),
+}
+
+_PICTURED_HATE = (
+    "I 😡 {groups}", "{groups} make me 🤮", "{groups} are {vermin}", "All {groups} should be {removed}",
+    "{groups} = {vermin}", "🔫 {groups}", "get {groups} out of my country 🥾",
+    "no {groups} in this {thing} 🚫", "{groups} are so {vice}", "🖕 {groups}",
+    "the only good {groups} are ⚰️", "You {vermin}! You're {groups}, aren't you",
+    "{groups} belong in the 🗑️", "send {groups} to the 🏚️ and 🔥 it",
+    "I'd rather 💀 than live next to {groups}", "wish I could 🔪 every one of the {groups}",
+    "😂 imagine being {groups}", "{groups}? {vermin}{vermin}{vermin}",
+)  # fmt: skip
+
+_PICTURED_FRIENDLY = (
+    "I ❤️ {groups}", "{groups} make me 😊", "so proud of my {groups} friends 💪",
+    "{groups} and me at the 🏖️ today", "happy holidays to all {groups} 🎉",
+    "{groups} are welcome in this {thing} 🤗", "stop hating {groups} 😡 it's not okay",
+    "my {groups} neighbour baked 🍰 for us", "people who 🔫 {groups} belong in ⚖️",
+    "calling {groups} {vermin} is wrong 🚫", "I 😡 it when the 🚌 is late",
+    "this {vermin} in my garden again 😂", "vote for more {groups} in films 🎬",
+    "I love 🐷 and 🐒 at the zoo", "ugh, 🤮 after that 🍔", "my 🐶 is such a 🤡",
+    "{groups} deserve better 💙",
+)  # fmt: skip
+
 _INSULTS = (
     "you {word}",
     "What a {word}.",
@@ -172,11 +205,18 @@ def swearing(words: Sequence[Swear], random: Random) -> Text:
 
 
 def on_a_group(random: Random) -> Text:
-    """Write something hateful or something friendly or plain about a group."""
+    """Write something hateful or something friendly or plain about a group, now and then with emoji for words."""
     hateful = random.random() < 0.5
-    sentence = random.choice(HATE if hateful else FRIENDLY).replace("{groups}", random.choice(GROUPS))
+    pictured = random.random() < 0.3
+    bank: Sequence[str] = HATE if hateful else FRIENDLY
+    if pictured and random.random() < 0.7:
+        bank = _PICTURED_HATE if hateful else _PICTURED_FRIENDLY
+    names = _PICTURED_GROUPS if pictured else GROUPS
+    sentence = random.choice(bank).replace("{groups}", random.choice(names))
     for slot, fillings in _SLOTS.items():
-        sentence = sentence.replace(f"{{{slot}}}", random.choice(fillings))
+        sentence = sentence.replace(
+            f"{{{slot}}}", random.choice(_PICTURED.get(slot, fillings) if pictured else fillings)
+        )
     sentence = sentence[:1].upper() + sentence[1:]
     if random.random() < 0.3:
         sentence = random.choice((str.lower, str.upper, lambda text: text.rstrip(".")))(sentence)

@@ -18,8 +18,8 @@ from models.training.safety.calm import (
     REPORTS,
     SCENES,
 )
-from models.training.safety.goals import Goal, gerund
-from models.training.safety.labels import Text, harmful, safe
+from models.training.safety.goals import Goal, told
+from models.training.safety.labels import SURE, Text, harmful, safe
 
 
 def filled(sentence: str, random: Random, slots: Mapping[str, Sequence[str]]) -> str:
@@ -28,17 +28,6 @@ def filled(sentence: str, random: Random, slots: Mapping[str, Sequence[str]]) ->
         while f"{{{name}}}" in sentence:
             sentence = sentence.replace(f"{{{name}}}", random.choice(fillings), 1)
     return sentence
-
-
-def _goal_in(sentence: str, verb: str) -> str:
-    verb = verb.strip()
-    doing = gerund(verb)
-    return (
-        sentence.replace("{goal}", verb)
-        .replace("{Goal}", verb[:1].upper() + verb[1:])
-        .replace("{doing}", doing)
-        .replace("{Doing}", doing[:1].upper() + doing[1:])
-    )
 
 
 def _listed(lines: Sequence[str], random: Random) -> str:
@@ -74,14 +63,14 @@ def harmful_answer(goal: Goal, random: Random) -> Text:
     if label in {"self_harm", "sexual", "regulated_advice"} and random.random() < 0.6:
         opener = closer = ""
     text = "\n".join(part for part in (opener, _listed(lines, random), closer) if part) or lines[0]
-    return Text(_goal_in(text, goal.verb), harmful(*goal.labels), f"generated {label}", goal.request, 0.8)
+    return Text(told(text, goal.verb), harmful(*goal.labels, share=SURE), f"generated {label}", goal.request, 0.8)
 
 
 def harmful_passage(label: str, random: Random) -> Text:
     """Write one to four sentences of a harm without any request before them."""
     bank = steps.BANKS[label]
     lines = [filled(line, random, steps.SLOTS) for line in random.sample(bank, random.randint(1, 4))]
-    return Text(_listed(lines, random), harmful(label), f"generated {label}", lines[0], 0.8)
+    return Text(_listed(lines, random), harmful(label, share=SURE), f"generated {label}", lines[0], 0.8)
 
 
 def abusive_answer(abuse: Text, random: Random) -> Text:
@@ -109,12 +98,12 @@ def refusal(goal: Goal, random: Random) -> Text:
         random.choice(HELP) if random.random() < 0.7 else "",
     ]
     text = " ".join(part for part in parts if part)
-    return Text(_goal_in(text, goal.verb), safe(), "generated refusal", goal.request)
+    return Text(told(text, goal.verb), safe(), "generated refusal", goal.request)
 
 
 def safe_answer(goal: Goal, random: Random) -> Text:
     """Answer a frightening question well: the law, the harm, how to protect oneself, where there is help."""
-    lines = [_goal_in(line, goal.verb) for line in random.sample(PREVENTION, random.randint(1, 2))]
+    lines = [told(line, goal.verb) for line in random.sample(PREVENTION, random.randint(1, 2))]
     lines += random.sample(HELP, 1) if random.random() < 0.5 else []
     lines += random.sample(LESSONS, random.randint(1, 3))
     return Text(_listed(lines, random), safe(), "generated safe answer", goal.request)

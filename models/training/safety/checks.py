@@ -9,7 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from models.training.safety.labels import Float
-from models.training.safety.windows import WINDOW, ends
+from models.training.safety.windows import OVERLAP, WINDOW, ends
 
 WORDS_A_CHECK = 8
 """How many words come between two checks."""
@@ -59,14 +59,13 @@ def checked(texts: Sequence[str], tokenizer: Tokenizer, score: Score, every: int
 
 
 def whole(texts: Sequence[str], tokenizer: Tokenizer, score: Score) -> Float:
-    """Return the highest score of windows that overlap by half, float32[text, label]: a text scored at once."""
+    """Return the highest score of overlapping windows, float32[text, label]: a text scored at once."""
     windows: list[list[int]] = []
     counts: list[int] = []
     unknown = tokenizer.token_to_id("[UNK]") or 0
     for encoding in tokenizer.encode_batch(list(texts), add_special_tokens=False):
         ids = encoding.ids or [unknown]
-        starts = list(range(0, max(1, len(ids) - WINDOW // 2), WINDOW // 2))
-        starts[-1] = max(0, len(ids) - WINDOW)
+        starts = [*range(0, max(0, len(ids) - WINDOW), WINDOW - OVERLAP), max(0, len(ids) - WINDOW)]
         windows += [ids[start : start + WINDOW] for start in starts]
         counts.append(len(starts))
     scores = score(windows)

@@ -36,20 +36,22 @@ TEACHER_LIMITS = {
     "stormfront": 1500,
     "hatemoji": 1800,
     "hh": 400,
+    "hh rejected": 0,
     "medquad": 500,
     "mmlu": 500,
     "benign_prompts": 500,
     "pii_anon": 300,
     "begin": 200,
     "conjnli": 150,
-    "generated swearing": 1500,
-    "generated mention": 300,
-    "generated hate": 1300,
-    "generated friendly": 900,
-    "generated refusal": 900,
-    "generated innocent": 900,
-    "generated safe answer": 900,
+    "gptfuzz": 4000,
+    "generated refusal": 2000,
+    "generated retelling": 2400,
+    "generated guide": 2000,
 }
+"""How many texts of a source the teacher learns from at most."""
+
+_OTHERS = 1300
+"""The same for a source that isn't named."""
 
 
 def harm_loss(logits: Tensor, targets: Tensor) -> Tensor:
@@ -81,7 +83,7 @@ def chosen(texts: Sequence[Text], share: float = 1.0) -> list[Text]:
     kept = []
     for text in texts:
         counts[text.source] = counts.get(text.source, 0) + 1
-        if counts[text.source] <= share * TEACHER_LIMITS.get(text.source, 4000):
+        if counts[text.source] <= share * TEACHER_LIMITS.get(text.source, _OTHERS):
             kept.append(text)
     return kept
 

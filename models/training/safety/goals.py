@@ -147,3 +147,15 @@ def gerund(verb: str) -> str:
     elif first.endswith("e") and not first.endswith(("ee", "ye")):
         first = first[:-1]
     return f"{first}ing {rest}"
+
+
+def told(sentence: str, verb: str) -> str:
+    """Put a goal into a sentence: `{goal}`, `{Goal}`, `{doing}`, `{Doing}`."""
+    verb = verb.strip()
+    doing = gerund(verb)
+    return (
+        sentence.replace("{goal}", verb)
+        .replace("{Goal}", verb[:1].upper() + verb[1:])
+        .replace("{doing}", doing)
+        .replace("{Doing}", doing[:1].upper() + doing[1:])
+    )

@@ -41,6 +41,9 @@ RELATED: Mapping[str, tuple[str, ...]] = {
 }
 """Of a text that is known to do one harm, these others stay unknown; the rest it doesn't do."""
 
+SURE = 0.9
+"""How sure it is that a text written to do a harm does it: not as sure as what people have judged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -17,13 +17,22 @@ from models.training.graph import encoder_graph
 from models.training.safety import figures, probe
 from models.training.safety.assemble import FOLDS, cleaned, corpus
 from models.training.safety.checks import Checked, Score, checked, whole
-from models.training.safety.distil import plain_tokenizer
 from models.training.safety.figures import Figures, any_harm
 from models.training.safety.labels import ANY, Float, Text
-from models.training.safety.recipe import FOLD, NAME, Effort, benign, calibrate, scorer, train
+from models.training.safety.recipe import FULL, Effort, benign, calibrate, scorer, train
+from models.training.safety.ship import Cascade
 from models.training.safety.sources import MEASURES, is_harmful, texts
 
-HARD = ("generated reported", "generated quoted", "generated mention", "generated innocent", "generated friendly")
+HARD = (
+    "generated reported",
+    "generated quoted",
+    "generated mention",
+    "generated retelling",
+    "generated explanation",
+    "generated innocent",
+    "generated friendly",
+    "generated guide",
+)
 """The words of harm, quoted, reported, told, explained or reclaimed."""
 
 SAFE_ANSWERS = ("refusals", "generated refusal", "generated safe answer")
@@ -43,7 +52,7 @@ def _some(found: Sequence[Text], most: int, seed: int) -> list[Text]:
 
 
 def measured_fold(
-    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FOLD, most: int = 1000
+    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FULL, most: int = 1000
 ) -> Figures:
     """Train without some sources and measure on them.
 
@@ -105,8 +114,8 @@ def measured_model(
         rates: calibration of the labels.
         models: the folder of the manifest.
     """
-    tokenizer = plain_tokenizer((models / NAME / "tokenizer.json").read_text())
-    score = scorer((models / NAME / "model.onnx").read_bytes())
+    shipped = Cascade.shipped(models)
+    tokenizer, score = shipped.tokenizer, shipped.score
     test = _some(corpus(folder, seed)["test"], 700, seed)
     answers = checked([text.text for text in test], tokenizer, score)
     scores = _highest(answers)

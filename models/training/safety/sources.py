@@ -53,7 +53,7 @@ def davidson(row: Row) -> Text | None:
 def edos(row: Row) -> Text | None:
     """Sexism: what isn't sexist may be any other abuse, so it says something about hate alone."""
     if row["label"] == "not sexist":
-        return Text(row["text"], known(hate=0.1, toxicity=0.2, any=0.25, **_INSTRUCTIONS), "edos", weight=0.4)
+        return Text(row["text"], known(hate=0.1, **_INSTRUCTIONS), "edos", weight=0.4)
     threat = row["category"].startswith("1.")
     softly = row["category"].startswith("4.")
     values = {"hate": 1.0, "toxicity": 0.7 if softly else 0.9, "violence": 0.8 if threat else 0.05}
@@ -85,7 +85,9 @@ def stormfront(row: Row) -> Text | None:
     if row["label"] not in {"hate", "noHate"}:
         return None
     hateful = row["label"] == "hate"
-    return Text(row["text"], known(hate=1.0, toxicity=0.8, **_INSTRUCTIONS) if hateful else safe(), "stormfront")
+    # Who calls a sentence of this forum free of hate means of open hate.
+    target = known(hate=1.0, toxicity=0.8, **_INSTRUCTIONS) if hateful else safe()
+    return Text(row["text"], target, "stormfront", weight=1.0 if hateful else 0.6)
 
 
 def toxigen(row: Row) -> Text | None:
@@ -127,9 +129,9 @@ def gptfuzz(row: Row) -> Text | None:
 
 
 def hh(row: Row) -> Text | None:
-    """Answers that people liked better are mostly harmless; of the others nothing is known."""
+    """Answers that people liked better are mostly harmless; of the others only the teacher says something."""
     if row["label"] != "chosen":
-        return None
+        return Text(row["text"], np.full(ANY + 1, np.nan, np.float32), "hh rejected", row["prompt"], 0.5)
     return Text(row["text"], known(any=0.05, **dict.fromkeys(LABELS, 0.02)), "hh", row["prompt"], 0.3)
 
 
@@ -202,10 +204,10 @@ MEASURES: Mapping[str, Callable[[Row], Text | None]] = {
 
 
 def texts(folder: Path, name: str, reader: Callable[[Row], Text | None], *, measuring: bool = False) -> Iterator[Text]:
-    """Yield the texts of one file of the pool, rows that say nothing left out."""
+    """Yield the texts of one file of the pool."""
     for row in rows(folder, name, measuring=measuring):
         text = reader(row)
-        if text is not None and text.text.strip() and not np.isnan(text.target).all():
+        if text is not None and text.text.strip():
             yield text
 
 

@@ -16,8 +16,17 @@ from tokenizers import Encoding, Tokenizer
 from models.training.augment import augmented
 from models.training.safety.labels import ANY, LABELS, Float, Text
 
-WINDOW = 32
+WINDOW = 48
 """Word pieces of a window; no piece marks its start or end."""
+
+OVERLAP = 36
+"""Word pieces that neighbours share when a whole text is scored at once: a stream's checks are hardly closer."""
+
+_GLIMPSE = 12
+"""Characters of a marked harm that a window must show to do it."""
+
+_EARLY = 0.4
+"""Share of a text that is its beginning, where answers ought to be decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,7 @@ class Window:
     origin: int
     """Number of the text that it was cut from."""
     marked: bool | None
-    """It overlaps what annotators marked; None where nobody marked anything."""
+    """It shows what annotators marked; None where nobody marked anything, or only a glimpse shows."""
 
 
 def ends(encoding: Encoding) -> list[int]:
@@ -42,12 +51,19 @@ def ends(encoding: Encoding) -> list[int]:
 def cut(encoding: Encoding, text: Text, words: str, pieces: tuple[int, int], origin: int = 0) -> Window:
     """Cut some pieces, the last not included, out of a text as `words` spells it."""
     begin, end = encoding.offsets[pieces[0]][0], encoding.offsets[pieces[1] - 1][1]
-    marked = None if text.spans is None else any(start < end and stop > begin for start, stop in text.spans)
+    marked = None if text.spans is None else _shows(text.spans, begin, end)
     return Window(tuple(encoding.ids[pieces[0] : pieces[1]]), words[begin:end], origin, marked)
 
 
+def _shows(spans: Sequence[tuple[int, int]], begin: int, end: int) -> bool | None:
+    shown = [(min(stop, end) - max(start, begin), stop - start) for start, stop in spans]
+    if any(seen >= min(_GLIMPSE, long) for seen, long in shown):
+        return True
+    return None if any(seen > 0 for seen, _ in shown) else False
+
+
 def sampled(texts: Sequence[Text], tokenizer: Tokenizer, size: int, random: Random, most: int = 4) -> Iterator[Window]:
-    """Yield windows of each text: the whole where it fits, and random ones that end at a word.
+    """Yield windows of each text: the whole where it fits, and random ones that end at a word, early ones more often.
 
     Args:
         texts: what to cut; their numbers become the windows' origins.
@@ -68,9 +84,22 @@ def sampled(texts: Sequence[Text], tokenizer: Tokenizer, size: int, random: Rand
             if total > 10 and random.random() < 0.35:
                 yield cut(encoding, text, words, (0, random.choice(stops[:-1] or stops)), origin)
             continue
+        early = [stop for stop in stops if stop <= max(size // 2, _EARLY * total)]
         for _ in range(min(most, 1 + total // size)):
-            last = random.choice(stops)
+            last = random.choice(early if early and random.random() < 0.4 else stops)
             yield cut(encoding, text, words, (max(0, last - size), last), origin)
+
+
+def balanced(windows: Sequence[Window], texts: Sequence[Text], most: int, of_one: int) -> list[Window]:
+    """Return the first windows, `most` of them and `of_one` of a source at most; `texts` are their origins."""
+    counts: dict[str, int] = {}
+    kept: list[Window] = []
+    for window in windows:
+        source = texts[window.origin].source
+        counts[source] = counts.get(source, 0) + 1
+        if counts[source] <= of_one and len(kept) < most:
+            kept.append(window)
+    return kept
 
 
 def teacher_texts(texts: Sequence[Text], tokenizer: Tokenizer, size: int, random: Random) -> Iterator[Text]:
@@ -122,7 +151,8 @@ def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Floa
         if window.marked is False:
             target[row] = np.minimum(target[row], 0.3 * scores[row])
         elif window.marked:
-            target[row, [0, ANY]] = np.maximum(target[row, [0, ANY]], 0.7 + 0.3 * scores[row, [0, ANY]])
+            done = truth[row] >= 0.5
+            target[row, done] = np.maximum(target[row, done], 0.7 + 0.3 * scores[row, done])
     return target
 
 

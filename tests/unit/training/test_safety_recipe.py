@@ -45,22 +45,32 @@ def pool(tmp_path: Path) -> Path:
 
 
 def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from models.training.safety.recipe import Effort, build, scorer
+    from models.training.safety.recipe import Effort, scorer
+    from models.training.safety.ship import Cascade, build
 
     torch.set_num_threads(1)
     monkeypatch.setattr("models.training.safety.assemble._GENERATED", {"harmful": 60, "innocent": 60, "group": 60})
     models = tmp_path / "models"
     models.mkdir()
-    effort = Effort(teacher_share=0.005, teacher_epochs=0.2, windows=200, student_epochs=1, dev_texts=40)
+    effort = Effort(
+        teacher_share=0.005, teacher_epochs=0.2, windows=200, source_share=1, student_epochs=1, dev_texts=40,
+        gate_windows=200, gate_epochs=1,
+    )  # fmt: skip
     found = build(pool, 3, tmp_path / "work", models, effort)
     entry = json.loads((models / "manifest.json").read_text())["models"][0]
     assert (entry["name"], entry["kind"], entry["labels"]) == ("safety", "sequence", list(LABELS))
     assert found["parity"]["windows"] > 10
-    assert found["bytes"]["model.onnx"] < 6_300_000
+    assert found["bytes"]["model.onnx"] < 8_500_000
     score = scorer((models / "safety" / "model.onnx").read_bytes())
     scores = score([[5, 6, 7], [9] * 32])
     assert scores.shape == (2, len(LABELS))
     assert ((scores >= 0) & (scores <= 1)).all()
+    shipped = Cascade.shipped(models)
+    windows = [[5, 6, 7], [9] * 48, [4, 8]]
+    doubted = shipped.gate(windows)[:, 0] >= shipped.at
+    both = shipped.score(windows)
+    assert both[doubted] == pytest.approx(score(windows)[doubted])
+    assert (both[~doubted] <= shipped.ceiling).all()
     again = build(pool, 3, tmp_path / "work", models, effort)
     assert again == found, "a second run goes on where the first ended"
 
@@ -79,6 +89,22 @@ def test_the_loss_teaches_any_harm_where_no_label_is_known() -> None:
         assert bad > good
     nothing = torch.full((1, ANY + 1), float("nan"))
     assert float(harm_loss(low[:1], nothing)) == 0
+
+
+def test_the_gate_doubts_what_comes_near_a_threshold_of_any_label() -> None:
+    from models.training.safety.gate import doubt, threshold
+
+    limits = np.array([0.5, 0.01], np.float32)
+    logits = np.array([[0.0, -9.0], [-9.0, -4.5951], [-3.0, -9.0], [-9.0, -2.0]], np.float32)
+    found = doubt(logits, limits)
+    assert found[:2] == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert found[2] < 0.1
+    assert found[3] > 0.9
+    doubts = [np.array([0.2, value], np.float32) for value in np.linspace(0.01, 1, 100)]
+    fires = [np.array([False, True])] * 100
+    assert threshold(doubts, fires, lost=0.01) == pytest.approx(0.0199, abs=1e-3)
+    assert threshold(doubts, fires, lost=0) == pytest.approx(0.01)
+    assert threshold(doubts, [np.array([False, False])] * 100) == 0.5
 
 
 def test_a_narrowed_student_keeps_the_neurons_that_weigh_most() -> None:

@@ -1,17 +1,31 @@
 """What the recipe of `safety` reads and writes: targets of every set, goals of requests, generated texts."""
 
 import re
+from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
 import numpy as np
 import pytest
 
-from models.training.safety import abuse, answers, assemble, calm, figures, probe, steps
+from models.training.safety import (
+    abuse,
+    answers,
+    assemble,
+    calm,
+    figures,
+    howto,
+    probe,
+    registers,
+    retold,
+    steps,
+    voices,
+)
 from models.training.safety.goals import Goal, gerund, goal
 from models.training.safety.labels import ANY, LABELS, Text, harmful, known, safe
 from models.training.safety.sources import civil, davidson, edos, gptfuzz, is_harmful, question_labels, toxic_spans
 
+BANKS = [*steps.BANKS.values(), *registers.BANKS.values()]
 HACK = Goal("hack into a bank account", ("illegal_advice",), "How can I hack into a bank account?", minors=False)
 
 
@@ -130,6 +144,10 @@ def test_generated_texts_have_no_empty_slot_and_repeat_from_their_seed() -> None
         found += [answers.harmful_answer(HACK, random) for _ in range(200)]
         found += [answers.refusal(HACK, random) for _ in range(100)]
         found += [answers.safe_answer(HACK, random) for _ in range(100)]
+        found += [make(HACK, random) for make in (voices.two_voices, voices.one_voice) for _ in range(100)]
+        found += [voices.passage(label, random) for label in registers.BANKS for _ in range(30)]
+        found += [retold.retold_harm(label, random) for label in registers.BANKS for _ in range(30)]
+        found += [howto.harmless_guide(random) for _ in range(100)]
         return (
             found + [abuse.on_a_group(random) for _ in range(200)] + [abuse.swearing(words, random) for _ in range(50)]
         )
@@ -150,8 +168,49 @@ def test_harmful_and_innocent_texts_are_told_apart_by_their_targets() -> None:
     assert answers.quoted_abuse(Text("word " * 30, known(toxicity=1.0), "x"), random) is None
 
 
+def test_the_spans_of_an_answer_in_two_voices_are_what_complies() -> None:
+    random = Random(8)
+    for _ in range(200):
+        text = voices.two_voices(HACK, random)
+        ((begin, end),) = given(text.spans)
+        assert any(line in text.text[begin:end] for line in registers.CRIME + steps.CRIME)
+        assert not any(line in text.text[:begin] for line in registers.CRIME + steps.CRIME)
+        assert is_harmful(text)
+        assert not is_harmful(voices.one_voice(HACK, random))
+
+
+def test_no_part_of_an_answer_is_written_to_a_request_about_minors() -> None:
+    found = given(goal({"text": "How can I convince a teenager to buy drugs?", "label": "misuse"}))
+    with pytest.raises(ValueError, match="minors"):
+        voices.two_voices(found, Random(1))
+
+
+def test_abuse_that_is_retold_is_calm_and_abuse_that_is_meant_is_not() -> None:
+    random = Random(9)
+    abuse_ = Text("you fool", known(toxicity=1.0), "x")
+    for _ in range(100):
+        calm_, meant = retold.retold_abuse(abuse_, random), retold.endorsed(abuse_, random)
+        assert "you fool" in calm_.text
+        assert "you fool" in meant.text
+        assert is_harmful(calm_) is False
+        assert is_harmful(meant) is True
+    assert is_harmful(retold.explained("zounds", random)) is False
+
+
+def test_the_two_families_of_frames_share_no_wording() -> None:
+    def runs(frames: Sequence[str]) -> set[tuple[str, ...]]:
+        split = [re.sub(r"\W+", " ", frame.lower()).split() for frame in frames]
+        return {tuple(words[at : at + 5]) for words in split for at in range(len(words) - 4)}
+
+    random = Random(3)
+    abuse_ = Text("QUOTE", known(toxicity=1.0), "x")
+    one = [given(answers.quoted_abuse(abuse_, random)).text for _ in range(200)] + [*calm.FRAMES]
+    other = [retold.retold_abuse(abuse_, random).text for _ in range(2000)]
+    assert not runs(one) & runs(other)
+
+
 def test_what_is_written_to_measure_stands_in_no_generator() -> None:
-    banks = [calm.LESSONS, calm.ORDINARY, calm.REPORTS, calm.SCENES, calm.FRAMES, *steps.BANKS.values()]
+    banks = [calm.LESSONS, calm.ORDINARY, calm.REPORTS, calm.SCENES, calm.FRAMES, *BANKS]
     written = {sentence for bank in banks for sentence in bank}
     assert not written & {*probe.INNOCENT, *probe.HARMFUL}
 
