@@ -1,0 +1,248 @@
+"""Evidence in PostgreSQL with pgvector, shared by many machines.
+
+Vectors are compared without an index: an approximate one would find other chunks than the other stores do. Words are
+kept as postings and ranked by BM25 in SQL, since `ts_rank` knows no rarity of words and so ranks otherwise.
+
+Source: Robertson and Zaragoza 2009, section 3.4 (BM25, with the idf of Lucene, which is never negative).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from checkstream.errors import StoreUnusable
+from checkstream.evidence import analysis
+from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
+from checkstream.evidence.store import SCHEMA, SPARE
+from checkstream.evidence.vectors import Matrix
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+_LOCK = 0x63_68_65_76
+"""Of advisory locks: one process makes the tables."""
+_TABLES = """
+create extension if not exists vector;
+create schema if not exists checkstream;
+create table if not exists checkstream.meta(key text primary key, value text not null);
+create table if not exists checkstream.documents(
+  source text primary key, digest text not null, chunks integer not null
+);
+create sequence if not exists checkstream.numbers;
+create table if not exists checkstream.chunks(
+  number bigint primary key, id text not null unique, source text not null,
+  text text not null, headings text not null, first integer not null, last integer not null,
+  terms integer not null, embedding vector({dimensions})
+);
+create index if not exists chunks_by_source on checkstream.chunks(source);
+create table if not exists checkstream.postings(
+  term text collate "C" not null, chunk bigint not null references checkstream.chunks on delete cascade,
+  times integer not null, primary key(term, chunk)
+);
+create index if not exists postings_by_chunk on checkstream.postings(chunk);
+"""
+_NUMBERS = "select nextval('checkstream.numbers') from generate_series(1, %s)"
+_PUT = """
+copy checkstream.chunks(number, id, source, text, headings, first, last, terms, embedding) from stdin
+"""
+_BM25 = """
+with size as (select count(*)::float8 as chunks, greatest(avg(terms), 1)::float8 as terms from checkstream.chunks),
+found as (select term, chunk, times, count(*) over (partition by term) as chunks
+          from checkstream.postings where term = any(%s)),
+best as (
+  select chunk, sum(ln(1 + (size.chunks - found.chunks + 0.5) / (found.chunks + 0.5))
+    * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * own.terms / size.terms))) as score
+  from found cross join size join checkstream.chunks as own on own.number = chunk
+  group by chunk order by score desc limit %s)
+select score, id, source, text, headings, first, last from best join checkstream.chunks on number = chunk
+"""
+_NEAREST = """
+select embedding, id, source, text, headings, first, last from checkstream.chunks
+where embedding is not null order by embedding <#> %s, id collate "C" limit %s
+"""
+
+
+class PostgresStore:
+    """Chunks in the schema `checkstream` of a database. Made by `open`."""
+
+    def __init__(self, connection: AsyncConnection[tuple[Any, ...]], embedder: str, dimensions: int) -> None:
+        """Take an open connection, in autocommit."""
+        self.embedder = embedder
+        self.dimensions = dimensions
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str, embedder: str, dimensions: int, *, password: str | None = None) -> Self:
+        """Open the store, and make its tables where there are none.
+
+        Args:
+            url: `postgresql://...`, as libpq reads it.
+            embedder: whose vectors are in it.
+            dimensions: how long they are, at most 16,000.
+            password: in place of one in the url or in libpq's own files.
+
+        Raises:
+            StoreUnusable: the database can't be used, or holds the vectors of another embedder.
+        """
+        try:
+            import psycopg  # noqa: PLC0415 - of an extra
+            from pgvector.psycopg import register_vector_async  # noqa: PLC0415
+        except ImportError as error:
+            raise StoreUnusable("PostgreSQL needs the extra `checkstream[postgres]`; install it") from error
+        async with _told():
+            connection = await psycopg.AsyncConnection.connect(url, password=password, autocommit=True)
+        store = cls(connection, embedder, dimensions)
+        try:
+            async with _told():
+                await store._make()
+                await register_vector_async(connection)
+            await store._require_own()
+        except BaseException:
+            await connection.close()
+            raise
+        return store
+
+    async def put(self, document: Document, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
+        """Keep a document in place of what was there of its source, at once or not at all."""
+        async with _told(), self._connection.transaction(), self._connection.cursor() as cursor:
+            await self._remove(document.source)
+            await cursor.execute(_NUMBERS, (len(chunks),))
+            numbers = [int(row[0]) for row in await cursor.fetchall()]
+            counted = [Counter(analysis.terms(chunk.searched)) for chunk in chunks]
+            async with cursor.copy(_PUT) as copy:
+                for number, chunk, terms, vector in zip(numbers, chunks, counted, vectors, strict=True):
+                    await copy.write_row((number, *_row(chunk), terms.total(), vector if vector.any() else None))
+            async with cursor.copy("copy checkstream.postings(term, chunk, times) from stdin") as copy:
+                for number, terms in zip(numbers, counted, strict=True):
+                    for term, times in terms.items():
+                        await copy.write_row((term, number, times))
+            await cursor.execute(
+                "insert into checkstream.documents values(%s, %s, %s)",
+                (_plain(document.source), document.digest, len(chunks)),
+            )
+
+    async def delete(self, source: str) -> None:
+        """Remove a document and its chunks."""
+        async with _told(), self._connection.transaction():
+            await self._remove(source)
+
+    async def documents(self) -> list[Document]:
+        """Return the documents, in order of their sources."""
+        async with _told():
+            cursor = await self._connection.execute("select source, digest, chunks from checkstream.documents")
+            found = [Document(source=row[0], digest=row[1], chunks=row[2]) for row in await cursor.fetchall()]
+        return sorted(found, key=lambda document: document.source)
+
+    async def count(self) -> int:
+        """Return the number of chunks."""
+        async with _told():
+            cursor = await self._connection.execute("select count(*) from checkstream.chunks")
+            return int((await cursor.fetchone() or (0,))[0])
+
+    async def snapshot(self) -> str:
+        """Return what names this state of the store."""
+        async with _told():
+            cursor = await self._connection.execute("select id from checkstream.chunks")
+            return snapshot_id([row[0] for row in await cursor.fetchall()], self.embedder)
+
+    async def keyword(self, text: str, size: int) -> list[Hit]:
+        """Return the chunks that say most of the words of a text, by BM25."""
+        wanted = analysis.query_terms(text)
+        async with _told():
+            cursor = await self._connection.execute(_BM25, (wanted, size + SPARE))
+            rows = await cursor.fetchall()
+        return ordered((Hit(chunk=_chunk(row), score=float(score)) for score, *row in rows), size)
+
+    async def vector(self, vector: NDArray[np.float32], size: int) -> list[Hit]:
+        """Return the chunks with the closest vectors."""
+        if not vector.any():
+            return []
+        async with _told():
+            cursor = await self._connection.execute(_NEAREST, (vector, size + SPARE))
+            rows = await cursor.fetchall()
+        chunks = [_chunk(row[1:]) for row in rows]
+        own = np.array([row[0].to_numpy() for row in rows], np.float32).reshape(len(rows), self.dimensions)
+        found = Matrix([chunk.id for chunk in chunks], own).nearest(vector, size)
+        return [Hit(chunk=chunks[place], score=score) for place, score in found]
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
+    async def _make(self) -> None:
+        async with self._connection.transaction():
+            await self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+            await self._connection.execute(_TABLES.format(dimensions=int(self.dimensions)).encode())
+            async with self._connection.cursor() as cursor:
+                await cursor.executemany(
+                    "insert into checkstream.meta values(%s, %s) on conflict do nothing", list(self._facts().items())
+                )
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "schema": str(SCHEMA),
+            "analysis": str(analysis.VERSION),
+            "embedder": self.embedder,
+            "dimensions": str(self.dimensions),
+        }
+
+    async def _require_own(self) -> None:
+        """Refuse a database of another version or another embedder.
+
+        Raises:
+            StoreUnusable: it is one.
+        """
+        async with _told():
+            cursor = await self._connection.execute("select key, value from checkstream.meta")
+            found = {str(key): str(value) for key, value in await cursor.fetchall()}
+        if any(found.get(key) != value for key, value in self._facts().items()):
+            raise StoreUnusable(
+                f"the database holds the vectors of `{found.get('embedder')}` or is of another version; "
+                "ingest into another database, or name that embedder"
+            )
+
+    async def _remove(self, source: str) -> None:
+        await self._connection.execute("delete from checkstream.chunks where source = %s", (_plain(source),))
+        await self._connection.execute("delete from checkstream.documents where source = %s", (_plain(source),))
+
+
+@asynccontextmanager
+async def _told() -> AsyncIterator[None]:
+    """Tell the database's errors in our own words."""
+    import psycopg  # noqa: PLC0415 - of an extra
+
+    try:
+        yield
+    except (psycopg.Error, OSError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0][:300]
+        raise StoreUnusable(f"the database can't be used: {why}; check its address and rights") from error
+
+
+def _plain(text: str) -> str:
+    """Return text without what PostgreSQL keeps in no text."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _row(chunk: Chunk) -> tuple[object, ...]:
+    headings = msgspec.json.encode([_plain(heading) for heading in chunk.headings]).decode()
+    return chunk.id, _plain(chunk.source), _plain(chunk.text), headings, chunk.start, chunk.end
+
+
+def _chunk(row: Sequence[Any]) -> Chunk:
+    """Return the chunk that stands in the columns from `id` to `last`."""
+    identity, source, text, headings, first, last = row
+    return Chunk(
+        id=identity,
+        source=source,
+        text=text,
+        headings=msgspec.json.decode(headings, type=tuple[str, ...]),
+        start=first,
+        end=last,
+    )
