@@ -4,6 +4,9 @@ BERT's word pieces don't cross white space, so words are looked up in a cache an
 library: the ids are those that the library gives for the whole text, and a word of a running answer costs a lookup.
 Other tokenizers go through the library, stretch by stretch.
 
+One thing is read otherwise than the library does: it calls a word of more than 100 letters unknown, one id whatever it
+says, so that a text written without blanks would be hidden from every model. Here such a word is read in parts.
+
 A `tokenizer.json` is a file from outside, verified to be the one that is pinned, and still read as such.
 """
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import enum
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from tokenizers import Tokenizer as Library
@@ -24,13 +27,20 @@ MAX_BYTES = 1 << 25
 CACHED_WORDS = 16_384
 """Words of one generation of the cache; two are kept."""
 _CACHED_CHARS = 48
-_RUN_CHARS = 4_096
-"""A run of letters longer than this is read in parts. No word piece spans so much: the library calls it unknown."""
-_STRETCH_CHARS = 2_048
+_DECOMPOSED = 3
+"""So many letters one can become when a tokenizer takes it apart."""
+_RUN_CHARS = 1_024
+"""Letters that are looked at together to tell how long a word is."""
+_STRETCH_CHARS = 1_024
 """So much at a time goes through the library where words can't be told apart by white space."""
+_BLOCK_CHARS = 4_096
+"""So much of a text is looked at together where they can."""
+_REACH_CHARS = 256
+"""So far before the end of a block without blanks a place is looked for where it parts no word."""
 
 _HIDDEN = {ord(sign): "\u200b" for sign in "\x0b\x0c\x1c\x1d\x1e\x1f\x85"}
 """White space to Python, nothing at all to BERT: written as a sign that is nothing to both."""
+_HIDDEN_SIGNS = frozenset(map(chr, _HIDDEN))
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
@@ -54,6 +64,8 @@ class Unit(msgspec.Struct, frozen=True, eq=False, gc=False):
     cases: tuple[int, ...]
     """`Case` of the word of each id."""
 
+
+_NOTHING = Unit((), (), ())
 
 Placed = tuple[int, Unit]
 """Where a unit starts in the text (0 if nobody asked), and the unit."""
@@ -85,6 +97,8 @@ class Tokenizer:
         """Ids are below this."""
         self.by_words = form.by_words
         """Ids come from words by themselves, through the cache."""
+        self._longest_word = form.model.max_input_chars_per_word
+        self._unknown = self._library.token_to_id(form.model.unk_token or "")
         self._marks = tuple(token.content for token in form.added_tokens)
         """Texts that the library reads as one token wherever they stand."""
         self.before, self.after = self._frame()
@@ -111,18 +125,13 @@ class Tokenizer:
         Args:
             text: any text.
             placed: say where units start; costs half as much again.
+
+        Yields:
+            The units in their order. One without ids stands where much was read that has none.
         """
         if not self.by_words:
             return self._stretches(text)
-        if placed:
-            return self._words(text)
-        return ((0, unit) for word in _shown(text).split() for unit in self.word(word))
-
-    def word(self, word: str) -> Iterable[Unit]:
-        """Return the units of a text without white space: one, unless it is long; then it is read as they are taken."""
-        if len(word) > _CACHED_CHARS:
-            return (unit for _, unit in self._long(word))
-        return (self._short(word),)
+        return self._blocks(text, placed=placed)
 
     def _short(self, word: str) -> Unit:
         unit = self._young.get(word)
@@ -133,16 +142,42 @@ class Tokenizer:
             self._young[word] = unit
         return unit
 
-    def _words(self, text: str) -> Iterator[Placed]:
-        text = _shown(text)
-        end = 0
-        for word in text.split():
-            start = text.index(word, end)
-            end = start + len(word)
-            if len(word) <= _CACHED_CHARS:
-                yield start, self._short(word)
-            else:
-                yield from ((start + inside, unit) for inside, unit in self._long(word))
+    def _blocks(self, text: str, *, placed: bool) -> Iterator[Placed]:
+        """Read a text block by block, so that no step takes long, whatever it holds."""
+        begin = 0
+        while begin < len(text):
+            stop = self._block_end(text, begin)
+            shown = _shown(text[begin:stop])
+            end = 0
+            for word in shown.split():
+                start = 0
+                if placed:
+                    start = shown.index(word, end)
+                    end = start + len(word)
+                    start += begin
+                if len(word) <= _CACHED_CHARS:
+                    yield start, self._short(word)
+                else:
+                    yield from ((start + inside, unit) for inside, unit in self._long(word))
+            begin = stop
+            if begin < len(text):
+                yield begin, _NOTHING
+
+    def _block_end(self, text: str, begin: int) -> int:
+        """Return where a block may end: at a blank, else where BERT parts words, else in a word of any length."""
+        end = begin + _BLOCK_CHARS
+        if end >= len(text):
+            return len(text)
+        blank = max(text.rfind(" ", begin, end), text.rfind("\n", begin, end))
+        if blank > begin:
+            return blank
+        longest = max(map(len, self._marks), default=1)
+        for at in range(end, end - _REACH_CHARS, -1):
+            if _parted(text[at - 1], text[at]) or (text[at].isspace() and text[at] not in _HIDDEN_SIGNS):
+                around = text[at - longest + 1 : at + longest - 1]
+                if not any(mark in around for mark in self._marks):
+                    return at
+        return end
 
     def _long(self, word: str) -> Iterator[Placed]:
         """Read a long text without white space in bounded parts: parted where BERT parts it, whatever is around."""
@@ -154,9 +189,33 @@ class Tokenizer:
             for end in range(begin + 1, stop + 1):
                 if end < stop and end - start < _RUN_CHARS and not _parted(word[end - 1], word[end]):
                     continue
-                part = word[start:end]
-                yield start, self._short(part) if len(part) <= _CACHED_CHARS else self._read(part)
+                yield from ((start + inside, unit) for inside, unit in self._run(word[start:end]))
                 start = end
+
+    def _run(self, run: str) -> Iterator[Placed]:
+        """Read letters of any number; a word that BERT calls unknown for its length is read in parts."""
+        if len(run) <= _CACHED_CHARS:
+            yield 0, self._short(run)
+            return
+        unit = self._read(run)
+        if self._unknown not in unit.ids:
+            yield 0, unit
+            return
+        stops = (*(first for first, _, _ in unit.words[1:]), len(unit.ids))
+        for (first, begin, end), stop in zip(unit.words, stops, strict=True):
+            word = run[begin:end]
+            step = self._step(word) if unit.ids[first:stop] == (self._unknown,) else 0
+            if step:
+                yield from ((begin + at, self._read(word[at : at + step])) for at in range(0, len(word), step))
+            else:
+                yield begin, Unit(unit.ids[first:stop], ((0, 0, end - begin),), unit.cases[first:stop])
+
+    def _step(self, word: str) -> int:
+        """Return how long the parts of a word must be to be short enough; 0: the whole word is."""
+        read = word if self._library.normalizer is None else self._library.normalizer.normalize_str(word)
+        if len(read) <= self._longest_word:
+            return 0
+        return max(1, self._longest_word if len(read) == len(word) else self._longest_word // _DECOMPOSED)
 
     def _stretches(self, text: str) -> Iterator[Placed]:
         start = 0
@@ -249,6 +308,8 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 class _Part(msgspec.Struct):
     type: str = ""
+    max_input_chars_per_word: int = 100
+    unk_token: str | None = None
     clean_text: bool = False
     normalizers: tuple[_Part, ...] = ()
     pretokenizers: tuple[_Part, ...] = ()
