@@ -96,8 +96,8 @@ class ModelLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         """Refuse windows that don't advance."""
-        if self.overlap_tokens * 2 > self.window_tokens:
-            raise ValueError("`overlap_tokens` is more than half of `window_tokens`; lower it")
+        if self.overlap_tokens * 4 > self.window_tokens * 3:
+            raise ValueError("`overlap_tokens` is more than three quarters of `window_tokens`; lower it")
 
 
 _ROLES: Mapping[ModelKind, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
