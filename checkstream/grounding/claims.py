@@ -25,7 +25,7 @@ from checkstream.grounding.terms import Claim
 
 MIN_CHARS = 10
 """A shorter claim is a fragment."""
-_LIST_MARK = TextRegex(r"^(?:(?:[-*+•‣◦▪●–—·>|#]+|\d{1,3}[.)]|\(?[a-zA-Zא-ת][.)])\s+)+")
+_LIST_MARK = TextRegex(r"^(?:(?:[-*+•‣◦▪●–—·>|#]+|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(?[a-zא-ת]\.)\s+)+")
 
 
 class Level(IntEnum):

@@ -60,7 +60,7 @@ def _thresholds(given: Mapping[str, Any]) -> Thresholds:
         values = [place[key] for place, key in ((tolerance, f"{name}_threshold"), (flat, name)) if key in place]
         if not values:
             raise GateError(f"missing risk_tolerance.{name}_threshold")
-        if any(value != values[0] for value in values):
+        if any(value != values[0] for value in values[1:]):
             raise GateError(f"risk_tolerance.{name}_threshold and thresholds.{name} differ; keep one of them")
         found[name] = values[0]
     deploy, warn = found["deploy"], found["warn"]
@@ -80,7 +80,7 @@ def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _either(given: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -> Any:
     """Return what stands under `evaluation` or beside it."""
     values = [place[name] for place in (evaluation, given) if place.get(name) is not None]
-    if any(value != values[0] for value in values):
+    if any(value != values[0] for value in values[1:]):
         raise GateError(f"evaluation.{name} and {name} differ; keep one of them")
     return values[0] if values else None
 

@@ -40,7 +40,11 @@ def read(path: Path) -> list[Case]:
         OSError: The file can't be read.
     """
     cases = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise CaseUnreadable(f"{path}: {error}") from error
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 cases.append(msgspec.convert(json.loads(line), Case))

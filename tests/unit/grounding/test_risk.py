@@ -1,0 +1,102 @@
+"""The risk engine around its worked cases: verifiers in place of words, batches, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from checkstream.grounding import risk
+from checkstream.grounding.coverage import Documents, RagStatus, terms
+from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verdict
+
+RAG = [{"content": "Opened software is not refundable.", "metadata": {"page": 3}}]
+
+
+class Spoken:
+    """A verifier that says what it was told to."""
+
+    name = "spoken"
+    version = "1"
+
+    def __init__(self, *verdicts: Verdict) -> None:
+        self.verdicts = verdicts
+        self.asked: list[tuple[list[str], list[str]]] = []
+
+    async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
+        self.asked.append(([claim.text for claim in claims], [passage.text for passage in passages]))
+        return [
+            Judgement(claim=claim, verdict=verdict, score=0.5, reason="told")
+            for claim, verdict in zip(claims, self.verdicts, strict=True)
+        ]
+
+    async def entailed(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+        raise NotImplementedError
+
+
+class Broken(Spoken):
+    async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
+        assert claims
+        assert passages
+        raise TimeoutError("the judge is late")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "score", "statuses"),
+    [
+        (Verdict.SUPPORTED, 0, [RagStatus.SUPPORTED]),
+        (Verdict.WEAKLY_SUPPORTED, 15, [RagStatus.UNVERIFIED]),
+        (Verdict.UNSUPPORTED, 15, [RagStatus.UNVERIFIED]),
+        (Verdict.CONTRADICTED, 35, [RagStatus.CONTRADICTED]),
+        (Verdict.NOT_CHECKABLE, 0, []),
+    ],
+)
+async def test_a_verifier_may_judge_instead_of_words(verdict: Verdict, score: int, statuses: list[RagStatus]) -> None:
+    verifier = Spoken(verdict)
+    found = await risk.analyze_verified("", "Opened software is refundable.", RAG, verifier)
+    assert found.risk_score == score
+    assert [claim.rag_status for claim in found.claims] == statuses
+    assert verifier.asked == [(["Opened software is refundable"], ["Opened software is not refundable."])]
+
+
+async def test_a_verifier_is_not_asked_without_documents() -> None:
+    verifier = Spoken()
+    found = await risk.analyze_verified("", "Opened software is refundable.", None, verifier)
+    assert found == risk.analyze("", "Opened software is refundable.", None)
+    assert verifier.asked == []
+
+
+async def test_a_verifier_that_breaks_is_never_no_risk() -> None:
+    found = await risk.analyze_verified("", "Opened software is refundable.", RAG, Broken(), failed_score=90)
+    assert (found.risk_score, found.risk_level, found.error) == (90, "HIGH", "the judge is late")
+    assert found.explanation == "Analysis failed: TimeoutError"
+
+
+def test_the_output_has_the_fields_of_the_design_and_no_error_unless_there_is_one() -> None:
+    sent = msgspec.json.decode(msgspec.json.encode(risk.analyze("", "The office is open.", RAG)))
+    assert list(sent) == ["risk_score", "risk_level", "signals", "explanation", "claims"]
+    assert set(sent["signals"]) == {"rag_contradiction", "rag_unverified", "internal_contradiction", "overconfidence"}
+    assert list(sent["claims"][0]) == ["text", "rag_status"]
+
+
+def test_a_batch_keeps_its_order() -> None:
+    answers = ["The result is 100% right.", "", "The office is open."]
+    batch = risk.analyze_batch([{"prompt": "", "llm_response": answer, "rag_results": RAG} for answer in answers])
+    assert batch == [risk.analyze("", answer, RAG) for answer in answers]
+
+
+@pytest.mark.parametrize(("total", "level"), [(0, "LOW"), (34, "LOW"), (35, "MEDIUM"), (69, "MEDIUM"), (70, "HIGH")])
+def test_bands_begin_where_the_design_says(total: int, level: str) -> None:
+    assert risk.level(total) == level
+
+
+def test_terms_are_words_and_in_scripts_without_spaces_pairs_of_letters() -> None:
+    assert terms("The Museum's doors") == {"museum", "doors"}
+    assert terms("הספרייה של") == {"הספרייה"}
+    assert terms("博物馆开") == {"博物", "物馆", "馆开"}
+
+
+@pytest.mark.parametrize("claim", ["", "it is so", "!!!"])
+def test_a_claim_without_terms_is_not_verified(claim: str) -> None:
+    assert Documents(["it is so"]).status(claim) == RagStatus.UNVERIFIED
