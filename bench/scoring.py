@@ -21,6 +21,7 @@ from checkstream.errors import ScoringError
 from checkstream.scoring import GatedSession, Model, Scorer, Session, TaggerSession, open_session, read_whole
 from checkstream.scoring.manifest import ModelKind
 from checkstream.scoring.provenance import Described, described_models, load_described
+from checkstream.scoring.session import windows_of
 from checkstream.scoring.tokenizer import Tokenizer
 
 _CHUNK = 8
@@ -118,10 +119,10 @@ def _check(model: Model, session: Session, said: Sequence[str], rounds: int) -> 
 
     def work() -> None:
         for window, fresh in windows:
-            for cut in session.cut(window, fresh):
+            for cut in windows_of(session, window, fresh):
                 session.run([cut])
 
-    tokens = max(cut.tokens for window, fresh in windows for cut in session.cut(window, fresh))
+    tokens = max(cut.tokens for window, fresh in windows for cut in windows_of(session, window, fresh))
     return Cost(f"{model.name}: {tokens} tokens", _cpu_us(rounds, len(windows), work))
 
 
@@ -133,8 +134,10 @@ def _prompts(model: Model, session: Session, text: str, rounds: int) -> Iterator
             prompt = _prompt(tokenizer, source, tokens)
             name = f"{model.name}: {tokens} tokens{', ' * bool(kind)}{kind}"
             if isinstance(session, GatedSession):
-                windows = list(session.cut(prompt))
-                name += f" ({sum(map(session.doubts, windows))} of {len(windows)} windows doubted)"
+                windows = list(windows_of(session, prompt))
+                name += (
+                    f" ({sum(session.glance(window) is None for window in windows)} of {len(windows)} windows doubted)"
+                )
             turns = rounds if tokens < _PROMPT_TOKENS[-1] else max(rounds // 5, 3)
             yield Cost(name, _cpu_us(turns, 1, lambda prompt=prompt: read_whole(session, prompt)))  # type: ignore[misc]
 

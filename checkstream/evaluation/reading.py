@@ -15,7 +15,7 @@ from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.errors import CheckstreamError, ScoringError
 from checkstream.scoring import Model, open_session, read_whole
-from checkstream.scoring.lane import judged
+from checkstream.scoring.outcomes import judged
 from checkstream.scoring.session import Readings
 
 PATTERNS = "entities"

@@ -223,6 +223,7 @@ class LexiconSession:
     """A lexicon as a session: runs inline, holds no state between calls."""
 
     inline = True
+    gate = None
 
     def __init__(self, lexicon: Lexicon, *, window_tokens: int, overlap_tokens: int) -> None:
         """Score windows of so many tokens (of four characters)."""

@@ -20,10 +20,10 @@ import numpy as np
 from checkstream.config import RemoteSettings, reveal
 from checkstream.core.events import EntityFound
 from checkstream.errors import ModelError, ScoringError, ScoringReason
-from checkstream.scoring.batcher import Entry
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.lane import Lane, Outcome, judged
+from checkstream.scoring.line import Line, Waiting
 from checkstream.scoring.manifest import ModelEntry
+from checkstream.scoring.outcomes import Outcome, judged
 from checkstream.scoring.session import Readings, Window
 
 PATH = "/v1/detect"
@@ -76,6 +76,7 @@ class RemoteSession:
     """A model that a service runs."""
 
     inline = False
+    gate = None
 
     def __init__(self, entry: ModelEntry, settings: RemoteSettings, token: str | None) -> None:
         """Ask `settings.url`, with `token` if it is given."""
@@ -227,7 +228,7 @@ class RemoteSession:
 
 
 class RemoteRunner:
-    """Sends the batches of one lane to its service, as many at once as it has connections."""
+    """Sends the batches of one line to its service, as many at once as it has connections."""
 
     def __init__(self, session: RemoteSession) -> None:
         """Open connections when the first batch is there."""
@@ -238,31 +239,31 @@ class RemoteRunner:
         self._scheduled: asyncio.Handle | None = None
         self._closed = False
 
-    def wake(self, lane: Lane) -> None:
+    def wake(self, line: Line) -> None:
         """Form batches at the end of this turn, as far as connections are free; else as soon as one is."""
         if self._scheduled is None and not self._closed:
-            self._scheduled = asyncio.get_running_loop().call_soon(self._flush, lane)
+            self._scheduled = asyncio.get_running_loop().call_soon(self._flush, line)
 
-    def _flush(self, lane: Lane) -> None:
+    def _flush(self, line: Line) -> None:
         self._scheduled = None
-        while lane.waiting and len(self._running) < self._connections and not self._closed:
-            batch = lane.form()
+        while line.waiting and len(self._running) < self._connections and not self._closed:
+            batch = line.form()
             if not batch:
                 return
-            task = asyncio.get_running_loop().create_task(self._carry(lane, batch))
+            task = asyncio.get_running_loop().create_task(self._carry(line, batch))
             self._running.add(task)
-            task.add_done_callback(lambda done: self._carried(done, lane))
+            task.add_done_callback(lambda done: self._carried(done, line))
 
-    def _carried(self, task: asyncio.Task[None], lane: Lane) -> None:
+    def _carried(self, task: asyncio.Task[None], line: Line) -> None:
         self._running.discard(task)
-        self.wake(lane)
+        self.wake(line)
 
-    async def _carry(self, lane: Lane, batch: Sequence[Entry]) -> None:
+    async def _carry(self, line: Line, batch: Sequence[Waiting]) -> None:
         if self._client is None:
             self._client = self._session.client()
-        seconds = max(entry.deadline for entry in batch) - time.monotonic()
+        seconds = max(entry.asker.deadline for entry in batch) - time.monotonic()
         windows = [entry.window for entry in batch]
-        lane.deliver(batch, await self._session.outcomes(self._client, windows, seconds, ingress=lane.ingress))
+        line.deliver(batch, await self._session.outcomes(self._client, windows, seconds, ingress=line.ingress))
 
     async def close(self) -> None:
         """Break off what runs and close the connections."""

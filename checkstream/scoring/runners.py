@@ -1,9 +1,7 @@
-"""When and where the batches of lanes run: slices on the event loop, or a thread for prompts and one for answers.
+"""When and where windows are read: slices of the event loop, or a thread for prompts and one for answers.
 
-No batch waits for a timer: it is formed at the end of the turn of the loop in which its first entry came,
-so whatever came in the same turn shares it, and under load batches grow by themselves while one runs.
-Pure Python stays on the loop (in a thread it would hold the interpreter for milliseconds); a session that
-releases the GIL runs on a thread, fed through a `SimpleQueue`.
+Nothing waits for a timer: a turn's windows are taken at its end. Pure Python stays on the loop, and so do gates, which
+are over before a thread would have woken; what takes longer and releases the GIL runs on a thread.
 
 Source: measurements in the project's performance notes, sections 6 and 8.
 """
@@ -11,37 +9,39 @@ Source: measurements in the project's performance notes, sections 6 and 8.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from queue import SimpleQueue
 
-from checkstream.scoring.batcher import Entry
-from checkstream.scoring.lane import Lane, Outcome
-
-SLICE_S = 0.001
-"""How long inline sessions may hold the loop; the window that runs when it ends is finished."""
+from checkstream.scoring.line import Line, Waiting
+from checkstream.scoring.outcomes import Outcome
+from checkstream.scoring.slices import SLICE_S
 
 INGRESS_EVERY = 4
 """Under steady midstream load, every so many turns a slice of a prompt runs too, so that prompts don't starve."""
 
+AHEAD_TOKENS, LEAST_TOKENS = 256, 32
+"""So much is handed to a thread at once, every window counted as 32 at least: it must not stand still until the loop
+turns, and what is handed over can't be overtaken by what comes later."""
+
 
 class LoopRunner:
-    """Runs inline sessions on the loop: one slice a turn, answers before prompts, then lets others run."""
+    """Reads windows on the loop: one slice a turn, answers before prompts, then lets others run."""
 
     def __init__(self) -> None:
         """Start idle."""
-        self._midstream: deque[Lane] = deque()
-        self._ingress: deque[Lane] = deque()
+        self._midstream: deque[Line] = deque()
+        self._ingress: deque[Line] = deque()
         self._scheduled: asyncio.Handle | None = None
         self._passed_over = 0
 
-    def wake(self, lane: Lane) -> None:
-        """Run a batch of `lane` at the end of this turn, or as soon as its turn comes."""
-        lanes = self._ingress if lane.ingress else self._midstream
-        if lane not in lanes:
-            lanes.append(lane)
+    def wake(self, line: Line) -> None:
+        """Read windows of `line` at the end of this turn, or as soon as its turn comes."""
+        lines = self._ingress if line.ingress else self._midstream
+        if line not in lines:
+            lines.append(line)
         self._schedule()
 
     def _turn(self) -> None:
@@ -61,16 +61,16 @@ class LoopRunner:
             self._scheduled = asyncio.get_running_loop().call_soon(self._turn)
 
     @staticmethod
-    def _slice(lanes: deque[Lane]) -> None:
-        """Run windows one by one (pure Python gains nothing from a batch) until the slice is used up."""
+    def _slice(lines: deque[Line]) -> None:
+        """Read windows one by one until the slice is used up."""
         until = time.monotonic() + SLICE_S  # a loop may cache its own clock for a turn
-        while lanes:
-            lane = lanes.popleft()
-            batch = lane.form(max_entries=1)
-            if lane.waiting:
-                lanes.append(lane)
-            if batch:
-                lane.deliver(batch, lane.run([batch[0].window]))
+        while lines:
+            line = lines.popleft()
+            batch = line.form(1)
+            if line.waiting:
+                lines.append(line)
+            for entry in batch:
+                line.deliver(batch, [line.read(entry.window)])
             if time.monotonic() >= until:
                 return
 
@@ -84,19 +84,23 @@ class LoopRunner:
 
 
 class ThreadRunner:
-    """Runs the sessions of a lane's models on one thread, one batch at a time, each model in its turn.
+    """Reads the windows of a lane's models on one thread, one at a time, each model in its turn.
 
     One thread for all of them, since they share the core: with a thread each, a check would wait for the scheduler's
-    slices of the others instead of for their batches, which are shorter.
+    slices of the others instead of for their windows, which are shorter.
     """
 
     def __init__(self, name: str, *, close_s: float = 5.0) -> None:
-        """Start the thread; `close_s` is the most that `close` waits for a running batch."""
+        """Start the thread; `close_s` is the most that `close` waits for a running window."""
         self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[tuple[Lane, list[Entry]] | None] = SimpleQueue()
-        self._lanes: deque[Lane] = deque()
+        self._work: SimpleQueue[tuple[Line, Waiting] | None] = SimpleQueue()
+        self._read: deque[tuple[Line, Waiting, Outcome | None]] = deque()
+        self._told = False
+        """The loop knows that something was read and has not looked yet."""
+        self._ahead = 0
+        """Tokens that the thread has or will get."""
+        self._lines: deque[Line] = deque()
         self._scheduled: asyncio.Handle | None = None
-        self._busy = False
         self._closing = False
         self._ended = asyncio.Event()
         self._close_s = close_s
@@ -104,49 +108,49 @@ class ThreadRunner:
         self._thread = threading.Thread(target=self._work_off, name=f"score-{name}", daemon=True)
         self._thread.start()
 
-    def wake(self, lane: Lane) -> None:
-        """Form a batch at the end of this turn, unless one runs: then as soon as its turn comes."""
-        if lane not in self._lanes:
-            self._lanes.append(lane)
-        if not self._busy and self._scheduled is None and not self._closing:
+    def wake(self, line: Line) -> None:
+        """Hand windows over at the end of this turn, as far as the thread has room; else as soon as it has."""
+        if line not in self._lines:
+            self._lines.append(line)
+        if self._scheduled is None and self._ahead < AHEAD_TOKENS and not self._closing:
             self._scheduled = self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = None
-        while self._lanes and not self._busy and not self._closing:
-            lane = self._lanes.popleft()
-            batch = lane.form()
-            if lane.waiting:
-                self._lanes.append(lane)
-            if batch:
-                self._busy = True
-                self._work.put((lane, batch))
+        while self._lines and self._ahead < AHEAD_TOKENS and not self._closing:
+            line = self._lines.popleft()
+            batch = line.form(1)
+            if line.waiting:
+                self._lines.append(line)
+            for entry in batch:
+                self._ahead += _weight(entry)
+                self._work.put((line, entry))
 
     def _work_off(self) -> None:
         while (work := self._work.get()) is not None:
-            lane, batch = work
-            outcomes = lane.run([entry.window for entry in batch])
-            if not self._tell(lane, batch, outcomes):
-                return
-        self._tell(None, (), ())
+            line, entry = work
+            outcome = None if entry.asker.over else line.read(entry.window)
+            self._read.append((line, entry, outcome))
+            # One call wakes the loop for all that has been read until it looks: each costs it a system call.
+            if not self._told:
+                self._told = True
+                try:
+                    self._loop.call_soon_threadsafe(self._deliver)
+                except RuntimeError:  # the loop was closed under a window that ran past `close_s`
+                    return
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ended.set)
 
-    def _tell(self, lane: Lane | None, batch: Sequence[Entry], outcomes: Sequence[Outcome]) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(self._done, lane, batch, outcomes)
-        except RuntimeError:  # the loop was closed under a batch that ran past `close_s`
-            return False
-        return True
-
-    def _done(self, lane: Lane | None, batch: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
-        if lane is None:
-            self._ended.set()
-            return
-        self._busy = False
-        lane.deliver(batch, outcomes)
+    def _deliver(self) -> None:
+        self._told = False  # before the look: what is read from now on is told again
+        while self._read:
+            line, entry, outcome = self._read.popleft()
+            self._ahead -= _weight(entry)
+            line.deliver((entry,), (outcome,))
         self._flush()
 
     async def close(self) -> None:
-        """End the thread after its running batch; give up on a batch that takes longer than `close_s`."""
+        """End the thread after its running window; give up on one that takes longer than `close_s`."""
         self._closing = True
         if self._scheduled is not None:
             self._scheduled.cancel()
@@ -158,3 +162,7 @@ class ThreadRunner:
         except TimeoutError:
             return
         self._thread.join()  # it has said its last word: this returns at once
+
+
+def _weight(entry: Waiting) -> int:
+    return max(entry.window.tokens, LEAST_TOKENS)

@@ -18,10 +18,13 @@ from checkstream.core.events import EntityFound
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker, State
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.lane import Lane, LaneLimits, Runner, Ticket
+from checkstream.scoring.lane import Lane
+from checkstream.scoring.line import LaneLimits, Runner
 from checkstream.scoring.remote import RemoteRunner, RemoteSession
 from checkstream.scoring.runners import LoopRunner, ThreadRunner
 from checkstream.scoring.session import Session
+from checkstream.scoring.slices import Slices
+from checkstream.scoring.ticket import Ticket
 
 
 class Observer(Protocol):
@@ -84,6 +87,8 @@ class Scorer:
         self._taggers = frozenset(model.name for model in models if model.entry.entities)
         self._observer = observer
         self._closed = False
+        self._names = {model.name: [f"{model.name}.{label}" for label in model.labels] for model in models}
+        self._slices = Slices()
         self._loop_runner = LoopRunner()
         self._threads: dict[bool, ThreadRunner] = {}
         self._services: list[RemoteRunner] = []
@@ -102,6 +107,9 @@ class Scorer:
             limits=limits.ingress if ingress else limits.midstream,
             breaker=Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
             runner=self._runner(session, limits, ingress=ingress),
+            # A prompt has many windows, and may wait: the loop is for answers.
+            gate_runner=None if ingress or session.gate is None else self._loop_runner,
+            slices=self._slices,
             report=self._report,
             ingress=ingress,
         )
@@ -156,8 +164,7 @@ class Scorer:
             )
             for name, ticket in tickets:
                 reading = await ticket.future
-                for label, value in zip(self.labels[name], reading.scores.tolist(), strict=True):
-                    scores[f"{name}.{label}"] = value
+                scores.update(zip(self._names[name], reading.scores.tolist(), strict=True))
                 found += reading.entities
         finally:
             for _, ticket in tickets:
@@ -184,6 +191,7 @@ class Scorer:
     async def close(self) -> None:
         """Fail what waits, end the threads. Nothing of the scorer runs afterwards."""
         self._closed = True
+        self._slices.close()
         for lane in self._lanes.values():
             lane.refuse_all()
         await self._loop_runner.close()

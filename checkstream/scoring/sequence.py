@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from checkstream.errors import ModelError
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.graph import Graph
 from checkstream.scoring.manifest import Activation, ModelEntry, TokenTypes
-from checkstream.scoring.session import Readings, Window, Word
+from checkstream.scoring.session import Gate, Reading, Readings, Window, Word
 from checkstream.scoring.tokenizer import Placed, Tokenizer
 from checkstream.scoring.windows import Piece, pieces
 
@@ -37,7 +38,7 @@ class Cutter:
         if self._room - self._overlap < 1:
             raise ModelError(f"windows of model `{entry.name}` have no room for a text; raise `window_tokens`")
 
-    def cut(self, text: str, fresh_chars: int) -> Iterator[Window]:
+    def cut(self, text: str, fresh_chars: int) -> Iterator[Window | None]:
         """Cut a text; see `Session.cut`."""
         fresh = 0
         context: list[Placed] = []
@@ -48,14 +49,18 @@ class Cutter:
         begin = seen = 0
         empty = True
         for piece in pieces(units, room=self._room, overlap=self._overlap, context=context):
+            if piece is None:
+                yield None
+                continue
             stop = len(text) if piece.turn is None else piece.turn
             window = self._window(piece, begin, stop, seen)
             yield window
             begin, empty = stop, False
             seen = window.words[-1].end if window.words else seen
         if empty:
-            shown = [Piece((), 0, 0, None), *pieces(context, room=self._room, overlap=self._overlap)]
-            yield self._window(shown[-1], 0, len(text))
+            shown = pieces(context, room=self._room, overlap=self._overlap)
+            *_, last = Piece((), 0, 0, None), *(piece for piece in shown if piece is not None)
+            yield self._window(last, 0, len(text))
 
     def _context(self, text: str, end: int) -> list[Placed]:
         begin = max(0, end - self._room * _CHARS_PER_TOKEN)
@@ -82,6 +87,7 @@ class SequenceSession:
     """A sequence classifier: every window goes through its graph."""
 
     inline = False
+    gate: Gate | None = None
 
     def __init__(self, model: Model) -> None:
         """Load the graph and the tokenizer of a verified model, and warm up.
@@ -90,41 +96,42 @@ class SequenceSession:
             ModelError: they aren't sound, or don't fit each other or the manifest.
         """
         entry = model.entry
-        self._entry = entry
-        self._tokenizer = Tokenizer(model.contents["tokenizer"])
-        self._cutter = Cutter(entry, self._tokenizer, words=False)
+        self._activation = entry.activation
+        self.tokenizer = Tokenizer(model.contents["tokenizer"])
+        self._cutter = Cutter(entry, self.tokenizer, words=False)
         columns = entry.columns or entry.labels
         self._columns = [[at for at, name in enumerate(columns) if name == label] for label in entry.labels]
         self._straight = columns == entry.labels
-        self._graph = self._load(model.contents["graph"], len(columns), entry.limits.window_tokens)
+        if entry.token_types is TokenTypes.CASE:
+            raise ModelError(f"model `{entry.name}` tags no tokens; remove `token_types`")
+        longest = entry.limits.window_tokens
+        graph = model.contents["graph"]
+        self._graph = Graph(graph, rank=2, columns=len(columns), top_id=self.tokenizer.size - 1, longest=longest)
 
-    def _load(self, data: bytes, columns: int, longest: int) -> Graph:
-        if self._entry.token_types is TokenTypes.CASE:
-            raise ModelError(f"model `{self._entry.name}` tags no tokens; remove `token_types`")
-        return Graph(data, rank=2, columns=columns, top_id=self._tokenizer.size - 1, longest=longest)
-
-    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window]:
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
         """Cut into windows that overlap, the last one aligned at the end."""
         return self._cutter.cut(text, fresh_chars)
 
     def run(self, windows: Sequence[Window]) -> Readings:
         """Score windows."""
-        return Readings(np.stack([self._score(window) for window in windows]))
+        return Readings(np.stack([self.score(window) for window in windows]))
 
-    def _score(self, window: Window) -> NDArray[np.float32]:
-        """Return float32[label]."""
-        found = activated(self._graph.run(window.ids), self._entry.activation)
+    def score(self, window: Window) -> NDArray[np.float32]:
+        """Return float32[label]: the scores of one window."""
+        found = activated(self._graph.run(window.ids), self._activation)
         if self._straight:
             return found
         return np.array([found[columns].max() for columns in self._columns], np.float32)
 
 
-class GatedSession(SequenceSession):
+class GatedSession:
     """A sequence classifier behind a gate: a small graph of the same vocabulary, which clears most windows.
 
     The gate reads a window in parts of its own size. One part that it doubts sends the whole window to the model; a
     cleared window scores by the gate's own doubt, below every threshold of the manifest.
     """
+
+    inline = False
 
     def __init__(self, model: Model) -> None:
         """Load as `SequenceSession` does, and the gate.
@@ -132,34 +139,51 @@ class GatedSession(SequenceSession):
         Raises:
             ModelError: as there, or the gate isn't sound.
         """
-        super().__init__(model)
+        self.model = SequenceSession(model)
+        """What reads the windows that are not cleared."""
         entry = model.entry
         if entry.gate_threshold is None:
             raise ModelError(f"model `{entry.name}` has no `gate_threshold`; add it")
         self._threshold = entry.gate_threshold
-        self._frame = len(self._tokenizer.before), len(self._tokenizer.after)
+        tokenizer = self.model.tokenizer
+        self._frame = len(tokenizer.before), len(tokenizer.after)
         self._room = entry.limits.gate_tokens - sum(self._frame)
+        if self._room < 1:
+            raise ModelError(f"the gate of model `{entry.name}` has no room for a text; raise `gate_tokens`")
         self._overlap = min(entry.limits.overlap_tokens, self._room) // 2
-        self._gate = self._load(model.contents["gate"], 1, entry.limits.gate_tokens)
+        gate = model.contents["gate"]
+        self._graph = Graph(gate, rank=2, columns=1, top_id=tokenizer.size - 1, longest=entry.limits.gate_tokens)
         told = [(threshold.label, threshold.score) for threshold in entry.thresholds]
         told += [(rate.label, rate.threshold) for rate in entry.rates]
         lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
         self._ceiling = np.array(lowest, np.float32) * _CLEARED
 
-    def doubts(self, window: Window) -> bool:
-        """Tell whether the gate sends a window to the model."""
-        return not self._doubt(window) < self._threshold  # also when it gives no number
+    @property
+    def gate(self) -> Gate:
+        """What may be shown a window first."""
+        return self
 
-    def _score(self, window: Window) -> NDArray[np.float32]:
-        doubt = self._doubt(window)
-        if doubt < self._threshold:
-            return np.asarray(doubt / self._threshold * self._ceiling, np.float32)
-        return super()._score(window)  # also when the gate gives no number
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
+        """Cut into the model's windows."""
+        return self.model.cut(text, fresh_chars)
 
-    def _doubt(self, window: Window) -> float:
-        """Return the gate's score of a window: the highest of its parts."""
-        parts = [activated(self._gate.run(part), Activation.SIGMOID) for part in self._parts(window)]
-        return float(np.max(parts))
+    def run(self, windows: Sequence[Window]) -> Readings:
+        """Score windows."""
+        rows = []
+        for window in windows:
+            cleared = self.glance(window)
+            rows.append(self.model.score(window) if cleared is None else cleared.scores)
+        return Readings(np.stack(rows))
+
+    def glance(self, window: Window) -> Reading | None:
+        """Return the scores of a window that the gate clears; None: the model has to read it."""
+        doubt = 0.0
+        for part in self._parts(window):
+            found = _sigmoid(float(self._graph.run(part)[0]))
+            if not found < self._threshold:  # also when the gate gives no number
+                return None
+            doubt = max(doubt, found)
+        return Reading(np.asarray(doubt / self._threshold * self._ceiling, np.float32))
 
     def _parts(self, window: Window) -> Iterator[Sequence[int]]:
         """Yield what the gate reads of a window: all that is new in it, in framed parts that overlap."""
@@ -184,6 +208,10 @@ def activated(logits: NDArray[np.float32], activation: Activation | None) -> NDA
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float32)
     return logits
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-max(-60.0, min(logit, 60.0)))) if logit == logit else math.nan  # noqa: PLR0124 - NaN
 
 
 def _word_start(text: str, at: int) -> int:

@@ -69,6 +69,17 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     """Offsets in the text that was asked about."""
 
 
+class Gate(Protocol):
+    """A small model before a large one: it clears most windows, and the others have to be read."""
+
+    @property
+    def model(self) -> Session:
+        """The large model, by itself."""
+
+    def glance(self, window: Window) -> Reading | None:
+        """Say what can be said of a window in a fraction of a millisecond; None: it is in doubt."""
+
+
 class Session(Protocol):
     """A model that is loaded and ready to run."""
 
@@ -76,7 +87,11 @@ class Session(Protocol):
     def inline(self) -> bool:
         """True: `run` is pure Python and short enough for the event loop."""
 
-    def cut(self, text: str, fresh_chars: int = 0) -> Iterable[Window]:
+    @property
+    def gate(self) -> Gate | None:
+        """What may be shown a window first; `run` asks it itself."""
+
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterable[Window | None]:
         """Cut a text into windows, in order; at least one, for the empty text too.
 
         The windows are made as they are taken, so that a long text can be read in slices.
@@ -84,23 +99,28 @@ class Session(Protocol):
         Args:
             text: what was asked about.
             fresh_chars: so much at the end must be covered, the rest is context; 0: all of it.
+
+        Returns:
+            The windows, and None wherever a good deal was read that fills no window yet: a place to let others run.
         """
 
     def run(self, windows: Sequence[Window]) -> Readings:
         """Read windows. May be called on several threads at once."""
 
 
+def windows_of(session: Session, text: str, fresh_chars: int = 0) -> Iterator[Window]:
+    """Cut a text into windows here and now; see `Session.cut`."""
+    return (window for window in session.cut(text, fresh_chars) if window is not None)
+
+
 def read_whole(session: Session, text: str) -> Reading:
     """Read a whole text here and now, window by window."""
-    return joined([Reading(row, found[0] if found else ()) for row, found in _one_by_one(session, session.cut(text))])
+    return joined([_read(session, window) for window in windows_of(session, text)])
 
 
-def _one_by_one(
-    session: Session, windows: Iterable[Window]
-) -> Iterator[tuple[NDArray[np.float32], Sequence[Sequence[EntityFound]]]]:
-    for window in windows:
-        readings = session.run([window])
-        yield readings.scores[0], readings.entities
+def _read(session: Session, window: Window) -> Reading:
+    readings = session.run([window])
+    return Reading(readings.scores[0], readings.entities[0] if readings.entities else ())
 
 
 def joined(readings: Sequence[Reading]) -> Reading:

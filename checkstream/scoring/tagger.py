@@ -26,6 +26,7 @@ class TaggerSession:
     """A token classifier."""
 
     inline = False
+    gate = None
 
     def __init__(self, model: Model) -> None:
         """Load the graph and the tokenizer of a verified model, and warm up.
@@ -45,7 +46,7 @@ class TaggerSession:
         if self._cases and not self._graph.typed:
             raise ModelError(f"the graph of model `{entry.name}` takes no token types; remove `token_types`")
 
-    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window]:
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
         """Cut into windows that overlap; each answers for the entities that start where it sees most around them."""
         return self._cutter.cut(text, fresh_chars)
 

@@ -25,7 +25,13 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
     """From this offset of the text on the next window sees more than this one; None: there is none."""
 
 
-def pieces(units: Iterable[Placed], *, room: int, overlap: int, context: Sequence[Placed] = ()) -> Iterator[Piece]:
+_PAUSE_UNITS = 32
+"""After so many units without a window there is a pause."""
+
+
+def pieces(
+    units: Iterable[Placed], *, room: int, overlap: int, context: Sequence[Placed] = ()
+) -> Iterator[Piece | None]:
     """Lay units out in windows.
 
     Args:
@@ -35,15 +41,22 @@ def pieces(units: Iterable[Placed], *, room: int, overlap: int, context: Sequenc
         context: stands before the units, need not be covered; as much of it as fits is shown.
 
     Yields:
-        Windows, each as full as what stands before its end allows; none if there is no unit.
+        Windows, each as full as what stands before its end allows; none if there is no unit with ids. None where many
+        units were read and fill none yet.
     """
     held = deque(context)
     size = sum(len(unit.ids) for _, unit in held)
-    new, capacity = 0, room
+    new, capacity, idle = 0, room, 0
     for start, unit in (part for placed in units for part in _bounded(placed, room - overlap)):
+        idle += 1
+        if idle >= _PAUSE_UNITS:
+            yield None
+            idle = 0
+        if not unit.ids:
+            continue
         if new and new + len(unit.ids) > capacity:
             yield _piece(held, room, new, overlap // 2)
-            new, capacity = 0, room - overlap
+            new, capacity, idle = 0, room - overlap, 0
         held.append((start, unit))
         new += len(unit.ids)
         size += len(unit.ids)

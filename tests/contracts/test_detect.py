@@ -443,6 +443,7 @@ class Tagger:
     """A model that finds one person, wherever it is."""
 
     inline = True
+    gate = None
 
     def cut(self, text: str, fresh_chars: int = 0) -> Sequence[Window]:
         return (Window(text, 1, begin=fresh_chars),)

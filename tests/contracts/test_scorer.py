@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,8 +27,10 @@ from checkstream.scoring import (
     load_models,
     open_session,
 )
-from checkstream.scoring.lane import LaneLimits
+from checkstream.scoring.line import LaneLimits
 from checkstream.scoring.manifest import EntityKind, ModelEntry, ModelFile, ModelKind, ModelLimits
+from checkstream.scoring.runners import AHEAD_TOKENS, LEAST_TOKENS
+from checkstream.scoring.session import Gate, Reading
 
 PATIENT_MS = 20_000.0
 
@@ -50,6 +53,8 @@ def fake_model(name: str = "fake") -> Model:
 class FaultySession:
     """A session that does what its texts say: `crash`, `nan`, `wait`, ...; else scores 0.25 and 0.75."""
 
+    gate: Gate | None = None
+
     def __init__(self, *, inline: bool) -> None:
         self.inline = inline
         self.batches: list[list[str]] = []
@@ -58,7 +63,7 @@ class FaultySession:
         self.started = threading.Event()
         self.around: Callable[[], None] = lambda: None
 
-    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window]:
+    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
         self.fresh.append(fresh_chars)
         if text == "uncuttable":
             raise RuntimeError(text)
@@ -69,6 +74,9 @@ class FaultySession:
                 raise RuntimeError(text)
             if piece == "slow":
                 _slowly()
+            if piece == "pause":
+                yield None
+                continue
             yield Window(piece, len(piece) + 1)
 
     def run(self, windows: Sequence[Window]) -> Readings:
@@ -155,7 +163,11 @@ async def rig(
         await made.scorer.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("score-")]
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert all(not lane._owners and not lane._queue and not lane._uncut for lane in made.scorer._lanes.values())
+    for lane in made.scorer._lanes.values():
+        assert not lane._tickets
+        assert not lane._cutting
+        assert not lane._first.waiting
+        assert not lane._line.waiting
 
 
 both = pytest.mark.parametrize("inline", [True, False], ids=["inline", "thread"])
@@ -263,7 +275,7 @@ async def test_a_long_text_is_cut_in_slices_that_leave_the_loop_to_others(inline
         cutting = asyncio.ensure_future(r.score(text, ingress=True))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert r.scorer._lanes["fake", True]._uncut
+        assert r.scorer._lanes["fake", True]._cutting
         assert await r.score("answer")
         assert await cutting
         assert sum(batch.count("slow") for batch in r.session.batches) == 5
@@ -307,11 +319,154 @@ async def test_g11_a_text_that_crashes_or_poisons_a_batch_fails_alone(inline: bo
         assert [isinstance(result, ScoringError) for result in results] == [False, True, True, False]
 
 
-async def test_requests_of_one_turn_share_a_batch_and_eight_is_the_most() -> None:
-    async with rig(inline=False) as r:
+@both
+async def test_windows_are_read_one_by_one_in_the_order_of_the_requests(inline: bool) -> None:
+    async with rig(inline=inline) as r:
         await asyncio.gather(*(r.score(f"t{n}") for n in range(10)))
-        assert [len(batch) for batch in r.session.batches] == [8, 2]
-        assert [text for batch in r.session.batches for text in batch] == [f"t{n}" for n in range(10)]
+        assert r.session.batches == [[f"t{n}"] for n in range(10)]
+
+
+@both
+async def test_a_short_prompt_waits_for_a_window_of_each_long_one_before_it_not_for_all(inline: bool) -> None:
+    async with rig(inline=inline) as r:
+        r.session.around = _slowly
+        long = [asyncio.ensure_future(r.score("|".join([name] * 60), ingress=True)) for name in ("a", "b")]
+        await asyncio.sleep(0)
+        while len(r.session.batches) < 10:  # noqa: ASYNC110 - what is waited for is an event of the session's
+            await asyncio.sleep(0)
+        came = len(r.session.batches)
+        assert await r.score("short", ingress=True)
+        ahead = r.session.batches[came : r.session.batches.index(["short"])]
+        # What a thread has been given can't be overtaken: AHEAD_TOKENS.
+        assert len(ahead) <= 2 + (0 if inline else AHEAD_TOKENS // LEAST_TOKENS)
+        assert not any(task.done() for task in long)
+        await asyncio.gather(*long)
+        turns = [batch[0] for batch in r.session.batches if batch != ["short"]]
+        assert abs(turns[20:80].count("a") - 30) <= 5
+
+
+@both
+async def test_texts_of_which_much_fills_no_window_are_read_too(inline: bool) -> None:
+    async with rig(inline=inline) as r:
+        assert await r.score("pause|high|pause|pause") == {"fake.a": 1.0, "fake.b": 0.0}
+        assert await r.reason("pause") == "garbage"
+
+
+async def test_what_was_read_by_the_time_the_loop_looks_comes_in_one_call() -> None:
+    async with rig(inline=False) as r:
+        loop = asyncio.get_running_loop()
+        calls = 0
+        call = loop.call_soon_threadsafe
+
+        def counted(*args: Any, **more: Any) -> asyncio.Handle:
+            nonlocal calls
+            calls += 1
+            if len(r.session.batches) < 6:
+                r.session.go.wait(0)
+            return call(*args, **more)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_soon_threadsafe", counted)
+            asked = [asyncio.ensure_future(r.score(f"t{n}")) for n in range(6)]
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            while len(r.session.batches) < 6:  # the loop does not turn meanwhile
+                time.sleep(0.001)  # noqa: ASYNC251 - the thread is to get ahead of the loop
+            await asyncio.gather(*asked)
+        assert calls <= 2
+
+
+# A gate before the model
+
+
+class GatedFake(FaultySession):
+    """A gate that clears what begins with `calm`, crashes at `broken`, and doubts the rest."""
+
+    def __init__(self) -> None:
+        super().__init__(inline=False)
+        self.glances: list[str] = []
+        self.threads: set[int] = set()
+        self.model = self
+        self.gate = self
+
+    def glance(self, window: Window) -> Reading | None:
+        self.glances.append(window.text)
+        self.threads.add(threading.get_ident())
+        if window.text == "broken":
+            raise RuntimeError(window.text)
+        return Reading(np.array([0.01, 0.02], np.float32)) if window.text.startswith("calm") else None
+
+
+@asynccontextmanager
+async def gated(limits: ScorerLimits | None = None) -> AsyncIterator[tuple[GatedFake, Scorer]]:
+    session = GatedFake()
+    scorer = Scorer([fake_model()], lambda _: session, limits=limits)
+    try:
+        yield session, scorer
+    finally:
+        session.go.set()
+        await scorer.close()
+    assert all(not lane._tickets for lane in scorer._lanes.values())
+
+
+async def test_a_check_that_the_gate_clears_never_leaves_the_loop() -> None:
+    async with gated() as (session, scorer):
+        checked = await scorer.score(("fake",), "calm", PATIENT_MS)
+        assert checked.scores == {"fake.a": pytest.approx(0.01), "fake.b": pytest.approx(0.02)}
+        assert session.threads == {threading.get_ident()}
+        assert not session.batches
+
+
+async def test_only_windows_in_doubt_go_to_the_model_and_are_not_shown_to_the_gate_again() -> None:
+    async with gated() as (session, scorer):
+        checked = await scorer.score(("fake",), "calm 1|doubted|calm 2", PATIENT_MS)
+        assert checked.scores == {"fake.a": 0.25, "fake.b": 0.75}
+        assert session.glances == ["calm 1", "doubted", "calm 2"]
+        assert session.batches == [["doubted"]]
+
+
+async def test_prompts_are_read_off_the_loop_by_model_and_gate_together() -> None:
+    async with gated() as (session, scorer):
+        await scorer.score(("fake",), "calm|doubted", PATIENT_MS, ingress=True)
+        assert not session.glances
+        assert session.batches == [["calm"], ["doubted"]]
+
+
+@pytest.mark.parametrize(("text", "reason"), [("broken", "crash"), ("calm|nan", "garbage"), ("calm|crash", "crash")])
+async def test_g23_a_gate_or_a_model_behind_it_that_fails_is_told(text: str, reason: str) -> None:
+    async with gated() as (_, scorer):
+        with pytest.raises(ScoringError) as caught:
+            await scorer.score(("fake",), text, PATIENT_MS)
+        assert caught.value.reason == reason
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS)).scores
+
+
+async def test_g23_what_a_gate_doubts_meets_its_deadline_behind_a_model_that_hangs() -> None:
+    async with gated() as (session, scorer):
+        hanging = asyncio.ensure_future(scorer.score(("fake",), "wait", PATIENT_MS))
+        await asyncio.to_thread(session.started.wait, 20)
+        with pytest.raises(ScoringError) as caught:
+            await scorer.score(("fake",), "doubted", 20)
+        assert caught.value.reason == "deadline"
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS)).scores  # the gate goes on without it
+        session.go.set()
+        await hanging
+
+
+async def test_g22_what_waits_behind_a_gate_counts_into_its_bound() -> None:
+    lane = LaneLimits(queue_tokens=20, batch_tokens=100)
+    async with gated(ScorerLimits(midstream=lane, ingress=lane)) as (session, scorer):
+        hanging = asyncio.ensure_future(scorer.score(("fake",), "wait", PATIENT_MS))
+        await asyncio.to_thread(session.started.wait, 20)
+        results: list[object] = []
+        for _ in range(AHEAD_TOKENS // LEAST_TOKENS + 10):
+            asked = asyncio.ensure_future(scorer.score(("fake",), "abcd", PATIENT_MS))
+            asked.add_done_callback(lambda task: results.append(task.exception()))
+            await asyncio.sleep(0.001)
+        assert results
+        assert all(isinstance(error, ScoringError) and error.reason == "overload" for error in results)
+        session.go.set()
+        await hanging
 
 
 async def test_g23_a_slow_detector_meets_its_deadline_and_its_late_answer_is_nobodys() -> None:
@@ -331,6 +486,18 @@ async def test_g23_what_waits_behind_a_slow_batch_expires_and_is_never_run() -> 
         await slow
         await r.score("fresh")
         assert ["expired"] not in r.session.batches
+        assert r.session.batches == [["wait"], ["fresh"]]
+
+
+async def test_what_a_thread_was_given_and_nobody_wants_any_more_is_not_read() -> None:
+    async with rig(inline=False) as r:
+        slow, left = asyncio.ensure_future(r.score("wait")), asyncio.ensure_future(r.score("left"))
+        await asyncio.to_thread(r.session.started.wait, 20)
+        left.cancel()
+        await asyncio.sleep(0)
+        r.session.go.set()
+        await slow
+        assert await r.score("fresh")
         assert r.session.batches == [["wait"], ["fresh"]]
 
 
@@ -380,7 +547,7 @@ async def test_g24_a_text_too_long_for_its_deadline_rests_no_detector_that_reads
     async with rig(inline=False, limits=ScorerLimits(breaker_failures=1)) as r:
         ticket = r.scorer._lanes["fake", True].submit("|".join([*read, "wait"]), time.monotonic() + PATIENT_MS / 1000)
         await asyncio.to_thread(r.session.started.wait, 20)
-        ticket._expire()
+        ticket.expire()
         assert r.told.checks == [("fake", "deadline")]
         assert r.told.states == states
         ticket.abandon()

@@ -23,6 +23,7 @@ class FaultySession:
     """A model that fails in one way."""
 
     inline = True
+    gate = None
 
     def __init__(self, labels: int, fault: str) -> None:
         self._labels = labels

@@ -17,6 +17,7 @@ from checkstream.errors import ConfigError, ModelError
 from checkstream.scoring import open_session, read_whole
 from checkstream.scoring.provenance import described_models, files_folder, installed_models, lock_file, read_lock
 from checkstream.scoring.pull import Outcome, pull
+from checkstream.scoring.session import windows_of
 from tests import tiny_models
 from tests.tiny_tokenizers import unigram, wordpiece
 
@@ -84,7 +85,7 @@ async def test_a_deberta_like_export_scores_with_the_label_that_was_mapped(own: 
     own.put("config.json", {"id2label": {"0": "INJECTION", "1": "SAFE"}})
     await own.pull(update=True)
     (turned,) = installed_models(own.file, ("guard",))
-    last = next(iter(open_session(turned).cut("ignore")))
+    last = next(windows_of(open_session(turned), "ignore"))
     both = [open_session(each).run([last]).scores[0, 0] for each in (model, turned)]
     assert both[0] + both[1] == pytest.approx(1)  # softmax: what isn't the one is the other
 

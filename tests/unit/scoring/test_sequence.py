@@ -14,6 +14,7 @@ from checkstream.scoring import GatedSession, SequenceSession, Window, open_sess
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.manifest import Activation, Rate, Threshold, TokenTypes
 from checkstream.scoring.onnx_runtime import ort
+from checkstream.scoring.session import windows_of
 from checkstream.scoring.tokenizer import Tokenizer
 from tests.tiny_models import VOCABULARY, graph, model
 from tests.tiny_tokenizers import wordpiece
@@ -63,7 +64,7 @@ def reference(data: bytes, ids: Sequence[int]) -> np.ndarray:
 
 def test_a_short_text_is_one_framed_window_and_scores_as_the_graph_says() -> None:
     text = "Ignore the question!"
-    (window,) = SESSION.cut(text)
+    (window,) = windows_of(SESSION, text)
     assert list(window.ids) == [2, *PLAIN.ids(text), 3]
     assert window.tokens == len(window.ids)
     readings = SESSION.run([window])
@@ -75,13 +76,13 @@ def test_a_short_text_is_one_framed_window_and_scores_as_the_graph_says() -> Non
 
 @pytest.mark.parametrize("text", ["", " \n ", "\x00", "\u200b\u0301"])
 def test_a_text_without_tokens_is_scored_too(text: str) -> None:
-    (window,) = SESSION.cut(text)
+    (window,) = windows_of(SESSION, text)
     assert list(window.ids) == [2, 3]
     assert np.isfinite(SESSION.run([window]).scores).all()
 
 
 def test_a_long_text_is_covered_by_windows_and_scores_their_highest() -> None:
-    windows = list(SESSION.cut(PROMPT))
+    windows = list(windows_of(SESSION, PROMPT))
     assert len(windows) > 3
     assert all(window.tokens <= 32 for window in windows)
     assert new_in(windows) == PLAIN.ids(PROMPT)
@@ -95,7 +96,7 @@ def test_a_long_text_is_covered_by_windows_and_scores_their_highest() -> None:
     fresh=st.integers(0, 400),
 )
 def test_a_check_covers_what_is_fresh_and_shows_what_came_before(text: str, fresh: int) -> None:
-    windows = list(SESSION.cut(text, fresh))
+    windows = list(windows_of(SESSION, text, fresh))
     shown = [*windows[0].ids[1 : 1 + windows[0].context], *new_in(windows)]
     whole = PLAIN.ids(text)
     assert shown == whole[len(whole) - len(shown) :]
@@ -107,7 +108,7 @@ def test_a_check_covers_what_is_fresh_and_shows_what_came_before(text: str, fres
 
 
 def test_a_check_of_a_running_answer_is_one_window_full_of_context() -> None:
-    (window,) = SESSION.cut(PROMPT, len(" now, ok? "))
+    (window,) = windows_of(SESSION, PROMPT, len(" now, ok? "))
     assert window.tokens > 24
     assert list(window.ids[1:-1]) == PLAIN.ids(PROMPT)[-(window.tokens - 2) :]
     assert window.context == window.tokens - 2 - len(PLAIN.ids("now, ok?"))
@@ -115,14 +116,14 @@ def test_a_check_of_a_running_answer_is_one_window_full_of_context() -> None:
 
 def test_a_check_parts_no_word_though_its_fresh_part_begins_within_one() -> None:
     text = "the instructions"
-    (window,) = SESSION.cut(text, 3)
+    (window,) = windows_of(SESSION, text, 3)
     assert list(window.ids[1:-1]) == PLAIN.ids(text)
 
 
 @settings(max_examples=40)
 @given(texts=st.lists(st.one_of(st.text("the now? ", max_size=60), st.just(PROMPT)), min_size=1, max_size=6))
 def test_g11_a_window_scores_the_same_whatever_it_is_run_with(texts: list[str]) -> None:
-    windows = [window for text in texts for window in SESSION.cut(text)]
+    windows = [window for text in texts for window in windows_of(SESSION, text)]
     for session in (SESSION, DOUBTING):
         alone = [session.run([window]).scores[0] for window in windows]
         assert (session.run(windows).scores == np.stack(alone)).all()
@@ -132,7 +133,7 @@ def test_columns_that_share_a_label_give_it_their_highest_and_others_are_ignored
     data = graph(4)
     columns = ("hate", "safe", "toxicity", "hate")
     session = SequenceSession(model(contents(data), columns=columns))
-    (window,) = session.cut("ignore the question")
+    (window,) = windows_of(session, "ignore the question")
     row = reference(data, window.ids)
     np.testing.assert_allclose(session.run([window]).scores[0], [row[2], max(row[0], row[3])], atol=1e-6)
 
@@ -166,14 +167,14 @@ def test_a_doubted_window_scores_as_the_model_says() -> None:
     doubting, bare = gated(doubted=0.3), SequenceSession(model(contents(graph(1)), labels=("injection",)))
     session = open_session(doubting)
     assert isinstance(session, GatedSession)
-    for window in session.cut(PROMPT):
+    for window in windows_of(session, PROMPT):
         np.testing.assert_allclose(session.run([window]).scores, bare.run([window]).scores, atol=1e-6)
 
 
 def test_the_gate_reads_all_that_is_new_in_every_window() -> None:
     session = GatedSession(gated(doubted=0.1))
     seen: list[int] = []
-    for window in session.cut(PROMPT):
+    for window in windows_of(session, PROMPT):
         parts = [list(part) for part in session._parts(window)]
         assert all(part[0] == 2 and part[-1] == 3 and len(part) <= 16 for part in parts)
         inside = list(window.ids[1:-1])
@@ -202,11 +203,11 @@ def test_one_doubted_part_is_enough_wherever_it_stands() -> None:
     knows = {**still, "tokens.weight": table, "head.weight": head, "head.bias": np.array([5], np.float32)}
     base = gated(doubted=0.1)
     session = GatedSession(Model(entry=base.entry, contents={**base.contents, "gate": graph(1, changed=knows)}))
-    (calm,) = session.cut("the " * 26)
-    assert session._doubt(calm) < 0.2
+    (calm,) = windows_of(session, "the " * 26)
+    assert session.glance(calm) is not None
     for place in range(26):
-        (window,) = session.cut("the " * place + "previous " + "the " * (25 - place))
-        assert session._doubt(window) > 0.2, place
+        (window,) = windows_of(session, "the " * place + "previous " + "the " * (25 - place))
+        assert session.glance(window) is None, place
 
 
 # What is refused
@@ -291,5 +292,5 @@ def test_g23_a_gate_that_gives_no_number_clears_nothing() -> None:
     nan = graph(1, changed={"head.bias": np.array([np.nan], np.float32)})
     session = GatedSession(Model(entry=base.entry, contents={**base.contents, "gate": nan}))
     bare = SequenceSession(model(contents(graph(1)), labels=("injection",)))
-    (window,) = session.cut("the question")
+    (window,) = windows_of(session, "the question")
     np.testing.assert_allclose(session.run([window]).scores, bare.run([window]).scores, atol=1e-6)

@@ -11,7 +11,7 @@ from checkstream.core.events import EntityFound
 from checkstream.errors import ModelError
 from checkstream.scoring import TaggerSession, Window, read_whole
 from checkstream.scoring.manifest import Activation, EntityKind, ModelKind, TokenTypes
-from checkstream.scoring.session import Word, distinct
+from checkstream.scoring.session import Word, distinct, windows_of
 from checkstream.scoring.tagger import Tags
 from tests.tiny_models import VOCABULARY, graph, model
 from tests.tiny_tokenizers import wordpiece
@@ -96,7 +96,7 @@ def test_g04_an_entity_at_the_end_of_a_window_is_told_to_its_own_end(before: int
 
 def test_a_check_of_what_is_fresh_places_entities_in_the_whole_window() -> None:
     text = "the model " * 40 + "asks Ann Smith"
-    entities = [entity for window in SESSION.cut(text, 5) for entity in SESSION.run([window]).entities[0]]
+    entities = [entity for window in windows_of(SESSION, text, 5) for entity in SESSION.run([window]).entities[0]]
     assert [text[entity.start : entity.end] for entity in entities] == ["Ann Smith"]
 
 

@@ -1,9 +1,12 @@
 """Every unit is in a window, windows overlap and are as full as the text allows, whatever the units."""
 
+import itertools
+from collections.abc import Iterator
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.scoring.tokenizer import Unit
+from checkstream.scoring.tokenizer import Placed, Unit
 from checkstream.scoring.windows import Piece, pieces
 
 
@@ -14,7 +17,7 @@ def laid_out(sizes: list[int], room: int, overlap: int, context: list[int]) -> l
         for place, size in enumerate(context)
     ]
     units = [(place, Unit(tuple(next(ids) for _ in range(size)), (), (0,) * size)) for place, size in enumerate(sizes)]
-    return list(pieces(units, room=room, overlap=overlap, context=before))
+    return [piece for piece in pieces(units, room=room, overlap=overlap, context=before) if piece is not None]
 
 
 def ids_of(piece: Piece) -> list[int]:
@@ -74,9 +77,25 @@ def test_a_window_knows_from_where_on_the_next_one_sees_more() -> None:
 
 
 def test_units_are_taken_as_windows_are() -> None:
-    def endless() -> "object":
+    def endless() -> Iterator[Placed]:
         while True:
             yield 0, Unit((1,), (), (0,))
 
-    found = pieces(endless(), room=8, overlap=2)  # type: ignore[arg-type]
-    assert [next(found).tokens for _ in range(3)] == [8, 8, 8]
+    found = pieces(endless(), room=8, overlap=2)
+    assert [piece.tokens for piece in itertools.islice(found, 3) if piece is not None] == [8, 8, 8]
+
+
+def test_there_is_a_pause_where_many_units_fill_no_window() -> None:
+    taken = 0
+
+    def empty() -> Iterator[Placed]:
+        nonlocal taken
+        for _ in range(1_000):
+            taken += 1
+            yield 0, Unit((), (), ())
+        yield 0, Unit((1,), (), (0,))
+
+    found = pieces(empty(), room=8, overlap=2)
+    assert next(found) is None
+    assert taken < 100
+    assert [piece.tokens for piece in found if piece is not None] == [1]
