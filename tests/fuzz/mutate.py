@@ -43,8 +43,12 @@ _TEXT = (
     b"{context}", b"{context.}", b"{context." + b"a." * 20, b"\x1b", b"\xe2\x80\xae", b"\xff", b"{" * 300, b"}" * 300,
     b"{rule_id}", b"{{{model}}}", b"\n",
 )  # fmt: skip
+_ONNX = (
+    b"\x00", b"\xff" * 10, b"\x80" * 11, b"\x3a\x00", b"\x70\x01", b"\x6a\x00", b"ai.onnx", b"com.microsoft", b"evil",
+    b"location", b"../../etc/passwd", b"\x0a\x08location\x12\x01x", b"\x3a\x02" * 70, b"\x0a\x7f", b"\x0b", b"\x0c",
+)  # fmt: skip
 DICTIONARIES: Mapping[str, Sequence[bytes]] = MappingProxyType(
-    {"json": _JSON, "sse": _JSON + _SSE, "yaml": _YAML, "cel": _CEL, "text": _TEXT}
+    {"json": _JSON, "sse": _JSON + _SSE, "yaml": _YAML, "cel": _CEL, "text": _TEXT, "onnx": _ONNX}
 )
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -52,6 +56,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("config", "policy", "scenario"), "yaml"),
         "condition": "cel",
         "template": "text",
+        "graph": "onnx",
     }
 )
 """Target -> dictionary; the others are JSON."""

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
+import onnx
+from google.protobuf.message import DecodeError
 
 from checkstream.audit.segments import find_tail, segment_name
 from checkstream.audit.verify import verify
@@ -40,8 +42,10 @@ from checkstream.errors import (
     TemplateError,
     WireError,
 )
+from checkstream.scoring import onnx_file
 from checkstream.scoring.catalog import load_models
 from checkstream.scoring.lexicon import Lexicon
+from checkstream.scoring.tokenizer import Tokenizer
 from tests import stored_programs
 from tests.fuzz.exchange import CHAT, COMPLETIONS, POLICY, run_cuts, run_exchange
 
@@ -278,6 +282,44 @@ def read_lexicon(data: bytes) -> None:
             assert all(0 <= score <= 1 for score in lexicon.score(text))
 
 
+def read_graph(data: bytes) -> None:
+    """An ONNX file is refused, or keeps all that it needs inside, to whoever reads it by its schema."""
+    try:
+        onnx_file.check(data)
+    except ModelError:
+        return
+    try:
+        model = onnx.load_from_string(data)
+    except DecodeError:  # a walk looks at the shape of fields, not at what their texts say
+        return
+    for tensor in (*model.graph.initializer, *(each.t for node in model.graph.node for each in node.attribute)):
+        assert not tensor.external_data
+        assert tensor.data_location != onnx.TensorProto.EXTERNAL
+    assert {node.domain.encode() for node in model.graph.node} <= onnx_file.DOMAINS
+
+
+def read_tokenizer(data: bytes) -> None:
+    """A tokenizer is refused, or reads any text in order, and the same with places and without."""
+    try:
+        tokenizer = Tokenizer(data)
+    except ModelError:
+        return
+    for text in (
+        "Ann's the un\u00e9known!\x85\u6f22 model [SEP] ",
+        "a" * 300,
+        "",
+        " \ud800",
+        data[-300:].decode("latin-1"),
+    ):
+        placed = list(tokenizer.units(text, placed=True))
+        ids = [token for _, unit in placed for token in unit.ids]
+        assert ids == tokenizer.ids(text)
+        assert all(token >= 0 for token in ids)
+        for start, unit in placed:
+            assert len(unit.cases) == len(unit.ids)
+            assert all(0 <= start + begin <= start + end <= len(text) for _, begin, end in unit.words)
+
+
 def read_audit(data: bytes) -> None:
     """A segment and its heads are judged, whatever stands in them, and taken up again only if they may be."""
     folder = _folder() / "audit"
@@ -342,6 +384,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "scenario": read_demo_scenario,
         "models": read_models,
         "lexicon": read_lexicon,
+        "graph": read_graph,
+        "tokenizer": read_tokenizer,
         "audit": read_audit,
         "transcript": run_transcript,
         "exchange": run_exchange,
