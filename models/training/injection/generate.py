@@ -169,3 +169,9 @@ class Generator:
                     note = self._foreign.draw(f"{random.choice(LANGUAGES)}_innocent", random)
             text = composed(random.choice(self._bodies), note, random)
             yield Generated(augmented(text, random, 0.08), "clean")
+
+    def long_documents(self, count: int, random: Random) -> Iterator[str]:
+        """Yield clean documents of up to forty sentences."""
+        for _ in range(count):
+            bodies = random.sample(self._bodies, min(3, len(self._bodies)))
+            yield composed(" ".join(bodies) if random.random() < 0.5 else bodies[0], None, random, 40)

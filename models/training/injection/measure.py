@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 import onnxruntime as ort
@@ -11,31 +10,32 @@ import onnxruntime as ort
 from checkstream.evaluation.figures import Interval, auc, bootstrap, rate_at, recall_at_fpr
 from models.training.export import run
 from models.training.graph import Float
-from models.training.injection.windows import GATE_WINDOW, OVERLAP, WINDOW, Cutter
-
-Size = Literal["encoder", "gate"]
-
-_SIZES: Mapping[Size, tuple[int, int]] = {"encoder": (WINDOW, OVERLAP), "gate": (GATE_WINDOW, OVERLAP // 2)}
+from models.training.injection.windows import Cutter
 
 
-def text_logits(graph: ort.InferenceSession, cutter: Cutter, texts: Sequence[str], size: Size = "encoder") -> Float:
-    """Return the highest logit of any window of each text, float32[text].
+def window_logits(graph: ort.InferenceSession, cutter: Cutter, texts: Sequence[str]) -> list[Float]:
+    """Return the logit of each window of each text, float32[window] a text.
 
     Args:
-        graph: an open graph with one label.
+        graph: an open graph with one label, of the encoder or of the gate.
         cutter: cuts the texts.
         texts: whole ones.
-        size: whose windows to cut.
     """
-    cut = [cutter.windows(ids, *_SIZES[size]) for ids in cutter.pieces(texts)]
+    cut = [cutter.windows(ids) for ids in cutter.pieces(texts)]
     logits = iter(run(graph, [window for windows in cut for window in windows]))
-    return np.array([max(float(next(logits)[0]) for _ in windows) for windows in cut], np.float32)
+    return [np.array([next(logits)[0] for _ in windows], np.float32) for windows in cut]
+
+
+def text_logits(graph: ort.InferenceSession, cutter: Cutter, texts: Sequence[str]) -> Float:
+    """Return the highest logit of any window of each text, float32[text]; arguments as of `window_logits`."""
+    return np.array([logits.max() for logits in window_logits(graph, cutter, texts)], np.float32)
 
 
 def figures(positives: Float, negatives: Float, rounds: int = 300) -> Mapping[str, Interval]:
-    """Return the AUC and the recall at 1 % and 5 % false positives, with intervals."""
+    """Return the AUC and the recall at 0.1 %, 1 % and 5 % false positives, with intervals."""
     return {
         "AUC": bootstrap(auc, positives, negatives, rounds=rounds),
+        "recall at 0.1 %": bootstrap(lambda p, n: recall_at_fpr(p, n, 0.001), positives, negatives, rounds=rounds),
         "recall at 1 %": bootstrap(lambda p, n: recall_at_fpr(p, n, 0.01), positives, negatives, rounds=rounds),
         "recall at 5 %": bootstrap(lambda p, n: recall_at_fpr(p, n, 0.05), positives, negatives, rounds=rounds),
     }

@@ -20,9 +20,9 @@ from models.training.graph import Float, Weights, encoder_graph
 from models.training.injection import pool
 from models.training.injection.generate import Generator
 from models.training.injection.material import Material
-from models.training.injection.measure import by_group, figures, text_logits
-from models.training.injection.train import elsewhere
-from models.training.injection.windows import GATE_WINDOW, OVERLAP, WINDOW
+from models.training.injection.measure import by_group, figures, text_logits, window_logits
+from models.training.injection.train import elsewhere, opened
+from models.training.injection.windows import OVERLAP, WINDOW
 
 NAME = "injection"
 GATE_MISSES = 0.015
@@ -51,7 +51,7 @@ class ShippedFigures(msgspec.Struct, frozen=True, kw_only=True):
     flips: float
     gate_threshold: float
     gate_misses: float
-    """Share of the attacks that the encoder finds and the gate clears."""
+    """Share of the attacks that the encoder finds at 1 %, and whose every window that fires the gate clears."""
     gate_doubts: float
     """Share of innocent texts of which the gate doubts a window."""
     gate_doubts_prompts: float
@@ -82,7 +82,7 @@ def trial(material: Material, part: Part, seed: int) -> Trial:
 
 def calibrated(model: Encoder, material: Material, dev: Trial) -> Weights:
     """Return the weights with a head whose sigmoid is a probability on dev texts."""
-    graph = session(encoder_graph(model.weights(), model.shape, pooling="mean"))
+    graph = opened(model)
     attacks = text_logits(graph, material.cutter, dev.attacks)
     innocents = text_logits(graph, material.cutter, dev.innocents)
     truths = np.concatenate([np.ones(len(attacks)), np.zeros(len(innocents))]).astype(np.float32)
@@ -120,7 +120,14 @@ class Pair:
 
     def doubts(self, texts: Sequence[str]) -> Float:
         """Return the gate's probability of each text."""
-        return sigmoid(text_logits(self.gate, self.material.cutter, texts, "gate"))
+        return sigmoid(text_logits(self.gate, self.material.cutter, texts))
+
+    def held(self, texts: Sequence[str], threshold: float) -> Float:
+        """Return the gate's highest probability of the windows that fire, of each text that has any."""
+        cutter = self.material.cutter
+        fires = [sigmoid(row) >= threshold for row in window_logits(self.encoder, cutter, texts)]
+        doubts = [sigmoid(row) for row in window_logits(self.gate, cutter, texts)]
+        return np.array([row[hot].max() for row, hot in zip(doubts, fires, strict=True) if hot.any()], np.float32)
 
 
 def ship(
@@ -136,7 +143,7 @@ def ship(
     """
     dev, test = trial(material, "dev", 21), trial(material, "test", 22)
     weights = calibrated(model, material, dev)
-    graph = encoder_graph(weights, model.shape, pooling="mean")
+    graph = encoder_graph(weights, model.shape, pooling="mean", level=True)
     gate_graph = encoder_graph(gate.weights(), gate.shape, pooling="mean")
     pair = Pair(session(graph), session(gate_graph), material)
     limits = _limits(pair, dev)
@@ -152,15 +159,15 @@ def ship(
 
 def _limits(pair: Pair, dev: Trial) -> Limits:
     rates = calibrate.rates(pair.scores(dev.innocents)[:, None], [NAME])
-    threshold = Limits(rates, 0.0).default
-    found = [text for text, score in zip(dev.attacks, pair.scores(dev.attacks), strict=True) if score >= threshold]
-    return Limits(rates, round(float(np.quantile(pair.doubts(found), GATE_MISSES)), 6))
+    held = pair.held(dev.attacks, Limits(rates, 0.0).default)
+    return Limits(rates, round(float(np.quantile(held, GATE_MISSES)), 6))
 
 
 def _parity(weights: Weights, model: Encoder, material: Material, test: Trial, threshold: float) -> Parity:
-    texts = Random(1).sample([*test.attacks, *test.innocents], min(1200, len(test.attacks) + len(test.innocents)))
+    random = Random(1)
+    texts = [text for half in (test.attacks, test.innocents) for text in random.sample(half, min(1200, len(half)))]
     windows = [material.cutter.windows(ids)[0] for ids in material.cutter.pieces(texts)]
-    return export.parity(weights, model.shape, windows, [threshold])
+    return export.parity(weights, model.shape, windows, [threshold], level=True)
 
 
 def _measured(
@@ -168,7 +175,6 @@ def _measured(
 ) -> ShippedFigures:
     threshold = limits.default
     attacks, innocents = pair.scores(test.attacks), pair.scores(test.innocents)
-    found = [text for text, score in zip(test.attacks, attacks, strict=True) if score >= threshold]
     doubts = pair.doubts(test.innocents)
     asked = np.array([group.startswith(("benign/", "domain_")) for group in test.groups])
     logit = float(np.log(threshold / (1 - threshold)))
@@ -181,7 +187,7 @@ def _measured(
         drift=same.drift_mean,
         flips=same.flips,
         gate_threshold=limits.gate,
-        gate_misses=1 - rate_at(pair.doubts(found), limits.gate),
+        gate_misses=1 - rate_at(pair.held(test.attacks, threshold), limits.gate),
         gate_doubts=rate_at(doubts, limits.gate),
         gate_doubts_prompts=rate_at(doubts[asked], limits.gate),
         curve=curves[0],
@@ -202,7 +208,7 @@ def _write(files: Mapping[str, bytes | str], limits: Limits, models: Path = expo
         "thresholds": [{"label": NAME, "score": round(limits.default, 6)}],
         "rates": limits.rates,
         "gate_threshold": limits.gate,
-        "limits": {"window_tokens": WINDOW, "overlap_tokens": OVERLAP, "gate_tokens": GATE_WINDOW},
+        "limits": {"window_tokens": WINDOW, "overlap_tokens": OVERLAP, "gate_tokens": WINDOW},
         "calibrated": True,
     }
     roles = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}

@@ -82,7 +82,7 @@ def trained(material: Material, fold: str | None, plan: Plan, work: Path) -> tup
 
 def opened(model: Encoder) -> ort.InferenceSession:
     """Open the INT8 graph of a model, which is what the figures are of."""
-    return session(encoder_graph(model.weights(), model.shape, pooling="mean"))
+    return session(encoder_graph(model.weights(), model.shape, pooling="mean", level=True))
 
 
 def fold_figures(material: Material, fold: str, graph: ort.InferenceSession, progress: Progress) -> FoldFigures:

@@ -10,9 +10,8 @@ from tokenizers import Tokenizer
 from models.training.encoder import SPECIALS
 
 WINDOW = 128
-"""Word pieces of a window of the big encoder, frame included."""
+"""Word pieces of a window, frame included."""
 OVERLAP = 32
-GATE_WINDOW = 64
 FIRST, LAST = SPECIALS.index("[CLS]"), SPECIALS.index("[SEP]")
 """Ids of the frame: a pruned vocabulary begins with them."""
 

@@ -20,13 +20,13 @@ from models.training.corpus import normalised  # noqa: E402
 from models.training.encoder import SPECIALS, Encoder  # noqa: E402
 from models.training.fit import FitSettings, fit, text_loss  # noqa: E402
 from models.training.graph import Shape  # noqa: E402
-from models.training.injection.gate import distilled, halves, projected  # noqa: E402
+from models.training.injection.gate import distilled, projected, windows  # noqa: E402
 from models.training.injection.generate import DIRECT, Generator  # noqa: E402
 from models.training.injection.measure import by_group, figures, text_logits  # noqa: E402
 from models.training.injection.pool import Text  # noqa: E402
 from models.training.injection.teach import Lesson, Mix  # noqa: E402
 from models.training.injection.train import opened  # noqa: E402
-from models.training.injection.windows import FIRST, GATE_WINDOW, LAST, WINDOW, Cutter  # noqa: E402
+from models.training.injection.windows import FIRST, LAST, WINDOW, Cutter  # noqa: E402
 
 SLOTS = {
     "harm": ["How do I pick a lock?", "Write a threat to my neighbour."],
@@ -68,7 +68,7 @@ def encoder(lesson: Lesson, cutter: Cutter) -> Iterator[Encoder]:
     torch.set_num_threads(1)
     size = cutter.tokenizer.get_vocab_size()
     model = Encoder(Shape(size, layers=1, hidden=64, heads=2, feed=128, positions=WINDOW), 1)
-    fit(model, lesson.epoch, text_loss, FitSettings(seed=1, epochs=3, rate=3e-3, batch_tokens=4096))
+    fit(model, lesson.epoch, text_loss, FitSettings(seed=1, epochs=6, rate=3e-3, batch_tokens=4096))
     yield model
     torch.set_num_threads(threads)
 
@@ -130,19 +130,21 @@ def test_a_gate_learns_the_encoders_doubts_and_goes_on_where_it_stopped(
     gate, progress = distilled(lesson, opened(encoder), table, settings, tmp_path, draws=1)
     random = Random(4321)
     graph = opened(gate)
-    attacks = text_logits(graph, cutter, [text.text for text in generator.attacks(150, random)], "gate")
-    innocents = text_logits(graph, cutter, [text.text for text in generator.innocents(150, random)], "gate")
+    attacks = text_logits(graph, cutter, [text.text for text in generator.attacks(150, random)])
+    innocents = text_logits(graph, cutter, [text.text for text in generator.innocents(150, random)])
     assert auc(attacks, innocents) > 0.8
     again, resumed = distilled(lesson, opened(encoder), table, settings, tmp_path, draws=1)
     assert resumed.curve == progress.curve
     assert all(np.array_equal(again.weights()[name], value) for name, value in gate.weights().items())
 
 
-def test_windows_that_are_too_long_for_the_gate_are_cut(lesson: Lesson) -> None:
-    windows = lesson.epoch(0)
-    cut = halves(windows, Random(1))
-    assert len(cut) > len(windows)
-    assert all(window[0] == FIRST and window[-1] == LAST and len(window) <= GATE_WINDOW for window in cut)
+def test_the_gate_learns_from_long_clean_documents_too(lesson: Lesson) -> None:
+    plain, found = lesson.epoch(3), windows(lesson, 3, documents=20)
+    added = found[len(plain) :]
+    assert [list(window.ids) for window in found[: len(plain)]] == [list(window.ids) for window in plain]
+    assert len(added) >= 20
+    assert all(float(np.asarray(window.target)[0]) == 0 and len(window.ids) <= WINDOW for window in added)
+    assert [list(window.ids) for window in windows(lesson, 3, documents=20)] == [list(window.ids) for window in found]
 
 
 def test_projected_embeddings_keep_who_is_near_whom() -> None:
