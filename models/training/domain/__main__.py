@@ -20,8 +20,8 @@ import torch
 
 from models.training import corpus
 from models.training.domain.card import Measured, card
-from models.training.domain.data import CLASSES, Text, generated, pool, weights
-from models.training.domain.measure import classes_of, figures, left_out
+from models.training.domain.data import CLASSES, Text, beside, generated, pool, weights
+from models.training.domain.measure import classes_of, figures, judged, left_out
 from models.training.domain.ship import NAME, put_head, ship, tempered
 from models.training.domain.student import Size, distilled, fit_head, lone_words, prose
 from models.training.domain.teacher import Teacher
@@ -53,10 +53,12 @@ def main() -> int:
 def _build(folder: Path, work: Path, seed: int) -> Measured:
     made = generated(QUESTIONS, seed)
     student = distilled(_unlabelled(folder, made, seed), Teacher(), Size(), seed, work)
+    made += beside(folder, seed)
     texts = pool(folder, MOST, seed)
-    vectors = student.vectors([text.text for text in texts])
+    read = student.windows([text.text for text in texts])
+    vectors = read.vectors[np.unique(read.owner, return_index=True)[1]]
     made_vectors = student.vectors([text.text for text in made])
-    out = left_out(texts, made, vectors, made_vectors)
+    out = left_out(texts, made, read, made_vectors)
     parts = [corpus.part_of(text.text) for text in texts]
     learnt = [number for number, part in enumerate(parts) if part == "train"]
     examples = [texts[number] for number in learnt] + made
@@ -74,7 +76,7 @@ def _build(folder: Path, work: Path, seed: int) -> Measured:
     others = [
         Text(str(row["text"]), "none" if row["label"] == "other" else str(row["label"]), RESTRICTED) for row in rows
     ]
-    guesses = (student.vectors([text.text for text in others]) @ weight.T + bias).argmax(axis=1)
+    guesses = judged(student.windows([text.text for text in others]), len(others), weight * factor, bias * factor)
     return Measured(out, figures(RESTRICTED, classes_of(others), guesses), shipped, student.progress.curve)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from models.training.domain.measure import Figures
+from models.training.domain.measure import POOLED, Figures
 from models.training.domain.ship import Shipped
 
 
@@ -32,8 +32,9 @@ on the next source.
 
 **What it saw.** The encoder: unlabelled texts of ConjNLI, HaluEval QA, FaithDial audit, GPTFuzz responses (MIT),
 PAWS (free for any purpose), SciFact-RTE (claims CC-BY-4.0, abstracts ODC-BY), SNLI (counterfactual; Apache-2.0,
-text CC-BY-SA-4.0), BEGIN (CC-BY-4.0, Topical-Chat's part CDLA), Civil Comments (CC0), generated questions, and word
-pieces' own words in short frames. The head: the train part (80 %, by hash) of MMLU (MIT), MedQuAD (CC-BY-4.0),
+text CC-BY-SA-4.0), BEGIN (CC-BY-4.0, Topical-Chat's part CDLA), Civil Comments (CC0), Davidson's posts (MIT), generated
+questions, and word pieces' own words in short frames. The head: samples of the same unlabelled sources, taken for none
+of the domains (SciFact's abstracts for medical), and the train part (80 %, by hash) of MMLU (MIT), MedQuAD (CC-BY-4.0),
 BANKING77 (CC-BY-4.0), CLINC150 (CC-BY-3.0), spikee investment advice (Apache-2.0), pii-anon documents (CC0), advice
 prompts of AILuminate (CC-BY-4.0), CatQA (Apache-2.0) and TrustLLM (MIT), benign prompts (CC0, Apache-2.0, MIT),
 Jigsaw comments (CC0, CC-BY-SA text), hh-rlhf (MIT), and generated questions and cases
@@ -43,8 +44,10 @@ Jigsaw comments (CC0, CC-BY-SA text), hh-rlhf (MIT), and generated questions and
 ## Measured
 
 On sources left out: the head is trained without the fold of the source (MMLU and MedQuAD; the three banking and
-assistant sets; prompts, comments and answers), and the encoder never saw any of them. F1 by class; macro-F1 over the
-classes that a set has, with its 95 % bootstrap interval.
+assistant sets; prompts, comments and answers), and the encoder never saw any of them. A text is of the domain that
+reaches 0.5 in any of its windows, as in the proxy. F1 by class; macro-F1 over the classes that a set has, with its
+95 % bootstrap interval. Prompts, comments and answers have no labels of domain and count as none, though some are of
+one; the last row leaves them out.
 
 | left-out source | texts | none | medical | legal | financial | macro-F1 |
 |---|---|---|---|---|---|---|
@@ -73,9 +76,23 @@ that differ at the 1 % thresholds {flips:.2%}. Distillation loss by step: {curve
 **What was tried.** On MMLU left out, macro-F1: a one-layer encoder trained from labels end to end, started from
 MiniLM's word pieces, 0.557; a linear head on all of MiniLM (14 times the size) with the sources weighed alike, 0.654,
 with generated questions alone 0.689; the same on sums of lone word pieces 0.557; this model's recipe with 12,000 whole
-word pieces instead of 20,000 narrow ones and no lone words, 0.622. So the teacher itself is the limit there. The last
-row of the first table pools all left-out texts, of which one in fifty is legal: mistaken comments and prompts then
-outweigh what is found, which is why its legal F1, and with it the goal of 0.80, stays short.
+word pieces instead of 20,000 narrow ones and no lone words, 0.622.
+
+After that, on all left-out sources together (one text in fifty is legal, so that mistaken prompts and comments weigh
+on its F1), from 0.696, 1 to 4 with one and the same encoder:
+
+1. Every window of a text is read, as in the proxy, in the place of the first alone: 0.718 (legal 0.379 to 0.466; the
+   question at the end of a case is what says that it is one).
+2. Comments, posts and prose of sources that nobody labels are learnt as none, abstracts as medical: 0.733. With twice
+   or half their weight 0.730 and 0.733; `none` at 0.60 and 0.75 of the weight in the place of 0.45: 0.729 and 0.713.
+3. More legal and hard innocent cases and questions (`questions.py`, `vignettes.py`): 0.743.
+4. Thresholds of each class picked on the dev part of the sources learnt from (0.3 to 0.6): 0.716 with texts alike,
+   0.713 with sources alike, where one half for all gives 0.743. They fit the shares of classes there, not here: not
+   taken. The best thresholds that these very texts would pick raised the first figure from 0.696 to 0.705 alone.
+5. A wider student, three layers of 192, on the data of 3: 0.729 (medical 0.795, legal 0.444, financial 0.784; loss by
+   step 50: 1.406, 250: 0.601, 800: 0.464, 1150: 0.314). Not taken. Two layers of 128, distilled anew on that data and
+   shipped: {pooled:.3f}. The teacher, all of MiniLM, with the data of the start and first windows reaches 0.707
+   (medical 0.871, legal 0.276, financial 0.800): what it makes of legal text is what limits the student.
 
 ## Limits
 
@@ -97,6 +114,7 @@ def card(measured: Measured) -> str:
     return _TEXT.format(
         size=shipped.bytes / 1e6,
         left_out=_table(measured.left_out),
+        pooled=next(row.macro for row in measured.left_out if row.name == POOLED),
         restricted_name=measured.restricted.name,
         restricted=_table([measured.restricted]),
         test=_table(shipped.test),

@@ -23,6 +23,19 @@ FOLDS: tuple[tuple[str, ...], ...] = (
 DOCUMENTS = ("pii_anon_dev", "pii_anon_extra")
 """Only learnt from: forms and logs of a trade, of which nobody could tell what they are about."""
 
+BESIDE = {
+    "tox_civil_comments_annot": ("text", 2000, "talk"),
+    "tox_davidson": ("text", 800, "talk"),
+    "out_gptfuzz_responses": ("text", 800, "talk"),
+    "nli_conjnli": ("premise", 1500, "prose"),
+    "nli_paws_en": ("premise", 800, "prose"),
+    "nli_cad": ("premise", 800, "prose"),
+    "ground_begin": ("premise", 800, "prose"),
+    "ground_faithdial_audit": ("premise", 300, "prose"),
+    "nli_scifact_rte": ("premise", 600, "abstracts"),
+}
+"""File, field, most texts and kind of what no source labels: talk and prose about anything count as `none`, abstracts
+of medical papers as `medical`. Only learnt from; what few of them are of a domain does no harm."""
 _DOMAIN_FILES = FOLDS[0] + FOLDS[1]
 _PII_DOMAINS = {"clinical": "medical", "legal": "legal", "financial": "financial"}
 _ADVICE = {
@@ -36,7 +49,9 @@ _ADVICE = {
 }
 SHARES = {
     "questions": 8.0,
-    "vignettes": 5.0,
+    "vignettes": 8.0,
+    "talk": 4.0,
+    "prose": 4.0,
     "domain_mmlu": 4.0,
     "domain_clinc150": 2.0,
     "benign_prompts": 2.0,
@@ -46,7 +61,8 @@ SHARES = {
 }
 """How much a source weighs in training, whatever its size; others weigh 1."""
 
-
+_LONGEST = 600
+"""Characters of a text of `BESIDE`."""
 _NONE = 0.45
 """Share of the class `none` in training; the others share the rest alike."""
 
@@ -85,6 +101,16 @@ def _read(row: dict[str, object], source: str) -> Text | None:
     elif source == "harm_prompts":
         label = _ADVICE.get(str(row["label"]))
     return None if label is None else Text(str(row["text"]), label, source)
+
+
+def beside(folder: Path, seed: int) -> list[Text]:
+    """Return the texts of `BESIDE`."""
+    random, result = Random(seed), list[Text]()
+    for name, (field, most, kind) in BESIDE.items():
+        texts = sorted({str(row[field])[:_LONGEST] for row in corpus.rows(folder, name)})
+        random.shuffle(texts)
+        result += [Text(text, "medical" if kind == "abstracts" else "none", kind) for text in texts[:most]]
+    return result
 
 
 def generated(count: int, seed: int) -> list[Text]:

@@ -16,7 +16,7 @@ from checkstream.scoring.manifest import ModelEntry, ModelFile
 from models.training.calibrate import rates
 from models.training.domain.data import CLASSES, Text
 from models.training.domain.measure import Figures, classes_of, figures
-from models.training.domain.student import OVERLAP, WINDOW, Student, first_window
+from models.training.domain.student import OVERLAP, WINDOW, Student, windows
 from models.training.export import MODELS, Parity, parity, put_entry, softmax, write_files
 from models.training.graph import Float, encoder_graph
 
@@ -124,6 +124,6 @@ def _parity(student: Student, texts: Sequence[str], found: Sequence[dict[str, ob
     reader = Tokenizer.from_str(student.tokenizer)
     limits = {str(rate["label"]): float(str(rate["threshold"])) for rate in found if rate["fpr"] == 0.01}
     thresholds = [1.1, *(limits.get(label, 0.5) for label in LABELS)]
-    windows = [first_window(reader, text) for text in texts]
+    parts = [windows(reader, text)[0] for text in texts]
     encoder = student.encoder
-    return parity(encoder.weights(), encoder.shape, windows, thresholds, activation=softmax)
+    return parity(encoder.weights(), encoder.shape, parts, thresholds, activation=softmax)

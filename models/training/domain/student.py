@@ -1,4 +1,4 @@
-"""A two-layer encoder that learns MiniLM's sense of a text, and a head on it that names the domain.
+"""A small encoder that learns MiniLM's sense of a text, and a head on it that names the domain.
 
 The encoder sees no label: it learns to say what MiniLM says of prose, of lone words and of generated questions. The
 head then is a linear model. Trained from labels alone, the same encoder learns each source's manner of writing, not its
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -37,10 +38,11 @@ PROSE = {
     "ground_halueval_qa": ("premise", 500),
     "ground_faithdial_audit": ("premise", 300),
     "tox_civil_comments_annot": ("text", 4000),
+    "tox_davidson": ("text", 1000),
     "out_gptfuzz_responses": ("text", 3000),
 }
 """File, field and most texts of what is read without labels; none of it is measured."""
-_LONGEST = 600
+_LONGEST, _MOST_CHARS = 600, 4000
 _LONE = (
     "What is {}?",
     "{}",
@@ -86,19 +88,39 @@ class Student:
     progress: Progress
 
     def vectors(self, texts: Sequence[str]) -> Float:
-        """Return float32[text, width]: what the head is to read, from the first window of each text."""
+        """Return float32[text, width]: what the head is to learn from, the first window of each text."""
         reader = Tokenizer.from_str(self.tokenizer)
-        examples = [Example(first_window(reader, text), np.zeros(1, np.float32)) for text in texts]
+        return self._read([windows(reader, text[: 8 * WINDOW])[0] for text in texts])
+
+    def windows(self, texts: Sequence[str]) -> Read:
+        """Return every window of each text, as the proxy reads them."""
+        reader = Tokenizer.from_str(self.tokenizer)
+        cut = [windows(reader, text[:_MOST_CHARS]) for text in texts]
+        owner = np.repeat(np.arange(len(texts)), [len(parts) for parts in cut])
+        return Read(owner, self._read([window for parts in cut for window in parts]))
+
+    def _read(self, cut: Sequence[list[int]]) -> Float:
         head, self.encoder.head = self.encoder.head, torch.nn.Identity()
-        rows = np.stack(predict(self.encoder, examples))
+        rows = np.stack(predict(self.encoder, [Example(window, np.zeros(1, np.float32)) for window in cut]))
         self.encoder.head = head
         return rows
 
 
-def first_window(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Return the ids of a text's first window."""
+class Read(NamedTuple):
+    """Windows of some texts as the head sees them."""
+
+    owner: NDArray[np.int64]
+    """The text of each window."""
+    vectors: Float
+    """float32[window, width]."""
+
+
+def windows(tokenizer: Tokenizer, text: str) -> list[list[int]]:
+    """Return the ids of each window of a text; the first begins with it."""
     first, last = (tokenizer.encode(mark, add_special_tokens=False).ids[0] for mark in ("[CLS]", "[SEP]"))
-    return [first, *tokenizer.encode(text[: 8 * WINDOW], add_special_tokens=False).ids[: WINDOW - 2], last]
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    starts = range(0, max(1, len(ids) - OVERLAP), WINDOW - 2 - OVERLAP)
+    return [[first, *ids[start : start + WINDOW - 2], last] for start in starts]
 
 
 def prose(folder: Path, seed: int) -> list[str]:
@@ -138,7 +160,10 @@ def distilled(texts: Sequence[str], teacher: Teacher, size: Size, seed: int, wor
     targets = _main(teacher.texts(texts, work / "vectors.npz"), size.width)
     encoder = Encoder(size.shape, size.width, dropout=0.0)
     encoder.start_from({"tokens.weight": 0.3 * _main(teacher.pieces(rows.tolist()), size.embedding)})
-    examples = [Example(first_window(reader, text)[:96], target) for text, target in zip(texts, targets, strict=True)]
+    examples = [
+        Example(windows(reader, text[: 8 * WINDOW])[0][:96], target)
+        for text, target in zip(texts, targets, strict=True)
+    ]
     settings = FitSettings(seed=seed, epochs=size.epochs, rate=size.rate, batch_tokens=4096)
     progress = fit(encoder, examples, _distilling, settings, checkpoint=work / "student.pt")
     return Student(encoder, described, progress)

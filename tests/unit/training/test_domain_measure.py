@@ -1,19 +1,23 @@
 """Macro-F1 against counting by hand; and a domain model that is trained, shipped and read in seconds."""
 
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 
 pytest.importorskip("torch")
 pytest.importorskip("onnx")
 pytest.importorskip("safetensors")
 
 from models.training.domain.data import CLASSES, Text, generated, weights
-from models.training.domain.measure import classes_of, f1_by_class, figures
+from models.training.domain.measure import classes_of, f1_by_class, figures, judged
 from models.training.domain.ship import put_head, ship, tempered
-from models.training.domain.student import Size, distilled, fit_head, lone_words
+from models.training.domain.student import OVERLAP, WINDOW, Read, Size, distilled, fit_head, lone_words, windows
 from models.training.domain.teacher import Teacher
 from models.training.encoder import base_tokenizer
 
@@ -43,6 +47,25 @@ def test_a_head_finds_what_separates_classes_and_follows_weights() -> None:
     weight, bias = fit_head(vectors, classes, heavy, 3)
     recall = ((vectors @ weight.T + bias).argmax(axis=1) == 2)[classes == 2].mean()
     assert recall > 0.99
+
+
+def test_a_text_is_of_the_domain_that_any_of_its_windows_says_and_of_none_below_one_half() -> None:
+    read = Read(np.array([0, 0, 1, 2]), np.array([[3, 0], [0, 3], [0.2, 0.2], [0, 3]], np.float32))
+    weight = np.array([[0, 0], [-9, -9], [-9, 2], [-9, -9]], np.float32)  # the second input speaks for the third class
+    assert judged(read, 3, weight, np.zeros(4, np.float32)).tolist() == [2, 0, 2]
+    assert judged(read, 3, np.zeros((4, 2), np.float32), np.zeros(4, np.float32)).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("words", [0, 1, WINDOW - 2, WINDOW - 1, 2 * WINDOW, 7 * WINDOW + 5])
+def test_windows_cover_a_text_and_share_what_they_should(words: int) -> None:
+    reader = Tokenizer(WordLevel({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2} | {f"w{n}": 3 + n for n in range(1000)}, "[UNK]"))
+    reader.pre_tokenizer = WhitespaceSplit()
+    parts = windows(reader, " ".join(f"w{n}" for n in range(words)))
+    inside = [part[1:-1] for part in parts]
+    assert all(part[0] == 1 and part[-1] == 2 and len(part) <= WINDOW for part in parts)
+    assert sorted({piece for part in inside for piece in part}) == list(range(3, 3 + words))
+    for one, other in pairwise(inside):
+        assert one[-OVERLAP:] == other[:OVERLAP]
 
 
 def test_tempering_cools_sure_but_wrong_logits() -> None:
