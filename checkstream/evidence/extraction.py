@@ -60,7 +60,7 @@ def extract(data: bytes, kind: Kind, media_type: str = "") -> str:
 
 
 def decode(data: bytes, media_type: str = "") -> str:
-    """Return bytes as text: by their mark, as UTF-8, as their server said, as what they look like.
+    """Return bytes as text: by their mark, as UTF-8, as their server said; never by a guess, which may be wrong.
 
     Raises:
         DocumentUnreadable: they are no text.
@@ -76,12 +76,7 @@ def decode(data: bytes, media_type: str = "") -> str:
         pass
     if charset := charset_of(media_type):
         return _decoded(data, charset)
-    from charset_normalizer import from_bytes  # noqa: PLC0415 - of an extra
-
-    best = from_bytes(data[: 1 << 18]).best()
-    if best is None:
-        raise DocumentUnreadable("its encoding can't be told; save it as UTF-8")
-    return _decoded(data, best.encoding)
+    raise DocumentUnreadable("nothing says what its encoding is, and it is not UTF-8; save it as UTF-8")
 
 
 def _decoded(data: bytes, encoding: str) -> str:
