@@ -1,5 +1,6 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
+from checkstream.config.background import GroundingSettings, JobsSettings, WebhookSettings
 from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
 from checkstream.config.load import (
     default_config,
@@ -16,6 +17,7 @@ from checkstream.config.own_models import (
     read_own_models,
     require_safe_url,
 )
+from checkstream.config.parts import Secret
 from checkstream.config.settings import (
     Address,
     AuditSettings,
@@ -28,12 +30,12 @@ from checkstream.config.settings import (
     Match,
     RecordSettings,
     RouteSettings,
-    Secret,
     Server,
     TelemetrySettings,
     Upstream,
     parse_address,
 )
+from checkstream.config.trusted import EvidenceSettings
 
 __all__ = [
     "BUILTIN",
@@ -43,7 +45,10 @@ __all__ = [
     "Caller",
     "Config",
     "Deadline",
+    "EvidenceSettings",
+    "GroundingSettings",
     "HoldbackSettings",
+    "JobsSettings",
     "Limits",
     "Match",
     "ModelSource",
@@ -55,6 +60,7 @@ __all__ = [
     "Server",
     "TelemetrySettings",
     "Upstream",
+    "WebhookSettings",
     "advice_for",
     "bundled",
     "default_config",

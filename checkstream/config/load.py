@@ -13,17 +13,19 @@ from typing import TypeVar
 
 import msgspec
 
+from checkstream.config.background import GroundingSettings, JobsSettings
 from checkstream.config.files import BUILTIN, advice_for, policy_file, read_file
+from checkstream.config.parts import Secret
 from checkstream.config.reader import Node, build, read_tree
 from checkstream.config.settings import (
     AuditSettings,
     Config,
     Match,
     RouteSettings,
-    Secret,
     Server,
     Upstream,
 )
+from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
 
@@ -38,9 +40,7 @@ _UNSOUND = Upstream(url="http://unsound")
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
-    "routes.grounding": "remove it",
-    "jobs": "remove it",
-    "evidence": "remove it",
+    "routes.grounding.inline": "remove it",
     "telemetry.otlp": "collect the Prometheus metrics of the admin listener",
 }
 """Settings of the documented format that this version can't carry out -> what to do."""
@@ -215,17 +215,55 @@ def _absolute(config: Config, base: Path) -> Config:
         )
         for name, upstream in config.upstreams.items()
     }
+
+    def grounding(given: GroundingSettings | None) -> GroundingSettings | None:
+        if given is None or given.webhook is None:
+            return given
+        return replace(given, webhook=replace(given.webhook, secret=secret(given.webhook.secret)))
+
     routes = tuple(
         replace(
             route,
             policies=tuple(
                 reference if reference.startswith(BUILTIN) else str(base / reference) for reference in route.policies
             ),
+            grounding=grounding(route.grounding),
         )
         for route in config.routes
     )
     models = None if config.models is None else str(base / config.models)
-    return replace(config, server=server, audit=audit, record=record, upstreams=upstreams, routes=routes, models=models)
+    return replace(
+        config,
+        server=server,
+        audit=audit,
+        record=record,
+        upstreams=upstreams,
+        routes=routes,
+        models=models,
+        jobs=_absolute_jobs(config.jobs, base),
+        evidence=_absolute_evidence(config.evidence, base),
+    )
+
+
+def _absolute_evidence(evidence: EvidenceSettings, base: Path) -> EvidenceSettings:
+    changes: dict[str, object] = {}
+    if evidence.file is not None:
+        changes["store"] = f"sqlite:{base / evidence.file}"
+    if evidence.authority is not None:
+        changes["authority"] = str(base / evidence.authority)
+    if evidence.secret is not None and evidence.secret.file is not None:
+        changes["secret"] = msgspec.structs.replace(evidence.secret, file=str(base / evidence.secret.file))
+    changes["sources"] = tuple(source if "://" in source else (base / source).as_posix() for source in evidence.sources)
+    return msgspec.structs.replace(evidence, **changes)
+
+
+def _absolute_jobs(jobs: JobsSettings, base: Path) -> JobsSettings:
+    if jobs.file is not None:
+        return msgspec.structs.replace(jobs, store=f"sqlite:{base / jobs.file}")
+    if jobs.password is not None and jobs.password.file is not None:
+        password = msgspec.structs.replace(jobs.password, file=str(base / jobs.password.file))
+        return msgspec.structs.replace(jobs, password=password)
+    return jobs
 
 
 def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, list[int]]:
@@ -247,6 +285,8 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         },
         routes=tuple(route for route in found if route is not None),
         audit=(sound(parts["audit"], AuditSettings) if "audit" in parts else None) or AuditSettings(),
+        jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
+        evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),
     )
     return config, [position for position, route in enumerate(found) if route is not None]
 
@@ -284,14 +324,14 @@ def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: n
                         "paths are relative to the configuration file; what is shipped begins with `builtin:`",
                     ),
                 )
-    _check_secrets(config, tree, source)
+    _check_secrets(config, positions, tree, source)
 
 
-def _check_secrets(config: Config, tree: Node, source: nodes.Source) -> None:
+def _check_secrets(config: Config, positions: Sequence[int], tree: Node, source: nodes.Source) -> None:
     """Report secrets that are not there, and callers who could not be told apart."""
     callers = config.server.callers if isinstance(config.server.callers, list) else []
     keys: set[str] = set()
-    for secret, node in _secrets(config, tree):
+    for secret, node in _secrets(config, positions, tree):
         try:
             value = reveal(secret)
         except ConfigError as error:
@@ -336,7 +376,7 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None
         source.fault(match.at("method").place, "a guarded route takes `POST`", "remove `method`")
 
 
-def _secrets(config: Config, tree: Node) -> list[tuple[Secret, Node]]:
+def _secrets(config: Config, positions: Sequence[int], tree: Node) -> list[tuple[Secret, Node]]:
     found: list[tuple[Secret, Node]] = []
     if config.server.admin_token is not None:
         found.append((config.server.admin_token, tree.at("server", "admin_token")))
@@ -351,6 +391,15 @@ def _secrets(config: Config, tree: Node) -> list[tuple[Secret, Node]]:
         for header, value in upstream.headers.items()
         if isinstance(value, Secret)
     ]
+    found += [
+        (route.grounding.webhook.secret, tree.at("routes", position, "grounding", "webhook", "secret"))
+        for position, route in zip(positions, config.routes, strict=True)
+        if route.grounding is not None and route.grounding.webhook is not None
+    ]
+    if config.jobs.password is not None:
+        found.append((config.jobs.password, tree.at("jobs", "password")))
+    if config.evidence.secret is not None:
+        found.append((config.evidence.secret, tree.at("evidence", "secret")))
     if config.audit.key is not None and config.audit.key.env is not None:  # a key file is made at the first start
         found.append((config.audit.key, tree.at("audit", "key")))
     return found

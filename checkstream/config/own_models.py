@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.config.files import read_file
+from checkstream.config.parts import Secret, Settings
 from checkstream.config.reader import build, read_tree
-from checkstream.config.settings import Address, Secret, Settings
+from checkstream.config.settings import Address
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
 

@@ -13,15 +13,11 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from checkstream.config.background import GroundingSettings, JobsSettings
+from checkstream.config.parts import Ms, Name, Secret, Settings
+from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.match.language import LANGUAGES
 from checkstream.core.policy.capabilities import Can
-
-Ms = Annotated[int, Meta(ge=1, le=86_400_000)]
-Name = Annotated[str, Meta(min_length=1, max_length=64)]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A group of settings; unknown keys are refused."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -57,24 +53,6 @@ def parse_address(text: str) -> Address:
     if ":" in host and not bracketed:
         raise ValueError(f"`{text}` is not an address; write an IPv6 host in brackets, such as `[::1]:8080`")
     return Address(host[1:-1] if bracketed else host, int(port))
-
-
-class Secret(Settings, frozen=True):
-    """Where a secret is read from; the value itself is never part of the settings."""
-
-    env: str | None = None
-    """Name of an environment variable."""
-    file: str | None = None
-    """Path of a file; its content without the white space at the ends. Relative to the configuration file."""
-    prefix: str = ""
-    """Put before the value, such as `Bearer `."""
-
-    def __post_init__(self) -> None:
-        """Exactly one source."""
-        if (self.env is None) == (self.file is None):
-            raise ValueError("a secret has either `env` or `file`")
-        if not self.prefix.isprintable():
-            raise ValueError("`prefix` holds line breaks or control characters; write one line")
 
 
 class Caller(Settings, frozen=True):
@@ -139,7 +117,7 @@ class Upstream(Settings, frozen=True):
 
     url: str
     """Root of the server; a trailing `/v1` is accepted and removed."""
-    headers: dict[str, str | Secret] = {}
+    headers: dict[str, str | Secret] = msgspec.field(default_factory=dict)
     """Replace the caller's headers of the same name."""
     connect_ms: Ms = 5_000
     first_byte_ms: Ms = 600_000
@@ -218,7 +196,7 @@ class HoldbackSettings(Settings, frozen=True):
     check_every: Annotated[int, Meta(ge=1, le=4096)] = 8
     window: Annotated[int, Meta(ge=1, le=4096)] = 64
     max_delay_ms: Annotated[int, Meta(ge=1, le=60_000)] = 250
-    by_language: dict[str, Annotated[int, Meta(ge=0, le=4096)]] = {}
+    by_language: dict[str, Annotated[int, Meta(ge=0, le=4096)]] = msgspec.field(default_factory=dict)
     """Language -> what counts in place of `tokens` once the text is known to be in it. Languages that put much into a
     word, such as Finnish, need more tokens to say as much as others."""
 
@@ -270,6 +248,8 @@ class RouteSettings(Settings, frozen=True):
     parts: Literal["pass", "refuse"] = "pass"
     keepalive_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
+    grounding: GroundingSettings | None = None
+    """How answers are scored after they have gone out; null: not at all."""
     pass_: bool = msgspec.field(name="pass", default=False)
     """Unguarded, and recorded as such."""
 
@@ -277,6 +257,8 @@ class RouteSettings(Settings, frozen=True):
         """Guarded or passed, never both."""
         if self.pass_ and self.policies:
             raise ValueError("a route with `pass: true` has no policies; remove one of the two")
+        if self.pass_ and self.grounding is not None:
+            raise ValueError("a route with `pass: true` reads no answers, so none can be scored; remove `grounding`")
         if not self.pass_ and not self.policies:
             raise ValueError('`policies` is missing; name some, such as `["builtin:default"]`, or write `pass: true`')
 
@@ -323,10 +305,12 @@ class Config(Settings, frozen=True):
     """The whole configuration."""
 
     server: Server = Server()
-    upstreams: dict[str, Upstream] = {}
+    upstreams: dict[str, Upstream] = msgspec.field(default_factory=dict)
     routes: tuple[RouteSettings, ...] = ()
     models: str | None = None
     """A file that names models of the operator's own (`models/README.md`), fetched by `checkstream models pull`."""
     audit: AuditSettings = AuditSettings()
     record: RecordSettings = RecordSettings()
+    jobs: JobsSettings = JobsSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -103,15 +103,31 @@ routes:
         ("routes: [{holdback: {check_every: 65}}]\n", "`window` 64 is less than `check_every` 65; raise it"),
         ("routes: [{holdback: {by_language: {xx: 3}}}]\n", "`xx` is no language that can be told; known: ar, "),
         ("routes: [{holdback: {by_language: [fi]}}]\n", "by_language"),
-        ("routes: [{grounding: {sample: 1}}]\n", "not available in this version"),
+        ("routes: [{grounding: {inline: true}}]\n", "not available in this version"),
+        ("routes: [{grounding: {sample: 2}}]\n", "grounding.sample"),
+        ("routes: [{grounding: {profiles: []}}]\n", "grounding.profiles"),
+        ("routes: [{grounding: {profiles: [a, a]}}]\n", "names one twice"),
+        ("routes: [{grounding: {on_high: [page]}}]\n", "on_high"),
+        ("routes: [{grounding: {on_high: [log, log]}}]\n", "names something twice"),
+        ("routes: [{grounding: {on_high: [webhook]}}]\n", "belong together"),
+        ("routes: [{grounding: {webhook: {url: 'https://a.b/c', secret: {env: X}}}}]\n", "belong together"),
+        ("routes: [{pass: true, name: a, match: {path: /a}, upstream: b, grounding: {}}]\n", "none can be scored"),
         ("routes: [{budget: {on_exceeded: drop}}]\n", "on_exceeded"),
         ("routes: [{match: {path: /v1/*/x}}]\n", "at the end only"),
-        ("jobs: {store: x}\n", "not available in this version"),
+        ("jobs: {store: x}\n", "`x` is no store"),
+        ("jobs: {store: 'sqlite:'}\n", "names no file"),
+        ("jobs: {store: 'sqlite::memory:'}\n", "names no file"),
+        ("jobs: {store: 'redis://'}\n", "is no store"),
+        ("jobs: {store: 'redis://h:99999'}\n", "is no store"),
+        ("jobs: {store: 'redis://:pw@h:6379'}\n", "holds a password"),
+        ("jobs: {store: 'http://h'}\n", "is no store"),
+        ("jobs: {password: {env: X}}\n", "has no password"),
+        ("jobs: {full: block}\n", "jobs.full"),
+        ("jobs: {capacity: 0}\n", "jobs.capacity"),
         ("record: {sample: 0.5}\n", "`sample` is given without `dir`"),
         ("record: {dir: x, sample: 1.5}\n", "record.sample"),
         ("record: {dir: x, text: hashed}\n", "did you mean `masked`?"),
         ("record: {dir: x, retention_days: 0}\n", "record.retention_days"),
-        ("jobs: {}\n", "not available in this version"),
         ("telemetry: {otlp: http://x}\n", "not available in this version"),
         ("server: {listen: 8080}\n", "expected text"),
         ("server: {listen: localhost}\n", "not an address"),
@@ -187,7 +203,7 @@ def test_a_route_that_is_never_taken_is_a_warning() -> None:
 
 
 def test_what_is_not_there_yet_may_be_null() -> None:
-    config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\njobs: null\n", Path())
+    config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\n", Path())
     assert config.telemetry.log == "json"
 
 

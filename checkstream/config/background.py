@@ -1,0 +1,114 @@
+"""Settings of what happens after an answer has gone out: which answers are scored, and the queue in between."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta
+
+from checkstream.config.parts import Ms, Name, Secret, Settings
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class WebhookSettings(Settings, frozen=True):
+    """Who is called about high risks. Redirects are not followed."""
+
+    url: str
+    secret: Secret
+    """Signs each call, after Standard Webhooks; `whsec_` and base64, or any text."""
+
+    def __post_init__(self) -> None:
+        """The url is https, or http to this machine: what it is sent must come unchanged."""
+        try:
+            parts = urlsplit(self.url)
+            host = parts.hostname or ""
+            sound = bool(host) and parts.port != 0 and self.url.isascii() and self.url.isprintable()
+        except ValueError:  # a port that is none, brackets without an address
+            sound = False
+        if not sound or " " in self.url or parts.scheme not in ("http", "https") or parts.fragment:
+            raise ValueError(f"`{self.url}` is no url of a webhook; write `https://host/path`")
+        if parts.username or parts.password:
+            raise ValueError("the url holds a password; the receiver knows calls by their signature")
+        if parts.scheme == "http" and host not in _LOOPBACK:
+            raise ValueError(f"`{self.url}` is not encrypted; write https, http is for this machine only")
+
+
+class GroundingSettings(Settings, frozen=True):
+    """How a route's answers are scored in the background, by `checkstream worker`."""
+
+    sample: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """Share of answers."""
+    profiles: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)] = ("watchdog",)
+    """What scores them."""
+    high: Annotated[float, Meta(ge=0, le=100)] = 70
+    """From here on a risk is high."""
+    on_high: tuple[Literal["metric", "log", "webhook", "marker"], ...] = ("metric", "log")
+    """marker: the conversation's next request is told, where the caller names conversations."""
+    marker_ms: Ms = 3_600_000
+    """How long a marker waits for that request."""
+    webhook: WebhookSettings | None = None
+
+    def __post_init__(self) -> None:
+        """What is to happen can happen."""
+        if len(set(self.profiles)) < len(self.profiles):
+            raise ValueError("`profiles` names one twice; name it once")
+        if len(set(self.on_high)) < len(self.on_high):
+            raise ValueError("`on_high` names something twice; name it once")
+        if ("webhook" in self.on_high) != (self.webhook is not None):
+            raise ValueError("`webhook` and its name in `on_high` belong together; write both, or neither")
+
+
+class JobsSettings(Settings, frozen=True):
+    """The queue between the proxy and its workers."""
+
+    store: str = "sqlite:var/jobs.db"
+    """`sqlite:FILE`, for the processes of one machine, or `redis://HOST:PORT/DB`, `rediss://` with TLS."""
+    password: Secret | None = None
+    """Of the Redis server."""
+    capacity: Annotated[int, Meta(ge=1, le=100_000_000)] = 100_000
+    """Most jobs that wait or are worked on."""
+    max_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824
+    """Of all of them together."""
+    job_bytes: Annotated[int, Meta(ge=1024, le=104_857_600)] = 1_048_576
+    """A longer exchange is not scored."""
+    buffer: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
+    """Most exchanges that wait in the proxy's memory for the store."""
+    buffer_chars: Annotated[int, Meta(ge=1024)] = 67_108_864
+    """Most characters of all of them."""
+    full: Literal["drop_new", "drop_oldest", "sample"] = "drop_new"
+    """What has to go when the queue, or the buffer before it, is full. sample: from half full on a shrinking share is
+    taken."""
+    attempts: Annotated[int, Meta(ge=1, le=100)] = 5
+    """A job that failed so often is a dead letter."""
+    lease_ms: Annotated[int, Meta(ge=1000, le=3_600_000)] = 60_000
+    """A job of a worker that died is another's after this time."""
+    concurrency: Annotated[int, Meta(ge=1, le=1024)] = 4
+    """Jobs that one worker does at a time."""
+    retention_days: Annotated[int, Meta(ge=1, le=3650)] = 30
+    """How long results and dead letters are kept."""
+
+    def __post_init__(self) -> None:
+        """The store is one that there is."""
+        kind, _, rest = self.store.partition(":")
+        if kind == "sqlite":
+            if not rest or "\0" in rest or rest.startswith(":"):
+                raise ValueError(f"`{self.store}` names no file; write `sqlite:var/jobs.db`")
+            if self.password is not None:
+                raise ValueError("a SQLite file has no password; remove `password`")
+            return
+        try:
+            parts = urlsplit(self.store)
+            sound = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is none, brackets without an address
+            sound = False
+        if not sound or parts.query or parts.fragment:
+            raise ValueError(f"`{self.store}` is no store; write `sqlite:FILE` or `redis://host:6379/0`")
+        if parts.password:
+            raise ValueError("the url holds a password; give `password` from the environment")
+
+    @property
+    def file(self) -> str | None:
+        """The file of a SQLite store; None for others."""
+        return self.store.removeprefix("sqlite:") if self.store.startswith("sqlite:") else None

@@ -1,0 +1,33 @@
+"""What several groups of settings are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Ms = Annotated[int, Meta(ge=1, le=86_400_000)]
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group of settings; unknown keys are refused."""
+
+
+class Secret(Settings, frozen=True):
+    """Where a secret is read from; the value itself is never part of the settings."""
+
+    env: str | None = None
+    """Name of an environment variable."""
+    file: str | None = None
+    """Path of a file; its content without the white space at the ends. Relative to the configuration file."""
+    prefix: str = ""
+    """Put before the value, such as `Bearer `."""
+
+    def __post_init__(self) -> None:
+        """Exactly one source."""
+        if (self.env is None) == (self.file is None):
+            raise ValueError("a secret has either `env` or `file`")
+        if not self.prefix.isprintable():
+            raise ValueError("`prefix` holds line breaks or control characters; write one line")
