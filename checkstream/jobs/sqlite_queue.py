@@ -55,6 +55,7 @@ class SqliteQueue:
         lease_s: float = 60.0,
         attempts: int = 5,
         clock: Clock | None = None,
+        make: bool = True,
     ) -> None:
         """Open the file, or make it.
 
@@ -65,6 +66,7 @@ class SqliteQueue:
             lease_s: How long a lease lasts.
             attempts: A job whose lease ran out so often is a dead letter.
             clock: The clocks; None: the machine's.
+            make: Make a file that is not there; else that is an error.
 
         Raises:
             StoreFailed: the file can't be used.
@@ -75,7 +77,7 @@ class SqliteQueue:
         self._lease_s = lease_s
         self._attempts = attempts
         self._clock = clock or Clock()
-        self._connection = connect(path)
+        self._connection = connect(path, make=make)
         self._begin_boot()
 
     def put(self, jobs: Sequence[Job]) -> Admitted:

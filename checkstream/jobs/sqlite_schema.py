@@ -77,14 +77,17 @@ INSERT INTO boot VALUES ('');
 """
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, or make it.
+def connect(path: Path, *, make: bool) -> sqlite3.Connection:
+    """Open the file; make it if it is not there and that is wanted.
 
     Raises:
-        StoreFailed: it can't be made or opened, or is not a queue of this version.
+        StoreFailed: it is not there, can't be made or opened, or is not a queue of this version.
     """
     try:
-        _make(path)
+        if make:
+            _make(path)
+        elif not path.is_file():
+            raise StoreFailed(f"there is no queue `{path}`; check `jobs.store`")
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise StoreFailed(f"the queue `{path}` can't be opened: {error}; check the path and its rights") from error

@@ -24,6 +24,8 @@ _WAITS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 _CHECKS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 _TOKEN_GAPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01)
+_RISKS = (0.0, 15.0, 34.0, 50.0, 69.0, 80.0, 90.0, 100.0)
+"""The bands LOW, MEDIUM and HIGH end at 34, 69 and 100."""
 _SCORES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
@@ -53,6 +55,10 @@ SPECS = (
     MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("kind",)),
     MetricSpec("checkstream_audit_entries_total", "counter", "Entries appended to the audit chain"),
     MetricSpec("checkstream_recordings_total", "counter", "Exchanges of the recorded sample", ("outcome",)),
+    MetricSpec("checkstream_jobs", "gauge", "Background jobs by where they are", ("state",)),
+    MetricSpec("checkstream_job_events_total", "counter", "What became of background jobs", ("event",)),
+    MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", ("profile",), _RISKS),
+    MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", ("route", "profile")),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
 )
 
@@ -106,6 +112,10 @@ class Metrics:
         self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 1)
         self.audit_entries = self._make(Counter, "checkstream_audit_entries_total")
         self.recordings = Family(self._make(Counter, "checkstream_recordings_total"), 1)
+        self.jobs = Family(self._make(Gauge, "checkstream_jobs"), 1)
+        self.job_events = Family(self._make(Counter, "checkstream_job_events_total"), 1)
+        self.grounding_risk = Family(self._make(Histogram, "checkstream_grounding_risk"), 1)
+        self.grounding_high = Family(self._make(Counter, "checkstream_grounding_high_total"), 2)
         tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
         self.tokens_in = tokens.of("in")
         self.tokens_out = tokens.of("out")
