@@ -25,6 +25,7 @@ CheckstreamError
 │   └── NotReady            draining, or the audit chain can't be written
 ├── UpstreamError           the model server failed
 ├── ScoringError            a classifier gave no usable score
+├── ChatError               a language model that was asked gave no usable answer
 ├── UnmaskableError         an exchange can't be recorded without what must not be kept
 ├── ModelError              a model's manifest or files can't be trusted or read
 ├── JobError                the background queue can't do what it was asked
@@ -35,6 +36,7 @@ CheckstreamError
 │   ├── SourceRefused       a source is not allowed: its kind, its host, its address, its size
 │   └── DocumentUnreadable  a document can't be fetched or read; the others go on
 ├── GateError               the reliability gate can't read what it is asked, or a step of it failed
+│   └── StepFailed          one item of a step failed, and with it the run; names both
 └── AuditError              the audit chain is broken or can't be written
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
@@ -216,6 +218,15 @@ class ScoringError(CheckstreamError):
         self.reason: ScoringReason = reason
 
 
+class ChatError(CheckstreamError):
+    """A language model that was asked (a judge, a model on trial) gave no usable answer."""
+
+    def __init__(self, message: str, *, reason: Literal["deadline", "unreachable", "refused", "garbage"]) -> None:
+        """Say what happened; `reason` is what a result that goes on without it names."""
+        super().__init__(message)
+        self.reason: Literal["deadline", "unreachable", "refused", "garbage"] = reason
+
+
 class UnmaskableError(CheckstreamError):
     """An exchange holds what can't be read, so personal data in it can't be masked; it is not recorded."""
 
@@ -238,6 +249,16 @@ class StoreFailed(JobError):
 
 class GateError(CheckstreamError):
     """The reliability gate can't read what it is asked, or a step of it failed."""
+
+
+class StepFailed(GateError):
+    """One item of a step of the gate failed, and with it the run."""
+
+    def __init__(self, step: str, item: str, reason: str) -> None:
+        """Say that `item` of `step` failed for `reason`."""
+        super().__init__(f"step `{step}` failed at item `{item}`: {reason}")
+        self.step = step
+        self.item = item
 
 
 class AuditError(CheckstreamError):
