@@ -37,9 +37,14 @@ async def ingest(
     store = await SqliteStore.open(str(folder / "evidence.db"), EMBEDDER.name, EMBEDDER.dimensions)
     steps: list[Step] = []
     cutting = cutting or Cutting(size=40, overlap=8)
+
+    def hear(step: Step) -> None:
+        steps.append(step)
+        told(step)
+
     ingestion = Ingestion(store, EMBEDDER, extractor=InProcess(), tokenise=words, cutting=cutting, at_once=3)
     try:
-        await ingestion.run(sources, Sources(web=Web()), lambda step: (steps.append(step), told(step))[1])
+        await ingestion.run(sources, Sources(web=Web()), hear)
     finally:
         await store.close()
     assert max(Counter(step.source for step in steps).values(), default=1) == 1

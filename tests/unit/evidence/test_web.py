@@ -43,7 +43,8 @@ async def server() -> AsyncIterator[TestServer]:
 
     app = web.Application()
     app.router.add_get("/{path:.*}", page)
-    async with TestServer(app) as running:
+    running = TestServer(app)
+    async with running:
         yield running
 
 
