@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 import checkstream
-from checkstream.cli import audit, config, demo, models, policy, replay, score, serve
+from checkstream.cli import audit, config, demo, jobs, models, policy, replay, score, serve, worker
 from checkstream.errors import CheckstreamError
 
 _EXAMPLES = """examples:
@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("audit", audit),
         ("models", models),
         ("score", score),
+        ("worker", worker),
+        ("jobs", jobs),
     ):
         group.add_parser(commands)
         runs[name] = group.run

@@ -1,0 +1,166 @@
+"""The process of a worker: takes jobs from the queue that the configuration names, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+
+from aiohttp.web import BaseRequest, Response
+
+from checkstream.app.profiles import profiles
+from checkstream.config import Address, Config, JobsSettings, reveal
+from checkstream.errors import ConfigError, Fault
+from checkstream.jobs import (
+    Hook,
+    Reaction,
+    Scorer,
+    Scoring,
+    Watching,
+    WebhookCaller,
+    Worker,
+    WorkerSettings,
+    open_queue,
+    signing_key,
+)
+from checkstream.jobs.backoff import Backoff
+from checkstream.listen import Listener, Times
+from checkstream.telemetry.logs import LibraryLogs, open_log
+from checkstream.telemetry.metrics import CONTENT_TYPE, Metrics
+
+_TIMES = Times(header_s=10.0, write_s=30.0)
+
+
+def reactions_of(config: Config) -> dict[str, Reaction]:
+    """Return what each route does about high risks."""
+    return {
+        route.name: Reaction(
+            high=route.grounding.high,
+            on_high=route.grounding.on_high,
+            marker_s=route.grounding.marker_ms / 1000,
+        )
+        for route in config.routes
+        if route.grounding is not None
+    }
+
+
+def hooks_of(config: Config) -> dict[str, Hook]:
+    """Return the webhook of each route that has one.
+
+    Raises:
+        ConfigError: a secret can't be read.
+    """
+    return {
+        route.name: Hook(route.grounding.webhook.url, signing_key(reveal(route.grounding.webhook.secret)))
+        for route in config.routes
+        if route.grounding is not None and route.grounding.webhook is not None
+    }
+
+
+def require_profiles(config: Config, known: Mapping[str, Scorer]) -> None:
+    """Let a configuration pass whose routes name only profiles that there are.
+
+    Raises:
+        ConfigError: a route names another.
+    """
+    faults = tuple(
+        Fault(
+            file="configuration",
+            reason=f"the route `{route.name}` names the profile `{profile}`, which there is not",
+            advice="known: " + ", ".join(sorted(known)),
+        )
+        for route in config.routes
+        if route.grounding is not None
+        for profile in route.grounding.profiles
+        if profile not in known
+    )
+    if faults:
+        raise ConfigError(faults)
+
+
+def settings_of(jobs: JobsSettings) -> WorkerSettings:
+    """Return how a worker works."""
+    return WorkerSettings(
+        concurrency=jobs.concurrency,
+        lease_s=jobs.lease_ms / 1000,
+        keep_ms=jobs.retention_days * 86_400_000,
+        backoff=Backoff(attempts=jobs.attempts),
+    )
+
+
+async def run_worker(config: Config, metrics_at: Address | None) -> None:
+    """Work until SIGTERM or SIGINT.
+
+    Args:
+        config: Which queue, and what routes do about high risks.
+        metrics_at: Where metrics are served; None: nowhere.
+
+    Raises:
+        ConfigError: a profile is not known, a secret can't be read, or the address can't be bound.
+        JobError: the queue can't be opened.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    scorers = profiles()
+    require_profiles(config, scorers)
+    reactions = reactions_of(config)
+    metrics = Metrics()
+    log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
+    library = LibraryLogs(log)
+    logging.getLogger().addHandler(library)
+    queue = await asyncio.to_thread(open_queue, config.jobs)
+    try:
+        worker = Worker(
+            queue,
+            {"score": Scoring(scorers, reactions), "webhook": WebhookCaller(hooks_of(config))},
+            settings_of(config.jobs),
+            Watching(metrics, log, reactions),
+        )
+        weakness = await asyncio.to_thread(lambda: queue.weakness)
+        if weakness:
+            log.warning("jobs.weakness", detail=weakness)
+        async with _metrics(metrics, metrics_at) as address:
+            log.info("working", store=config.jobs.store, profiles=sorted(scorers), metrics=address)
+            await worker.run(stop)
+            log.info("stopped")
+    finally:
+        await asyncio.to_thread(queue.close)
+        logging.getLogger().removeHandler(library)
+
+
+@contextlib.asynccontextmanager
+async def _metrics(metrics: Metrics, address: Address | None) -> AsyncIterator[str]:
+    """Serve `/metrics` and `/livez` meanwhile.
+
+    Raises:
+        ConfigError: the address can't be bound.
+    """
+    if address is None:
+        yield ""
+        return
+
+    async def respond(request: BaseRequest) -> Response:
+        if request.path == "/metrics":
+            return Response(body=metrics.render(), headers={"content-type": CONTENT_TYPE})
+        if request.path == "/livez":
+            return Response(text="ok\n")
+        return Response(status=404, text="there are /metrics and /livez\n")
+
+    listener = Listener(respond, _TIMES)
+    try:
+        await listener.open(address)
+    except OSError as error:
+        fault = Fault(
+            file="command line",
+            reason=f"can't listen on `{address}`: {(error.strerror or str(error)).lower()}",
+            advice="give another address",
+        )
+        raise ConfigError((fault,)) from error
+    try:
+        yield str(listener.address)
+    finally:
+        await listener.close()

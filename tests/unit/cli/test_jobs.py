@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from checkstream.cli import jobs, worker
+from checkstream.errors import ConfigError, StoreFailed
+from checkstream.jobs.terms import Failure, Finished, Result
+from tests.jobs_store import SqliteStore, job
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser(prog="checkstream")
+    jobs.add_parser(parser.add_subparsers())
+    return jobs.run(parser.parse_args(["jobs", *arguments]))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    made = SqliteStore(tmp_path)
+    queue = made.open()
+    queue.put([job(n) for n in range(4)])
+    one, two, three = queue.lease(3)
+    queue.fail([Failure(lease=one, error="the judge\x1b[31m did not answer", retry_s=None)])
+    queue.fail([Failure(lease=two, error="late", retry_s=30.0)])
+    made_of = Result(stream="s2", route="chat", scorer="watchdog", version="1", risk=35, report=b'{"a":1}', at_ms=0)
+    queue.done([Finished(lease=three, result=made_of)])
+    made.close()
+    return made
+
+
+def test_list_shows_where_jobs_are_and_why_some_were_given_up(
+    store: SqliteStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("list", "--store", f"sqlite:{store.path}") == 0
+    out = capsys.readouterr().out
+    assert "0 leased, 1 dead" in out
+    assert "score:0" in out
+    assert "the judge\\x1b[31m did not answer" in out
+    assert "\x1b" not in out
+    assert run("list", "--store", f"sqlite:{store.path}", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["counts"]["dead"] == 1
+    assert [(letter["id"], letter["whole"]) for letter in shown["dead"]] == [("score:0", True)]
+
+
+def test_list_of_a_stream_shows_what_scorers_said(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+    place = f"sqlite:{store.path}"
+    assert run("list", "--store", place, "--stream", "s2") == 0
+    assert 'watchdog@1  risk 35  {"a":1}' in capsys.readouterr().out
+    assert run("list", "--store", place, "--stream", "s2", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["report"] == {"a": 1}
+    assert run("list", "--store", place, "--stream", "s9") == 1
+
+
+def test_retry_puts_dead_letters_back(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+    place = f"sqlite:{store.path}"
+    assert run("retry", "score:9", "--store", place) == 1
+    assert run("retry", "score:0", "--store", place) == 0
+    assert "1 job put back" in capsys.readouterr().out
+    assert run("retry", "--all", "--store", place, "--json") == 1
+    assert json.loads(capsys.readouterr().out) == {"retried": 0}
+
+
+def test_wrong_use_says_what_is_right(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="give ids, or `--all`"):
+        run("retry", "--store", "sqlite:x")
+    with pytest.raises(ConfigError, match="give ids, or `--all`"):
+        run("retry", "a", "--all", "--store", "sqlite:x")
+    with pytest.raises(ConfigError, match="is no store"):
+        run("list", "--store", "mysql://x")
+    with pytest.raises(StoreFailed, match="there is no queue"):
+        run("list", "--store", f"sqlite:{tmp_path}/typo.db")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SystemExit):
+        run("list")
+    with pytest.raises(SystemExit):
+        run("list", "--store", "sqlite:x", "--last", "0")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [("profiles: [watchdog]", None), ("profiles: [oracle]", "the profile `oracle`, which there is not; known: ")],
+)
+def test_a_worker_refuses_profiles_that_there_are_not(tmp_path: Path, change: str, said: str | None) -> None:
+    from checkstream.app.profiles import profiles
+    from checkstream.app.worker import require_profiles
+    from checkstream.config import load_config
+
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "upstreams: {a: {url: http://x}}\n"
+        "routes: [{name: r, match: {path: /v1/chat/completions}, upstream: a, policies: ['builtin:default'], "
+        f"grounding: {{{change}}}}}]\n"
+    )
+    if said is None:
+        require_profiles(load_config(file), profiles())
+    else:
+        with pytest.raises(ConfigError, match=said):
+            require_profiles(load_config(file), profiles())
+
+
+def test_a_worker_asks_for_a_configuration() -> None:
+    parser = argparse.ArgumentParser(prog="checkstream")
+    worker.add_parser(parser.add_subparsers())
+    with pytest.raises(SystemExit):
+        parser.parse_args(["worker"])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["worker", "--config", "x", "--metrics", "nowhere"])
