@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 _BUSY_MS = 10_000
+_MANY = 1_000
+"""Chunks from which on it pays to leave out the words that stand everywhere."""
 _TABLES = """
 create table meta(key text primary key, value text not null) strict;
 create table documents(source text primary key, digest text not null, chunks integer not null) strict;
@@ -146,6 +148,7 @@ class SqliteStore:
             self._require_own(found)
             if found["analysis"] != str(analysis.VERSION):
                 self._index_anew()
+        self._db.execute("create virtual table temp.vocabulary using fts5vocab(main, terms, 'row')")
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -214,7 +217,7 @@ class SqliteStore:
         return self._db.execute(query).fetchall()
 
     def _keyword(self, text: str, size: int) -> list[Hit]:
-        wanted = analysis.query_terms(text)
+        wanted = self._deciding(analysis.query_terms(text))
         if not wanted:
             return []
         rows = self._db.execute(
@@ -222,6 +225,20 @@ class SqliteStore:
             (" OR ".join(f'"{term}"' for term in wanted), size + SPARE),
         ).fetchall()
         return ordered((Hit(chunk=_chunk(row), score=score) for score, *row in rows), size)
+
+    def _deciding(self, terms: Sequence[str]) -> Sequence[str]:
+        """Return the terms without those that most chunks hold, if others are left.
+
+        FTS5 weighs them with next to nothing and reads all their chunks for it, which is most of a search's time.
+        """
+        chunks = self._db.execute("select sum(chunks) from documents").fetchone()[0] or 0
+        if chunks < _MANY:
+            return terms
+        held = (
+            self._db.execute("select doc from temp.vocabulary where term = ?", (term,)).fetchone() for term in terms
+        )
+        rare = [term for term, row in zip(terms, held, strict=True) if row is not None and row[0] * 2 <= chunks]
+        return rare or terms
 
     def _vector(self, vector: NDArray[np.float32], size: int) -> list[Hit]:
         numbers, matrix = self._vectors()

@@ -1,0 +1,56 @@
+"""What the embedded store does beside what all stores do."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkstream.errors import StoreUnusable
+from checkstream.evidence import analysis
+from checkstream.evidence.records import Chunk, Document, chunk_id
+from checkstream.evidence.sqlite_store import SqliteStore
+
+
+async def filled(path: Path, count: int) -> SqliteStore:
+    store = await SqliteStore.open(str(path), "e", 2)
+    texts = [f"the common words and number{number}" for number in range(count)]
+    chunks = [Chunk(id=chunk_id(text, "s"), source="s", text=text, start=0, end=9) for text in texts]
+    await store.put(Document(source="s", digest="d"), chunks, np.tile(np.float32([1, 0]), (count, 1)))
+    return store
+
+
+@pytest.mark.parametrize("count", [50, 1200])
+async def test_words_that_stand_everywhere_don_t_hide_the_rare_ones_and_are_found_alone(
+    tmp_path: Path, count: int
+) -> None:
+    store = await filled(tmp_path / "e.db", count)
+    assert (await store.keyword("the common number7 and words", 3))[0].chunk.text.endswith("number7")
+    assert len(await store.keyword("the common", 3)) == 3
+    await store.close()
+
+
+async def test_an_index_of_other_terms_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await (await filled(tmp_path / "e.db", 20)).close()
+    monkeypatch.setattr(analysis, "VERSION", 99)
+    monkeypatch.setattr(analysis, "terms", lambda text: [word[::-1] for word in text.split()])
+    store = await SqliteStore.open(str(tmp_path / "e.db"), "e", 2)
+    assert (await store.keyword("number7", 1))[0].chunk.text.endswith("number7")
+    await store.delete("s")
+    assert await store.keyword("number7", 1) == []
+    await store.close()
+
+
+async def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    for name, content in (("text.db", b"no database at all, but long enough to be looked at" * 99),):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(StoreUnusable, match="can't be used"):
+            await SqliteStore.open(str(tmp_path / name), "e", 2)
+        assert (tmp_path / name).read_bytes() == content
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.executescript("create table meta(key text, value text); create table mine(x)")
+    other.close()
+    with pytest.raises(StoreUnusable, match="another version"):
+        await SqliteStore.open(str(tmp_path / "other.db"), "e", 2)
