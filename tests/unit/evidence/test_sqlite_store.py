@@ -18,7 +18,7 @@ async def filled(path: Path, count: int) -> SqliteStore:
     store = await SqliteStore.open(str(path), "e", 2)
     texts = [f"the common words and number{number}" for number in range(count)]
     chunks = [Chunk(id=chunk_id(text, "s"), source="s", text=text, start=0, end=9) for text in texts]
-    await store.put(Document(source="s", digest="d"), chunks, np.tile(np.float32([1, 0]), (count, 1)))
+    await store.put(Document(source="s", digest="d"), chunks, np.tile(np.array([1, 0], np.float32), (count, 1)))
     return store
 
 
