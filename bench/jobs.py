@@ -1,7 +1,8 @@
 """The embedded queue on this disk: durable leases and acknowledgements a second, and what `put` costs a request.
 
-A lease and its acknowledgement are two commits with `synchronous=FULL`, each of which waits for the disk; a worker
-takes and returns what has come together, so the figure depends on how many go into one commit.
+A lease is a commit that waits for no disk (it is over anyway when the machine starts again), an acknowledgement with
+its result one that does; a worker takes and returns what has come together, so the figure depends on how many go into
+one commit.
 
     python -m bench.jobs [FOLDER]
 """

@@ -1,7 +1,7 @@
 """The file of the embedded queue: opened, checked, and brought to its schema. Only its owner can read it.
 
-WAL with `synchronous=FULL`: a commit has been fsynced when it returns, so neither kill -9 nor a power cut takes it
-back. What is deleted is overwritten with zeros.
+It is in WAL mode, so a torn tail of the log takes the last commits only; how far a commit goes is for its caller to
+say (`PRAGMA synchronous`). What is deleted is overwritten with zeros.
 """
 
 from __future__ import annotations
@@ -128,7 +128,6 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         StoreFailed: it is another program's, or of another version.
     """
     _to_wal(connection)
-    connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("BEGIN IMMEDIATE")
     (application,) = connection.execute("PRAGMA application_id").fetchone()

@@ -44,13 +44,19 @@ def test_only_its_owner_can_read_the_file_and_what_is_beside_it(folder: Path) ->
         os.umask(umask)
 
 
-def test_a_commit_is_fsynced_and_what_is_deleted_is_overwritten(folder: Path) -> None:
+def test_all_but_leases_is_fsynced_and_what_is_deleted_is_overwritten(folder: Path) -> None:
     store = SqliteStore(folder)
     queue = store.open()
-    assert queue._connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert queue._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    seen: list[str] = []
+    queue._connection.set_trace_callback(seen.append)
     queue.put([job(1, body=b"an address in Berlin" * 50)])
-    queue.done([Finished(lease=lease) for lease in queue.lease(1)])
+    leases = queue.lease(1)
+    queue.extend(leases)
+    queue.done([Finished(lease=lease) for lease in leases])
+    synchronous = [statement.rpartition(" ")[2] for statement in seen if statement.startswith("PRAGMA synchronous")]
+    assert synchronous == ["FULL", "NORMAL", "NORMAL", "FULL"]
+    queue._connection.set_trace_callback(None)
+    assert queue._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     store.close()
     assert b"Berlin" not in store.path.read_bytes()
 
