@@ -108,6 +108,15 @@ def _parity(found: Mapping[str, Any]) -> str:
     return _table(head, [[found["windows"], f"{found['mean']:.4f}", f"{found['p99']:.4f}", f"{found['flips']:.2%}"]])
 
 
+def _gate(found: Mapping[str, Any]) -> str:
+    head = (
+        "windows learnt from", "doubt from which the model is asked", "benign checks that it doubts", "of",
+        *(f"findings at {rate} lost" for rate in found["lost"]),
+    )  # fmt: skip
+    lost = [_share(value) for value in found["lost"].values()]
+    return _table(head, [[found["windows"], f"{found['threshold']:.4f}", _share(found["doubted"]), found["checks"], *lost]])
+
+
 def card(parts: Mapping[str, Any]) -> str:
     """Return the card.
 
@@ -143,6 +152,7 @@ def card(parts: Mapping[str, Any]) -> str:
             [[own["whole"]["texts"], own["whole"]["mean"], _share(own["whole"]["within_0.02"])]],
         ),
         "bytes": _table(("file", "bytes"), [[name, size] for name, size in export["bytes"].items()]),
+        "gate": _gate(export["gate"]),
         "benign_dev_texts": str(export["benign_dev_texts"]),
     }
     text = TEXT.read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from models.training.safety.assemble import FOLDS, cleaned, corpus
 from models.training.safety.checks import Checked, Score, checked, whole
 from models.training.safety.figures import Figures, any_harm
 from models.training.safety.labels import ANY, Float, Text
-from models.training.safety.recipe import FULL, Effort, benign, calibrate, scorer, train
+from models.training.safety.recipe import FOLD, Effort, benign, calibrate, scorer, train
 from models.training.safety.ship import Cascade
 from models.training.safety.sources import MEASURES, is_harmful, texts
 
@@ -52,7 +52,7 @@ def _some(found: Sequence[Text], most: int, seed: int) -> list[Text]:
 
 
 def measured_fold(
-    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FULL, most: int = 1000
+    folder: Path, name: str, seed: int, work: Path, *, effort: Effort = FOLD, most: int = 1000
 ) -> Figures:
     """Train without some sources and measure on them.
 

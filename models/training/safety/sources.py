@@ -122,9 +122,20 @@ def question_labels(question: str) -> tuple[str, ...]:
     return next((labels for pattern, labels in _TOPICS if re2.search(f"(?i){pattern}", question)), ("illegal_advice",))
 
 
+_SWEARING = r"(?i)fuck|shit\b|shitt|bitch|asshole|\bcunt|bastard|nigg|\bwhore|\bslut"
+
+
 def gptfuzz(row: Row) -> Text | None:
-    """Answers of chat models to jailbreaks, judged by people; the question says which harm."""
-    target = harmful(*question_labels(row["prompt"]), share=0.95) if int(row["label"]) else safe()
+    """Answers of chat models to jailbreaks, judged by people; the question says which harm.
+
+    They judged whether an answer complies. Of one that swears instead nobody said whether it does harm.
+    """
+    if int(row["label"]):
+        target = harmful(*question_labels(row["prompt"]), share=0.95)
+    elif re2.search(_SWEARING, row["text"]):
+        target = known(**_INSTRUCTIONS)
+    else:
+        target = safe()
     return Text(row["text"], target, "gptfuzz", row["prompt"])
 
 

@@ -202,10 +202,12 @@ def test_a_card_has_every_figure_and_no_empty_place() -> None:
         "rates": [{"label": "hate", "fpr": 0.01, "threshold": 0.7}],
         "parity": {"windows": 9, "mean": 0.001, "p99": 0.01, "flips": 0.002},
         "bytes": {"model.onnx": 6_000_000},
+        "gate": {"windows": 4321, "threshold": 0.2, "doubted": 0.125, "checks": 777, "lost": {"1.0%": 0.009}},
         "benign_dev_texts": 1234,
     }
     text = card({"export": export, "figures": own, "fold_a": {**fold, "answers": answers}, "fold_b": fold})
     assert "{" not in text.replace("{train,", "")
     assert "0.20%" in text
     assert "1234 benign dev texts" in text
+    assert "| 4321 | 0.2000 | 12.5 % | 777 | 0.9 % |" in text
     assert len(LABELS) == ANY
