@@ -1,9 +1,10 @@
 """The cost of one benign event: through the guard by stage, and through the running proxy beside a pass-through.
 
 `--only policy` measures large policies instead: thousands of phrases, two hundred rules, a reload beside a stream.
-`--only scoring` measures the classifiers that are installed, and those of `--models FILE`.
+`--only scoring` measures the classifiers that are installed, and those of `--models FILE`; `--only checks` what
+checks by `safety` cost in the running proxy at 200 streams.
 
-    python -m bench [--only core|saturated|paced|policy|scoring] [--rounds N] [--models FILE] [--out FILE]
+    python -m bench [--only core|saturated|paced|checks|policy|scoring] [--rounds N] [--models FILE] [--out FILE]
 
 Prints Markdown; `--out` writes it to a file as well. Close what else uses the machine: the figures are CPU time and
 ratios of interleaved runs, which bear some company, but not much.
@@ -30,7 +31,7 @@ _APART = {"policy": "large policies", "scoring": "classifiers"}
 
 def _arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", choices=("core", *_SCENARIOS, *_APART), help="one part")
+    parser.add_argument("--only", choices=("core", *_SCENARIOS, "checks", *_APART), help="one part")
     parser.add_argument("--rounds", type=int, help="turns of each measurement (default: as its scenario says)")
     parser.add_argument("--models", type=Path, metavar="FILE", help="own models, for `--only scoring`")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the report here too")

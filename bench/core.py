@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench.policies import without_classifiers
+from bench.policies import with_classifiers
 from bench.scenario import FIRST, answer, event, request
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
 from checkstream.core.guard import Guard, Plan
@@ -59,7 +59,7 @@ class _Workload:
         self.events = [event({"content": text}) for text in self.texts]
         self.reads = [b"".join(self.events[at : at + _READ]) for at in range(0, _EVENTS, _READ)]
         self.surface = SURFACES["/v1/chat/completions"]
-        self.plan = Plan(program=compile_sources([("bench.yaml", without_classifiers())]), answer_bytes=1 << 40)
+        self.plan = Plan(program=compile_sources([("bench.yaml", with_classifiers())]), answer_bytes=1 << 40)
         self.scope = self.plan.program.scope(Stage.MIDSTREAM, "content")
         self.frames = [Decoder().decode(data)[0] for data in self.events]
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+import urllib.request
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,18 +22,20 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from bench.load import Caller, Model
-from bench.policies import without_classifiers
+from bench.policies import with_classifiers
 from bench.scenario import Scenario, answer, event, request
 
 MODES = {
     "direct": "no proxy",
     "pass": "route `pass: true`",
     "guarded": "guarded, no classifiers",
+    "safety": "guarded, `safety` alone",
     "default": "guarded, default policies",
 }
 """What is compared; a request chooses its route by path and model."""
 _GUARDED = "/v1/chat/completions"
 _PATHS = {"pass": "/unguarded/v1/chat/completions"}
+_BUCKET = re.compile(r'checkstream_check_seconds_bucket{detector="[^"]*",le="([^"]+)"} (\S+)')
 _START_S = 30.0
 _SETTLE_S = 0.3
 
@@ -50,6 +54,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """From request to first text, of each probe: the hold besides."""
     late_ms: float
     """How late the load generator was with the median event, by its own schedule."""
+    checks: Mapping[float, int] = {}
+    """Checks of classifiers within the window, by their time: upper bound of a bucket in ms -> how many up to it."""
 
     @property
     def event_us(self) -> float:
@@ -68,15 +74,28 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Proxy:
     """A running `checkstream serve`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
-        """Know the process and its port."""
+    def __init__(self, process: subprocess.Popen[bytes], port: int, admin: int) -> None:
+        """Know the process and its ports."""
         self.port = port
+        self._admin = admin
         # The process's own CPU clock, in nanoseconds where /proc has hundredths of a second.
         self._clock = (~process.pid << 3) | 2
 
     def cpu_s(self) -> float:
         """Return the CPU time that it has used, of all its threads."""
         return time.clock_gettime(self._clock)
+
+    async def checks(self) -> dict[float, int]:
+        """Return how many checks of answers took up to so many ms, since it started."""
+        url = f"http://127.0.0.1:{self._admin}/metrics"
+        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+        found: dict[float, int] = {}
+        for line in text.splitlines():
+            bucket = _BUCKET.match(line)
+            if bucket is not None:
+                bound = float(bucket[1]) * 1000
+                found[bound] = found.get(bound, 0) + int(float(bucket[2]))
+        return found
 
 
 def _config(model_port: int, folder: Path) -> dict[str, object]:
@@ -98,6 +117,13 @@ def _config(model_port: int, folder: Path) -> dict[str, object]:
                 "policies": ["patterns.yaml"],
             },
             {
+                "name": "safety",
+                "match": {"path": path, "model": "safety"},
+                "upstream": "model",
+                "policies": ["safety.yaml"],
+                "deadline": {"check_ms": 5000},
+            },
+            {
                 "name": "default",
                 "match": {"path": path, "model": "default"},
                 "upstream": "model",
@@ -115,7 +141,8 @@ def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Pr
     """Run the proxy on its core; this process moves to the others."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "patterns.yaml").write_text(without_classifiers(), "utf-8")
+        (folder / "patterns.yaml").write_text(with_classifiers(), "utf-8")
+        (folder / "safety.yaml").write_text(with_classifiers("safety"), "utf-8")
         file = folder / "checkstream.yaml"
         file.write_text(json.dumps(_config(model_port, folder)), "utf-8")
         root = str(Path(__file__).resolve().parents[1])
@@ -132,7 +159,7 @@ def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Pr
             )
         os.sched_setaffinity(0, others)
         try:
-            yield Proxy(process, _port(process, log))
+            yield Proxy(process, *_ports(process, log))
         finally:
             os.sched_setaffinity(0, before)
             process.terminate()
@@ -143,8 +170,8 @@ def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Pr
                 process.wait()
 
 
-def _port(process: subprocess.Popen[bytes], log: Path) -> int:
-    """Wait until it says where it listens.
+def _ports(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
+    """Wait until it says where it listens, for callers and for its operator.
 
     Raises:
         RuntimeError: it ended, or takes too long.
@@ -153,7 +180,8 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     while process.poll() is None and time.monotonic() < end:
         for line in log.read_text("utf-8").splitlines():
             if '"listening"' in line and line.endswith("}"):
-                return int(json.loads(line)["listen"].rpartition(":")[2])
+                told = json.loads(line)
+                return int(told["listen"].rpartition(":")[2]), int(told["admin"].rpartition(":")[2])
         time.sleep(0.02)
     raise RuntimeError(f"the proxy did not start: {log.read_text('utf-8')}")
 
@@ -203,9 +231,11 @@ async def _turn(proxy: Proxy, model: Model, model_port: int, mode: str, scenario
     async with _streams(port, mode, scenario, count) as callers:
         await asyncio.sleep(_SETTLE_S)
         model.late_s.clear()
+        checks = await proxy.checks()
         cpu, events, start = proxy.cpu_s(), count.events, time.perf_counter()
         await asyncio.sleep(scenario.window_s)
         cpu, events, wall = proxy.cpu_s() - cpu, count.events - events, time.perf_counter() - start
+        checks = {bound: count - checks.get(bound, 0) for bound, count in (await proxy.checks()).items()}
         late = sorted(model.late_s) or [0.0]
         first_event, first_text = [], []
         for _ in range(scenario.probes):
@@ -225,6 +255,7 @@ async def _turn(proxy: Proxy, model: Model, model_port: int, mode: str, scenario
         first_event_ms=tuple(first_event),
         first_text_ms=tuple(first_text),
         late_ms=late[len(late) // 2] * 1000,
+        checks=checks,
     )
 
 

@@ -23,7 +23,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rounds: _Positive
     probes: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Further streams, one after the other, whose first events are timed while the others run."""
-    modes: tuple[Literal["direct", "pass", "guarded", "default"], ...]
+    modes: tuple[Literal["direct", "pass", "guarded", "safety", "default"], ...]
     """What takes turns: `proxy.MODES`."""
     prompt: str
     answer: str
