@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 import checkstream
-from checkstream.cli import audit, config, demo, jobs, models, policy, replay, score, serve, worker
+from checkstream.cli import audit, config, demo, gate, ingest, jobs, models, policy, replay, score, serve, worker
 from checkstream.errors import CheckstreamError
 
 _EXAMPLES = """examples:
@@ -44,8 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("audit", audit),
         ("models", models),
         ("score", score),
+        ("gate", gate),
         ("worker", worker),
         ("jobs", jobs),
+        ("ingest", ingest),
     ):
         group.add_parser(commands)
         runs[name] = group.run

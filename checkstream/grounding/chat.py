@@ -11,7 +11,7 @@ import asyncio
 import io
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Protocol, Self
 
 import aiohttp
 import msgspec
@@ -52,6 +52,30 @@ class ChatReply(msgspec.Struct, frozen=True, kw_only=True):
     """Likeliest first words with their log probabilities; empty when the server shows none that can be believed."""
 
 
+class Chat(Protocol):
+    """A model that can be asked. Implementations: `ChatModel`, `gate.bedrock.BedrockChat`."""
+
+    @property
+    def model(self) -> str:
+        """Its name."""
+
+    async def ask(
+        self,
+        user: str,
+        *,
+        system: str = "",
+        max_tokens: int,
+        odds: bool = False,
+        schema: Mapping[str, object] | None = None,
+    ) -> ChatReply:
+        """Ask once; `ChatModel.ask` says what each argument is.
+
+        Raises:
+            ChatError: no usable answer came in time.
+        """
+        ...
+
+
 class ChatModel:
     """Asks one model. Use `async with`, or `close` it."""
 
@@ -71,6 +95,11 @@ class ChatModel:
         self._client: aiohttp.ClientSession | None = None
         self._unknown: set[str] = set()
         """Options that the server does not take."""
+
+    @property
+    def model(self) -> str:
+        """The name that the server knows it by."""
+        return self.settings.model
 
     async def __aenter__(self) -> Self:
         """Return itself."""

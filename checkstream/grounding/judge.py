@@ -15,7 +15,7 @@ import msgspec
 
 from checkstream.errors import ChatError
 from checkstream.grounding import prompts
-from checkstream.grounding.chat import ChatModel
+from checkstream.grounding.chat import Chat
 from checkstream.grounding.entailment import p_yes, p_yes_of_text
 from checkstream.grounding.replies import first_object
 from checkstream.grounding.terms import Claim, Entailment, Excerpt, Judgement, Passage, Verdict, Verifier
@@ -45,9 +45,7 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class LlmJudge:
     """Judges claims, asks for entailment, and answers the two questions of RAG verification."""
 
-    def __init__(
-        self, model: ChatModel, settings: JudgeSettings | None = None, fallback: Verifier | None = None
-    ) -> None:
+    def __init__(self, model: Chat, settings: JudgeSettings | None = None, fallback: Verifier | None = None) -> None:
         """Judge with `model`.
 
         Args:
@@ -58,7 +56,7 @@ class LlmJudge:
         self._model = model
         self._settings = settings or JudgeSettings()
         self._fallback = fallback
-        self.name = f"judge:{model.settings.model}"
+        self.name = f"judge:{model.model}"
         self.version = "1"
 
     async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
@@ -89,7 +87,7 @@ class LlmJudge:
             if reply.first_words:
                 return p_yes(reply.first_words)
             if not reply.text.strip():
-                return Entailment(low=0.0, high=1.0, error=f"model `{self._model.settings.model}` said nothing")
+                return Entailment(low=0.0, high=1.0, error=f"model `{self._model.model}` said nothing")
             return p_yes_of_text(reply.text)
 
         return await _each(pairs, one)
@@ -119,7 +117,7 @@ class LlmJudge:
         said = first_object(reply.text)
         listed = said.get("claims") if said else None
         if not isinstance(listed, list):
-            name = self._model.settings.model
+            name = self._model.model
             raise ChatError(f"model `{name}` listed no claims; ask another one", reason="garbage")
         texts = [each.get("claim") if isinstance(each, Mapping) else each for each in listed]
         whole = dict.fromkeys(" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip())
@@ -144,7 +142,7 @@ class LlmJudge:
         said = first_object(reply.text) or {}
         verdict = _verdict(said.get("verdict"))
         if verdict is None:
-            reason = f"model `{self._model.settings.model}` gave no verdict that can be read"
+            reason = f"model `{self._model.model}` gave no verdict that can be read"
             return await self._without(claim, passages, "judge:garbage", reason)
         return Judgement(
             claim=claim,

@@ -1,0 +1,25 @@
+"""Builds the reliability gate with what this machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from checkstream.app.evidence import evidence_embedder
+from checkstream.gate.ledger import Ledger
+from checkstream.gate.opening import Connections
+from checkstream.gate.running import Gate
+
+
+def ledger_of(path: Path) -> Ledger:
+    """Open a file of runs.
+
+    Raises:
+        GateError: it can't be used.
+    """
+    return Ledger(path)
+
+
+def gate_of(ledger: Ledger, folder: Path, environment: Mapping[str, str]) -> Gate:
+    """Return a gate that keeps runs in `ledger` and reads what configurations name below `folder`."""
+    return Gate(ledger, Connections(folder, environment, evidence_embedder()).open)

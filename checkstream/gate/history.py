@@ -1,0 +1,127 @@
+"""What runs say together: the trend of a configuration, and two models side by side. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.gate.report import REGRESSION, Report
+from checkstream.gate.terms import Run
+
+
+class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A decided run, and how it stands to the last deployed one before it."""
+
+    run_id: str
+    begun: float
+    target: str
+    risk: float
+    decision: str
+    difference: float | None = None
+    """Its risk less that of the last deployed run before it; None: there was none."""
+    regression: bool = False
+
+
+class Trend(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one configuration in time."""
+
+    config_hash: str
+    points: tuple[TrendPoint, ...]
+    """The oldest first."""
+    slope: float | None
+    """Change of risk from run to run, by least squares; None with fewer than two runs."""
+
+
+class ComparedClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers of two models to one prompt."""
+
+    prompt: str
+    first: dict[str, int]
+    """Claims by verdict."""
+    second: dict[str, int]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs side by side."""
+
+    first: str
+    """Target of the first run."""
+    second: str
+    risk: tuple[float, float]
+    decision: tuple[str, str]
+    difference: float
+    """Risk of the second less that of the first."""
+    comparable: bool
+    """Both ran by the same configuration over the same documents."""
+    prompts: tuple[ComparedClaims, ...]
+    """Prompts that both were asked."""
+
+
+def trends(runs: Sequence[Run]) -> list[Trend]:
+    """Return the trend of each configuration, the one that ran last first.
+
+    Args:
+        runs: in any order; undecided ones are left out.
+    """
+    decided = sorted((run for run in runs if run.decision is not None and run.risk is not None), key=_when)
+    found: dict[str, list[TrendPoint]] = {}
+    deployed: dict[str, float] = {}
+    for run in decided:
+        risk = run.risk or 0.0
+        before = deployed.get(run.config_hash)
+        difference = None if before is None else round(risk - before, 4)
+        found.setdefault(run.config_hash, []).append(
+            TrendPoint(
+                run_id=run.run_id,
+                begun=run.begun,
+                target=run.target,
+                risk=risk,
+                decision=run.decision or "",
+                difference=difference,
+                regression=difference is not None and (difference > REGRESSION or run.decision != "deploy"),
+            )
+        )
+        if run.decision == "deploy":
+            deployed[run.config_hash] = risk
+    ordered = sorted(found.items(), key=lambda item: -item[1][-1].begun)
+    return [Trend(config_hash=name, points=tuple(points), slope=_slope(points)) for name, points in ordered]
+
+
+def _when(run: Run) -> tuple[float, str]:
+    return run.begun, run.run_id
+
+
+def _slope(points: Sequence[TrendPoint]) -> float | None:
+    if len(points) < 2:
+        return None
+    middle = (len(points) - 1) / 2
+    mean = sum(point.risk for point in points) / len(points)
+    over = sum((at - middle) * (point.risk - mean) for at, point in enumerate(points))
+    return round(over / sum((at - middle) ** 2 for at in range(len(points))), 6)
+
+
+def comparison(first: Report, second: Report) -> Comparison:
+    """Hold two runs side by side, prompt by prompt where both were asked the same."""
+    ours, theirs = _by_prompt(first), _by_prompt(second)
+    return Comparison(
+        first=first.target,
+        second=second.target,
+        risk=(first.score, second.score),
+        decision=(first.decision, second.decision),
+        difference=round(second.score - first.score, 4),
+        comparable=(first.config_hash, first.snapshot) == (second.config_hash, second.snapshot),
+        prompts=tuple(
+            ComparedClaims(prompt=prompt, first=counts, second=theirs[prompt])
+            for prompt, counts in ours.items()
+            if prompt in theirs
+        ),
+    )
+
+
+def _by_prompt(report: Report) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {prompt.text: {} for prompt in report.prompts}
+    for detail in report.details:
+        counts = found[detail.source_prompt]
+        counts[detail.label.value] = counts.get(detail.label.value, 0) + 1
+    return found

@@ -1,0 +1,256 @@
+"""Every run, kept: what each step gave, for going on after a cut-off, for search, trend and comparison. SQLite.
+
+INVARIANT: a row of `items` is written once; a run that has ended is never written to again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from checkstream.errors import GateError
+from checkstream.gate.spoken import spoken
+from checkstream.gate.terms import Run, Said
+
+_Made = TypeVar("_Made")
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+  run_id TEXT PRIMARY KEY, config_hash TEXT NOT NULL, target TEXT NOT NULL, verifier TEXT NOT NULL,
+  snapshot TEXT NOT NULL, begun REAL NOT NULL, ended REAL, decision TEXT, risk REAL, total_claims INTEGER,
+  supported INTEGER, weakly_supported INTEGER, unsupported INTEGER, failure TEXT, report TEXT
+) STRICT;
+CREATE INDEX IF NOT EXISTS runs_by_time ON runs (begun);
+CREATE TABLE IF NOT EXISTS items (
+  run_id TEXT NOT NULL REFERENCES runs, step TEXT NOT NULL, item TEXT NOT NULL, made TEXT NOT NULL, at REAL NOT NULL,
+  PRIMARY KEY (run_id, step, item)
+) STRICT;
+CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5 (
+  run_id UNINDEXED, kind UNINDEXED, item UNINDEXED, at UNINDEXED, text, tokenize = "unicode61 remove_diacritics 2"
+);
+"""
+_LATER = 1
+"""Version of the schema; a file of a later one is refused."""
+
+
+class Ledger:
+    """A file of runs. Its calls block; the async ones of `Kept` hand them to a thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, made when it isn't there.
+
+        Raises:
+            GateError: it can't be opened, is no such file, or is of a later version.
+        """
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                path.touch(mode=0o600)  # answers may hold what only some may read
+            with self._open() as db:
+                version = db.execute("PRAGMA user_version").fetchone()[0]
+                if version > _LATER:
+                    raise GateError(f"`{path}` was written by a later version; use that, or another file")
+                db.execute("PRAGMA journal_mode = WAL")
+                db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_LATER}; COMMIT;")
+        except (OSError, sqlite3.Error) as error:
+            raise GateError(f"`{path}` can't be used as the file of runs: {error}; name another") from error
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        db = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        try:
+            db.execute("PRAGMA synchronous = FULL")
+            yield db
+        finally:
+            db.close()
+
+    @contextmanager
+    def _used(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._open() as db:
+                yield db
+        except sqlite3.Error as error:
+            raise GateError(f"the file of runs `{self._path}` can't be used: {error}") from error
+
+    def begin(self, run: Run) -> None:
+        """Write a run that begins.
+
+        Raises:
+            GateError: there is one of that id.
+        """
+        with self._used() as db:
+            try:
+                db.execute(
+                    "INSERT INTO runs (run_id, config_hash, target, verifier, snapshot, begun) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    (run.run_id, run.config_hash, run.target, run.verifier, run.snapshot, run.begun),
+                )
+            except sqlite3.IntegrityError as error:
+                raise GateError(f"there is a run `{run.run_id}` already; go on with it, or take another id") from error
+
+    def recall(self, run_id: str, step: str, item: str) -> str | None:
+        """Return what an item gave, as JSON; None when it was not kept."""
+        with self._used() as db:
+            row = db.execute(
+                "SELECT made FROM items WHERE run_id = ? AND step = ? AND item = ?", (run_id, step, item)
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def keep(self, place: tuple[str, str, str], made: str, said: Sequence[Said], at: float) -> None:
+        """Keep what an item gave, and make what it says findable; both or neither, and once.
+
+        Args:
+            place: run, step and item.
+            made: what it gave, as JSON.
+            said: what of that has words.
+            at: seconds since 1970.
+        """
+        with self._used() as db:
+            db.execute("BEGIN IMMEDIATE")
+            fresh = db.execute("INSERT OR IGNORE INTO items VALUES (?, ?, ?, ?, ?)", (*place, made, at)).rowcount
+            if fresh:
+                db.executemany(
+                    "INSERT INTO said (run_id, kind, item, at, text) VALUES (?, ?, ?, ?, ?)",
+                    [(each.run_id, each.kind, each.item, each.at, each.text) for each in said],
+                )
+            db.execute("COMMIT")
+
+    def end(self, run: Run, report: str | None, said: Sequence[Said] = ()) -> None:
+        """Write how a run ended; a second end of a run that was decided is not taken.
+
+        Raises:
+            GateError: there is no such run, or it was decided before.
+        """
+        with self._used() as db:
+            db.execute("BEGIN IMMEDIATE")
+            changed = db.execute(
+                "UPDATE runs SET ended = ?, decision = ?, risk = ?, total_claims = ?, supported = ?, "
+                "weakly_supported = ?, unsupported = ?, failure = ?, report = ? WHERE run_id = ? AND decision IS NULL",
+                (run.ended, run.decision, run.risk, run.total_claims, run.supported, run.weakly_supported,
+                 run.unsupported, run.failure, report, run.run_id),
+            ).rowcount  # fmt: skip
+            db.executemany(
+                "INSERT INTO said (run_id, kind, item, at, text) VALUES (?, ?, ?, ?, ?)",
+                [(each.run_id, each.kind, each.item, each.at, each.text) for each in said if changed],
+            )
+            db.execute("COMMIT")
+        if not changed:
+            raise GateError(f"there is no undecided run `{run.run_id}`; list the runs")
+
+    def run(self, run_id: str) -> Run | None:
+        """Return a run; None when there is none of that id."""
+        found = self._runs("WHERE run_id = ?", (run_id,), 1)
+        return found[0] if found else None
+
+    def report(self, run_id: str) -> str | None:
+        """Return the report of a decided run, as JSON."""
+        with self._used() as db:
+            row = db.execute("SELECT report FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        return None if row is None or row[0] is None else str(row[0])
+
+    def runs(
+        self,
+        *,
+        since: float | None = None,
+        config_hash: str | None = None,
+        target: str | None = None,
+        decided: bool = False,
+        limit: int = 100,
+    ) -> list[Run]:
+        """Return runs, the newest first.
+
+        Args:
+            since: only those that began at this time or later; seconds since 1970.
+            config_hash: only those of this configuration.
+            target: only those of this model.
+            decided: only those that came to a decision.
+            limit: at most this many.
+        """
+        conditions, values = ["1"], []
+        for condition, value in (("begun >= ?", since), ("config_hash = ?", config_hash), ("target = ?", target)):
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)
+        if decided:
+            conditions.append("decision IS NOT NULL")
+        return self._runs(f"WHERE {' AND '.join(conditions)}", values, limit)
+
+    def last_deployed(self, config_hash: str, before: float) -> Run | None:
+        """Return the newest run of a configuration that was deployed before a time: what regressions are told from."""
+        found = self._runs("WHERE config_hash = ? AND decision = 'deploy' AND begun < ?", (config_hash, before), 1)
+        return found[0] if found else None
+
+    def _runs(self, where: str, values: Sequence[object], limit: int) -> list[Run]:
+        names = ", ".join(Run.__struct_fields__)
+        with self._used() as db:
+            rows = db.execute(
+                f"SELECT {names} FROM runs {where} ORDER BY begun DESC, run_id LIMIT ?",  # noqa: S608 - own words only
+                (*values, limit),
+            ).fetchall()
+        return [msgspec.convert(dict(zip(Run.__struct_fields__, row, strict=True)), Run) for row in rows]
+
+    def search(
+        self,
+        words: str,
+        *,
+        kind: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int = 50,
+    ) -> list[Said]:
+        """Return what runs said that has all of the words, the best match first.
+
+        Args:
+            words: looked for as words; nothing in them is read as an operator.
+            kind: only this kind.
+            since: said at this time or later; seconds since 1970.
+            until: said before this time.
+            limit: at most this many.
+        """
+        plain = "".join(char if char.isprintable() else " " for char in words).replace('"', '""')
+        asked = " ".join(f'"{word}"' for word in plain.split())
+        if not asked:
+            return []
+        conditions, values = ["said MATCH ?"], [asked]
+        for condition, value in (("kind = ?", kind), ("at >= ?", since), ("at < ?", until)):
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)  # type: ignore[arg-type]  # a number or a word; SQLite binds either
+        with self._used() as db:
+            rows = db.execute(
+                "SELECT run_id, kind, item, at, text FROM said "  # noqa: S608 - own words only
+                f"WHERE {' AND '.join(conditions)} ORDER BY rank, at DESC, rowid LIMIT ?",
+                (*values, limit),
+            ).fetchall()
+        return [Said(run_id=row[0], kind=row[1], item=row[2], at=row[3], text=row[4]) for row in rows]
+
+
+class Kept:
+    """The memory of one run (`steps.Memory`), in a ledger."""
+
+    def __init__(self, ledger: Ledger, run_id: str, now: float) -> None:
+        """Keep what the items of `run_id` give; `now` is when it began, for the search by time."""
+        self._ledger = ledger
+        self._run_id = run_id
+        self._now = now
+
+    async def recall(self, step: str, item: str, kind: type[_Made]) -> _Made | None:
+        """Return what an item gave before a cut-off."""
+        found = await asyncio.to_thread(self._ledger.recall, self._run_id, step, item)
+        return None if found is None else msgspec.json.decode(found, type=kind)
+
+    async def keep(self, step: str, item: str, value: object) -> None:
+        """Keep what an item gave, on disk, before anything is built on it."""
+        made = msgspec.json.encode(value).decode()
+        said = [
+            Said(run_id=self._run_id, kind=kind, item=name, at=self._now, text=text)
+            for kind, name, text in spoken(value)
+        ]
+        await asyncio.to_thread(self._ledger.keep, (self._run_id, step, item), made, said, self._now)

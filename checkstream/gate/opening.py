@@ -1,0 +1,154 @@
+"""Connects an evaluation to the models, documents and prompts that its configuration names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path, PurePosixPath
+
+from checkstream.errors import GateError
+from checkstream.evidence.opening import SQLITE, open_store
+from checkstream.evidence.search import Retriever
+from checkstream.evidence.store import Store
+from checkstream.gate.asking import answering, extracting, judging, writing
+from checkstream.gate.bedrock import BedrockChat, client
+from checkstream.gate.prompts import about, library, numbered
+from checkstream.gate.running import Opened
+from checkstream.gate.settings import GateSettings, Model
+from checkstream.gate.steps import World
+from checkstream.gate.terms import Prompt
+from checkstream.grounding.chat import Chat, ChatModel, ChatSettings
+from checkstream.grounding.embedded import EmbeddedVerifier
+from checkstream.grounding.judge import LlmJudge
+from checkstream.grounding.terms import Passage
+from checkstream.scoring.embedding import Embedder
+
+_LIBRARY_BYTES = 1 << 24
+_TOPICS = 50
+_STORE_SECRET = "CHECKSTREAM_STORE_SECRET"  # noqa: S105 - the name of a variable
+_ENDINGS = frozenset({".htm", ".html", ".md", ".txt", ".rst", ".pdf", ".docx"})
+
+
+class Connections:
+    """Opens what configurations name. Paths in them are read below one folder; keys come from the environment."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], embedder: Embedder) -> None:
+        """Read files below `folder`, secrets from `environment`, and search with `embedder`."""
+        self._folder = folder.resolve()
+        self._environment = environment
+        self._embedder = embedder
+
+    @asynccontextmanager
+    async def open(self, config: GateSettings) -> AsyncIterator[Opened]:
+        """Connect to everything, and let go of it at the end.
+
+        Raises:
+            GateError: a model, a file or a key is missing, or there are no documents.
+            StoreUnusable: the store can't be opened.
+        """
+        async with AsyncExitStack() as stack:
+            target = await self._chat(stack, config.target, config.parallel)
+            asked = None if config.judge is None else await self._chat(stack, config.judge, config.parallel)
+            judge = None if asked is None else LlmJudge(asked)
+            verifier = EmbeddedVerifier() if judge is None else judge
+            store = await open_store(self._address(config), self._embedder, secret=self._environment.get(_STORE_SECRET))
+            stack.push_async_callback(store.close)
+            if not await store.count():
+                raise GateError(
+                    "the store holds no documents, so every claim would fail; run `checkstream ingest` first"
+                )
+            yield Opened(
+                world=World(
+                    prompts=await self._prompts(config, store, asked),
+                    answer=answering(target, config.target),
+                    claims=extracting(judge),
+                    search=_searching(Retriever(store, self._embedder)),
+                    judge=judging(verifier),
+                    parallel=config.parallel,
+                ),
+                snapshot=await store.snapshot(),
+                verifier=f"{verifier.name}@{verifier.version}",
+            )
+
+    async def _chat(self, stack: AsyncExitStack, model: Model, parallel: int) -> Chat:
+        if model.provider == "bedrock":
+            return BedrockChat(await asyncio.to_thread(client, model.timeout_s), model.model_id)
+        key = None
+        if model.api_key_env:
+            key = self._environment.get(model.api_key_env)
+            if not key:
+                raise GateError(
+                    f"environment variable `{model.api_key_env}` holds no key; set it, or remove `api_key_env`"
+                )
+        settings = ChatSettings(
+            url=f"{model.root}/v1",
+            model=model.model_id,
+            timeout_ms=int(model.timeout_s * 1000),
+            retries=0,
+            connections=parallel,
+        )
+        return await stack.enter_async_context(ChatModel(settings, key))
+
+    def _address(self, config: GateSettings) -> str:
+        """Return where the store is: a file below the folder, or a server, with the index in the path."""
+        if config.store.startswith(SQLITE):
+            return f"{SQLITE}{self._below(config.store.removeprefix(SQLITE))}"
+        if config.store.startswith(("http://", "https://")):
+            return f"{config.store.rstrip('/')}/{config.index}"
+        return config.store
+
+    def _below(self, path: str) -> Path:
+        """Return a path below the folder.
+
+        Raises:
+            GateError: it leads out of it.
+        """
+        found = (self._folder / path).resolve()
+        if not found.is_relative_to(self._folder):
+            raise GateError(f"`{path}` leads out of the folder of the configuration; keep what it names below that")
+        return found
+
+    async def _prompts(
+        self, config: GateSettings, store: Store, judge: Chat | None
+    ) -> Callable[[GateSettings], Awaitable[Sequence[Prompt]]]:
+        if config.library:
+            texts = [each for name in config.library for each in await asyncio.to_thread(self._library, name)]
+            return _fixed(numbered(texts))
+        if judge is not None:
+            return writing(judge)
+        topics = await _topics(store, config.use_case)
+        return _fixed(numbered(about(topics, config.categories, config.num_prompts)))
+
+    def _library(self, name: str) -> list[tuple[str, str]]:
+        path = self._below(name)
+        try:
+            if path.stat().st_size > _LIBRARY_BYTES:
+                raise GateError(f"`{name}` has more than {_LIBRARY_BYTES} bytes; split it")
+            return library(name, path.read_bytes())
+        except OSError as error:
+            raise GateError(f"`{name}` can't be read: {(error.strerror or str(error)).lower()}") from error
+
+
+def _fixed(prompts: Sequence[Prompt]) -> Callable[[GateSettings], Awaitable[Sequence[Prompt]]]:
+    async def written(_: GateSettings) -> Sequence[Prompt]:
+        return prompts
+
+    return written
+
+
+def _searching(retriever: Retriever) -> Callable[[str], Awaitable[tuple[Sequence[Passage], Sequence[Passage]]]]:
+    async def search(claim: str) -> tuple[Sequence[Passage], Sequence[Passage]]:
+        found = await retriever.search(claim)
+        return [hit.chunk.passage() for hit in found.keyword], [hit.chunk.passage() for hit in found.vector]
+
+    return search
+
+
+async def _topics(store: Store, use_case: str) -> list[str]:
+    """Return what the documents are about: headings near the use case, then the names of documents."""
+    hits = await store.keyword(use_case, _TOPICS)
+    headings = [hit.chunk.headings[-1] for hit in hits if hit.chunk.headings]
+    names = [PurePosixPath(document.source.rstrip("/")) for document in await store.documents()]
+    stems = [name.stem if name.suffix.lower() in _ENDINGS else name.name for name in names]
+    return list(dict.fromkeys([*headings, *(stem.replace("_", " ").replace("-", " ") for stem in stems)]))
