@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.report import machine
 from checkstream.errors import StoreFailed
 from checkstream.jobs.exchange import Exchange, scoring_jobs
 from checkstream.jobs.feeder import Dropped, Feeder, FeederSettings
@@ -38,6 +39,8 @@ class Pace(msgspec.Struct, frozen=True):
     """Jobs of one commit."""
     jobs_s: float
     """Leased, scored by nobody, acknowledged with a result, a second."""
+    cpu_us: float
+    """CPU time of one of them, microseconds."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +86,7 @@ def _pace(path: Path, together: int) -> Pace:
     queue = SqliteQueue(path, capacity=_ROOM)
     count = min(_LEASES, together * 250)
     queue.put([scoring_jobs(_exchange(number), ["watchdog"], 0, 1 << 20)[0] for number in range(count)])
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     while leases := queue.lease(together):
         queue.done(
             [
@@ -102,9 +105,9 @@ def _pace(path: Path, together: int) -> Pace:
                 for lease in leases
             ]
         )
-    took = time.perf_counter() - begin
+    took, cpu = time.perf_counter() - begin, time.process_time() - cpu
     queue.close()
-    return Pace(together, count / took)
+    return Pace(together, count / took, cpu / count * 1e6)
 
 
 def _put(path: Path) -> tuple[tuple[float, float, float], float]:
@@ -143,12 +146,15 @@ def lines(figures: Figures) -> list[str]:
         f"An fsync of this disk takes {figures.fsync_ms:.2f} ms.",
         f"`put` takes {median:.0f} µs, p99 {p99:.0f} µs, at most {most:.0f} µs; {figures.fed_s:,.0f}/s are accepted.",
         "",
-        "| jobs of one commit | durable leases and acknowledgements a second |",
-        "|---:|---:|",
-        *(f"| {pace.together} | {pace.jobs_s:,.0f} |" for pace in figures.paces),
+        "| jobs of one commit | leases and durable acknowledgements a second | CPU of one, µs |",
+        "|---:|---:|---:|",
+        *(f"| {pace.together} | {pace.jobs_s:,.0f} | {pace.cpu_us:.0f} |" for pace in figures.paces),
         "",
     ]
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(lines(run(Path(sys.argv[1]) if sys.argv[1:] else None))) + "\n")
+    figures = run(Path(sys.argv[1]) if sys.argv[1:] else None)
+    sys.stdout.write(
+        "\n".join(["Made by `python -m bench.jobs`.", "", *machine(), "", *lines(figures)]).rstrip() + "\n"
+    )
