@@ -126,5 +126,5 @@ def _masked(text: str, offset: int, cited: Sequence[Citation]) -> str:
     """Return `text` with its citations blanked, so that no cut falls into one."""
     for citation in cited:
         start, end = citation.start - offset, citation.end - offset
-        text = f"{text[:start]}{'_' * (end - start)}{text[end:]}"
+        text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
     return text

@@ -61,10 +61,11 @@ def subject_of(clause: str) -> str:
     first = next(verbs, None)
     if first is None:
         return ""
-    subject = clause[: first.start].strip()
+    subject = " ".join(clause[: first.start].split())
     for adverb in _ADVERB.spans(subject):
-        subject = subject[: adverb.start].strip()
-    return subject if len(subject.split()) <= _MOST_SUBJECT_WORDS and "," not in subject else ""
+        subject = subject[: adverb.start]
+    named = any(char.isalnum() for char in subject)
+    return subject if named and len(subject.split()) <= _MOST_SUBJECT_WORDS and "," not in subject else ""
 
 
 def _joins(joint: str, left: str, right: str) -> bool:

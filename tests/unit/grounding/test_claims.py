@@ -40,6 +40,11 @@ def test_level_2_copies_the_subject() -> None:
     assert texts(MERGED, Level.ATOMIC) == ["SSN College definitely closed in 2026", "SSN College merged with SNU"]
 
 
+def test_a_subject_is_copied_without_its_citation() -> None:
+    found = claims("The college [S0] definitely closed in 2026 and merged with SNU [S1].", Level.ATOMIC)
+    assert [claim.text for claim in found] == ["The college definitely closed in 2026", "The college merged with SNU"]
+
+
 def test_level_2_cuts_between_clauses_with_subjects_of_their_own() -> None:
     assert texts(RULES, Level.ATOMIC) == [
         "Our return policy allows returns within 30 days",
