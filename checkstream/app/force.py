@@ -93,6 +93,10 @@ def load(read: Callable[[], Config]) -> Loaded:
         ModelError: what says which models there are can't be used.
     """
     config = read()
+    unfed = [route.name for route in config.routes if route.grounding is not None]
+    if unfed:  # told, never silently left undone
+        reason = f"the proxy of this version queues no answers, and `{unfed[0]}` has `grounding`"
+        raise ConfigError((Fault(file="configuration", reason=reason, advice="remove it"),))
     described = described_models(config.models)
     labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}

@@ -23,7 +23,7 @@ h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6r
 .what { color: var(--soft); margin: .1rem 0 1rem }
 .decision { display: inline-block; padding: .15rem .7rem; border-radius: 1rem; color: #fff; font-weight: 600 }
 .deploy { background: var(--good) } .warn { background: var(--fair) } .block { background: var(--bad) }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .8rem }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: .8rem }
 .card { background: var(--card); border-radius: .5rem; padding: .7rem .9rem }
 .card b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums }
 .card span { color: var(--soft); font-size: .85rem }

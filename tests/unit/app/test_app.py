@@ -267,3 +267,12 @@ async def test_g08_each_route_that_shares_a_policy_is_asked(tmp_path: Path) -> N
         given.file.write_text(json.dumps(given.settings | {"routes": [given.settings["routes"][0], route]}))
         with pytest.raises(PolicyError, match="route `old`"):
             await given.app().__aenter__()
+
+
+async def test_a_route_whose_answers_nothing_would_queue_is_refused(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, "http://127.0.0.1:1")
+    rig.settings["routes"][0]["grounding"] = {"sample": 1.0, "profiles": ["watchdog"]}
+    rig.write("1.0.0")
+    with pytest.raises(ConfigError, match="queues no answers, and `c` has `grounding`; remove it"):
+        async with rig.app():
+            pass
