@@ -43,9 +43,7 @@ def test_a_public_rule_takes_what_is_right_and_refuses_what_is_not(entity: str, 
 def test_a_marked_value_with_a_wrong_check_digit_counts_as_missed_and_as_refused() -> None:
     right, wrong = "4539 1488 0343 6467", "4539 1488 0343 6468"
     found = figures([marked(f"card {right}", right, "CREDIT_CARD"), marked(f"card {wrong}", wrong, "CREDIT_CARD")])
-    assert row(found, "CREDIT_CARD") == Structured(
-        "CREDIT_CARD", 2, 1.0, 0.5, pytest.approx(2 / 3), refused=1, f1_valid=1.0
-    )
+    assert row(found, "CREDIT_CARD") == Structured("CREDIT_CARD", 2, 1.0, 0.5, 2 / 3, refused=1, f1_valid=1.0)
 
 
 def test_a_right_value_that_the_source_forgot_counts_as_false_and_as_unmarked() -> None:
