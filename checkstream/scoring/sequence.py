@@ -18,7 +18,7 @@ from checkstream.scoring.windows import Piece, pieces
 
 _CHARS_PER_TOKEN = 8
 """Of a text's context, so much is read for each token that it may fill: ordinary words have four or five."""
-_CLEARED = 0.5
+_CLEARED = 0.1
 """What a cleared window can reach at most, as a share of the lowest threshold of its label."""
 
 

@@ -114,7 +114,9 @@ def _gate(found: Mapping[str, Any]) -> str:
         *(f"findings at {rate} lost" for rate in found["lost"]),
     )  # fmt: skip
     lost = [_share(value) for value in found["lost"].values()]
-    return _table(head, [[found["windows"], f"{found['threshold']:.4f}", _share(found["doubted"]), found["checks"], *lost]])
+    return _table(
+        head, [[found["windows"], f"{found['threshold']:.4f}", _share(found["doubted"]), found["checks"], *lost]]
+    )
 
 
 def card(parts: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from models.training.encoder import Encoder
 from models.training.graph import Float, Shape
 from models.training.safety.labels import LABELS
-from models.training.safety.windows import WINDOW
+from models.training.safety.windows import LEARNT
 
 VOCABULARY = 9216
 """Word pieces, beside the symbols."""
@@ -25,7 +25,7 @@ SYMBOLS = 384
 
 def student_shape(vocabulary: int = VOCABULARY, layers: int = 3, feed: int = 1152) -> Shape:
     """Return the size of a student 384 wide."""
-    return Shape(vocab=vocabulary, layers=layers, hidden=384, heads=12, feed=feed, positions=WINDOW)
+    return Shape(vocab=vocabulary, layers=layers, hidden=384, heads=12, feed=feed, positions=LEARNT)
 
 
 def narrowed(weights: Mapping[str, Float], layers: Sequence[int], feed: int) -> dict[str, Float]:

@@ -16,10 +16,13 @@ from tokenizers import Encoding, Tokenizer
 from models.training.augment import augmented
 from models.training.safety.labels import ANY, LABELS, Float, Text
 
-WINDOW = 48
+WINDOW = 32
 """Word pieces of a window; no piece marks its start or end."""
 
-OVERLAP = 36
+LEARNT = 48
+"""Word pieces of a window that is learnt from at most: more of a quotation's frame than a check shows."""
+
+OVERLAP = 20
 """Word pieces that neighbours share when a whole text is scored at once: a stream's checks are hardly closer."""
 
 _GLIMPSE = 12

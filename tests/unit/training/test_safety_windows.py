@@ -116,7 +116,7 @@ def test_checks_come_every_few_words_and_at_the_end(tokenizer: Tokenizer) -> Non
 def test_a_check_sees_what_its_window_holds_and_no_more(tokenizer: Tokenizer) -> None:
     (found,) = checked([words(80, bad_at=20)], tokenizer, alarm, every=8)
     seen = [at for at, score in zip(found.pieces, found.scores[:, 0], strict=True) if score > 0.5]
-    assert seen == [24, 32, 40, 48, 56, 64]
+    assert seen == [24, 32, 40, 48]
     assert found.highest[0] == pytest.approx(0.9)
 
 
