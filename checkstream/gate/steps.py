@@ -171,7 +171,7 @@ async def _each(
     """Do one thing to every item, a few at a time; results stand in the items' order.
 
     Raises:
-        StepFailed: an item failed; the first of them in the items' order that did.
+        StepFailed: an item failed; those that still ran are given up.
     """
     room = asyncio.Semaphore(world.parallel)
     memory = world.memory

@@ -88,7 +88,7 @@ async def test_what_can_not_be_evaluated_ends_with_2_and_says_why(tmp_path: Path
     await folder(tmp_path, "http://127.0.0.1:9")
     code, out, err = await command(tmp_path, "--json")
     assert (code, out) == (2, "")
-    assert "step `responses` failed at item `p1`" in err
+    assert "step `responses` failed at item `p" in err
     (tmp_path / ".llm-reliability.yaml").write_text("{")
     assert (await command(tmp_path))[0] == 2
 

@@ -158,7 +158,7 @@ async def test_a_judge_that_can_not_be_reached_fails_the_run(tmp_path: Path) -> 
         return 503 if model == "judge" and ASKS_VERDICT in system else say(model, system, question)
 
     async with gate(tmp_path, talk) as (known, config):
-        with pytest.raises(StepFailed, match=r"step `verdicts` failed at item `p1\.c1`: the judge failed"):
+        with pytest.raises(StepFailed, match=r"step `verdicts` failed at item `p\d\.c\d`: the judge failed"):
             await known.evaluate(config)
 
 
