@@ -17,6 +17,8 @@ DOMAINS: Final = frozenset({b"", b"ai.onnx", b"com.microsoft"})
 """Whose operators may stand in a graph: the standard's, and those of the runtime itself."""
 _MAX_DEPTH: Final = 64
 _MAX_VARINT: Final = 10
+_NUMBER: Final = 0xFFFF_FFFF
+"""What a field's key and an enumeration have room for."""
 _BYTES: Final = 2
 """The wire type of a field with a length."""
 
@@ -55,7 +57,8 @@ def _walk(data: memoryview, message: str, depth: int) -> Iterator[str]:
     inside = _INSIDE[message]
     for number, value in _fields(data):
         part = inside.get(number)
-        located = message == "tensor" and number == 14 and value == 1  # data_location: EXTERNAL
+        # data_location: EXTERNAL, of which the runtime sees 32 bits
+        located = message == "tensor" and number == 14 and isinstance(value, int) and value & _NUMBER == 1
         if located or (part in {"external", "training"} and not isinstance(value, int)):
             raise ModelError("the graph keeps data outside its file; export it with all data inside")
         if part is None or isinstance(value, int):  # not of interest, or not of this field's type: no reader takes it
@@ -74,6 +77,8 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
+        if key > _NUMBER:  # the runtime drops what is above, and sees another field
+            raise ValueError("a field has no such number")
         number, kind = key >> 3, key & 7
         if kind == _BYTES:
             size, at = _varint(data, at)

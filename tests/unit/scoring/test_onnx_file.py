@@ -54,6 +54,30 @@ def test_data_outside_the_file_is_found_wherever_it_is_named(place: str) -> None
         onnx_file.check(model.SerializeToString())
 
 
+def varint(number: int) -> bytes:
+    data = b""
+    while number > 0x7F:
+        data, number = data + bytes([number & 0x7F | 0x80]), number >> 7
+    return data + bytes([number])
+
+
+def in_an_initializer(field: bytes) -> bytes:
+    """Return a sound graph with one more initializer, which holds this field; readers join fields of one number."""
+    inner = b"\x2a" + varint(len(field)) + field
+    return SOUND + b"\x3a" + varint(len(inner)) + inner
+
+
+@pytest.mark.parametrize("above", [1 << 32, 1 << 34])
+def test_data_outside_the_file_is_found_behind_bits_that_the_runtime_drops(above: int) -> None:
+    entry = b"\x0a\x08location\x12\x01w"
+    hidden = varint(13 << 3 | 2 | above) + varint(len(entry)) + entry
+    with pytest.raises(ModelError, match="not an ONNX file"):
+        onnx_file.check(in_an_initializer(hidden))
+    location = b"\x70" + varint(TensorProto.EXTERNAL | above)
+    with pytest.raises(ModelError, match="outside its file"):
+        onnx_file.check(in_an_initializer(location))
+
+
 def test_operators_of_strangers_are_named() -> None:
     for change in ("node", "opset", "inner"):
         model = parsed()
