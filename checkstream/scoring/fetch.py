@@ -126,6 +126,8 @@ def _next_place(url: str, location: str) -> str:
         require_safe_url(_shown(place))  # storage behind a hub signs its urls in a query
     except ValueError as error:
         raise ModelError(f"`{_shown(url)}` redirects to where nothing is fetched from: {error}") from error
+    if urlsplit(url).scheme == "https" != urlsplit(place).scheme:
+        raise ModelError(f"`{_shown(url)}` redirects to `{_shown(place)}`, which is not encrypted; it must stay https")
     return place
 
 

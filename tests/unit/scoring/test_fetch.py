@@ -13,7 +13,7 @@ from aiohttp import web
 
 from checkstream.config import ModelSource
 from checkstream.errors import ModelError
-from checkstream.scoring.fetch import Fetched, fetch
+from checkstream.scoring.fetch import Fetched, _next_place, fetch
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 DATA = b"\x08\x0a some bytes" * 1_000
@@ -123,6 +123,14 @@ async def test_no_redirect_leads_to_another_kind_of_place(tmp_path: Path, to: st
     async with serving(saying(b"", 302, {"location": to})) as url:
         words = await refusal(from_web(url), tmp_path)
     assert "redirects" in words
+
+
+def test_no_redirect_leads_from_https_to_http_not_even_on_this_machine() -> None:
+    for to in ("http://127.0.0.1:8090/x", "http://localhost/x?signature=secret"):
+        with pytest.raises(ModelError, match="must stay https") as caught:
+            _next_place("https://models.example/a", to)
+        assert "secret" not in str(caught.value)
+    assert _next_place("https://models.example/a", "//127.0.0.1/x") == "https://127.0.0.1/x"
 
 
 async def test_redirects_are_followed_and_end(tmp_path: Path) -> None:
