@@ -20,6 +20,8 @@ _LEAST_COVERAGE = 0.5
 _LEAST_CHARS = 4
 _NEAR = 50
 """Characters between a negative word and a term."""
+_MOST_SENTENCES = 256
+"""Of a term that stands everywhere, so many sentences are looked at: work stays linear in answer and documents."""
 _WORD = TextRegex(r"[\pL\pN\pM_]+")
 _UNSPACED = TextRegex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _NEGATIVE = TextRegex(
@@ -52,16 +54,23 @@ class Documents:
             for text in texts
             for sentence in (text[span.start : span.end] for span in sentences(text))
         ]
-        self._terms = frozenset[str]().union(*(sentence.terms for sentence in self._sentences))
+        self._holding: dict[str, list[int]] = {}
+        for at, sentence in enumerate(self._sentences):
+            for term in sentence.terms:
+                holding = self._holding.setdefault(term, [])
+                if len(holding) < _MOST_SENTENCES:
+                    holding.append(at)
 
     def status(self, claim: str) -> RagStatus:
         """Return what the documents say of `claim`."""
         wanted = terms(claim)
-        if not wanted or len(wanted & self._terms) < _LEAST_COVERAGE * len(wanted):
+        known = wanted & self._holding.keys()
+        if not wanted or len(known) < _LEAST_COVERAGE * len(wanted):
             return RagStatus.UNVERIFIED
         negative = bool(_negatives(claim))
         agreeing = differing = 0
-        for sentence in self._sentences:
+        for at in set[int]().union(*(self._holding[term] for term in known)):
+            sentence = self._sentences[at]
             shared = wanted & sentence.terms
             if 2 * len(shared) < len(wanted):
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from checkstream.grounding import risk
+from checkstream.grounding import coverage, risk
 from checkstream.grounding.coverage import Documents, RagStatus, terms
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verdict
 
@@ -100,3 +100,22 @@ def test_terms_are_words_and_in_scripts_without_spaces_pairs_of_letters() -> Non
 @pytest.mark.parametrize("claim", ["", "it is so", "!!!"])
 def test_a_claim_without_terms_is_not_verified(claim: str) -> None:
     assert Documents(["it is so"]).status(claim) == RagStatus.UNVERIFIED
+
+
+def test_work_does_not_grow_with_claims_times_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+
+    def spied(sentence: object, _: frozenset[str]) -> bool:
+        looked.append(sentence)
+        return False
+
+    monkeypatch.setattr(coverage, "_speaks_against", spied)
+    text = "".join(f"Acme has {10_000 + number} friendly dogs. " for number in range(1500))
+    analysis = risk.analyze("", text, [{"content": text}])
+    assert len(analysis.claims) == 1500
+    assert len(looked) < 1500 * 600
+
+
+def test_a_contradiction_is_found_behind_sentences_that_share_a_frequent_word() -> None:
+    text = "The company grew. " * 1000 + "The company was not profitable."
+    assert Documents([text]).status("The company was profitable") == RagStatus.CONTRADICTED
