@@ -22,6 +22,7 @@ CheckstreamError
 │   ├── BodyTooLarge        the request's body passes its cap
 │   ├── BodyTooSlow         the request's body did not arrive in time
 │   ├── Overloaded          a cap on streams or held bytes is reached
+│   ├── TookTooLong         an answer of the scoring API was not ready in time
 │   └── NotReady            draining, or the audit chain can't be written
 ├── UpstreamError           the model server failed
 ├── ScoringError            a classifier gave no usable score
@@ -192,6 +193,10 @@ class BodyTooSlow(RequestRefused):
 
 class Overloaded(RequestRefused):
     """A cap of the process is reached; the caller may try again later."""
+
+
+class TookTooLong(RequestRefused):
+    """What a request of the scoring API asked for was not ready in time."""
 
 
 class NotReady(RequestRefused):

@@ -11,15 +11,6 @@ from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
 
 
-def ledger_of(path: Path) -> Ledger:
-    """Open a file of runs.
-
-    Raises:
-        GateError: it can't be used.
-    """
-    return Ledger(path)
-
-
 def gate_of(ledger: Ledger, folder: Path, environment: Mapping[str, str]) -> Gate:
     """Return a gate that keeps runs in `ledger` and reads what configurations name below `folder`."""
     return Gate(ledger, Connections(folder, environment, evidence_embedder()).open)

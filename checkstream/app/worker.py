@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 
 from aiohttp.web import BaseRequest, Response
 
+from checkstream.app.api import GateFolder, serve_api
 from checkstream.app.profiles import profiles
+from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
 from checkstream.errors import ConfigError, Fault
 from checkstream.jobs import (
@@ -91,16 +94,21 @@ def settings_of(jobs: JobsSettings) -> WorkerSettings:
     )
 
 
-async def run_worker(config: Config, metrics_at: Address | None) -> None:
+async def run_worker(
+    config: Config, metrics_at: Address | None, api_at: Address | None = None, gate: GateFolder | None = None
+) -> None:
     """Work until SIGTERM or SIGINT.
 
     Args:
         config: Which queue, and what routes do about high risks.
         metrics_at: Where metrics are served; None: nowhere.
+        api_at: Where the scoring API is served; None: nowhere.
+        gate: What its `/evaluate` evaluates; None: nothing.
 
     Raises:
-        ConfigError: a profile is not known, a secret can't be read, or the address can't be bound.
+        ConfigError: a profile is not known, a secret can't be read, or an address can't be bound.
         JobError: the queue can't be opened.
+        GateError: the file of runs can't be used.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,13 +131,34 @@ async def run_worker(config: Config, metrics_at: Address | None) -> None:
         weakness = await asyncio.to_thread(lambda: queue.weakness)
         if weakness:
             log.warning("jobs.weakness", detail=weakness)
-        async with _metrics(metrics, metrics_at) as address:
-            log.info("working", store=config.jobs.store, profiles=sorted(scorers), metrics=address)
+        async with (
+            open_verifiers() as verifiers,
+            _api(config, api_at, verifiers, gate) as api,
+            _metrics(metrics, metrics_at) as address,
+        ):
+            log.info("working", store=config.jobs.store, profiles=sorted(scorers), metrics=address, api=api)
             await worker.run(stop)
             log.info("stopped")
     finally:
         await asyncio.to_thread(queue.close)
         logging.getLogger().removeHandler(library)
+
+
+@contextlib.asynccontextmanager
+async def _api(
+    config: Config, address: Address | None, verifiers: Verifiers, gate: GateFolder | None
+) -> AsyncIterator[str]:
+    """Serve the scoring API meanwhile, if it is asked for.
+
+    Raises:
+        ConfigError: the address can't be used.
+        GateError: the file of runs can't be used.
+    """
+    if address is None:
+        yield ""
+        return
+    async with serve_api(config, address, verifiers, gate, os.environ) as where:
+        yield where
 
 
 @contextlib.asynccontextmanager

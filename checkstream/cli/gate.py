@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from checkstream.app.gate import gate_of, ledger_of
+from checkstream.app.gate import gate_of
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import safe, write_json
 from checkstream.errors import GateError
 from checkstream.gate.history import comparison, trends
-from checkstream.gate.http import read_yaml
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.markdown import junit, markdown
 from checkstream.gate.page import page
 from checkstream.gate.pipeline import STEPS
 from checkstream.gate.report import Report, headline
-from checkstream.gate.settings import settings_of
+from checkstream.gate.settings import read_yaml, settings_of
 from checkstream.gate.terms import Run
 from checkstream.grounding.decision import exit_of
 from checkstream.grounding.terms import Verdict
@@ -118,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     }
     if not args.history.exists():
         raise GateError(f"there is no file of runs `{args.history}`; name the one that `checkstream gate` wrote")
-    found = actions[args.action](ledger_of(args.history), args)
+    found = actions[args.action](Ledger(args.history), args)
     if args.json:
         write_json(found)
     return 0
@@ -131,7 +130,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         reason = (error.strerror or str(error)).lower()
         raise GateError(f"`{args.config}` can't be read: {reason}; give `--config`") from error
     config = settings_of(read_yaml(str(args.config), content))
-    gate = gate_of(ledger_of(args.history), args.config.parent, os.environ)
+    gate = gate_of(Ledger(args.history), args.config.parent, os.environ)
     with Counter() as counter:
         report = asyncio.run(
             gate.evaluate(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
 
+from checkstream.app.api import GateFolder
 from checkstream.app.worker import run_worker
 from checkstream.config import Address, load_config, parse_address
+from checkstream.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   checkstream worker --config checkstream.yaml
   checkstream worker --config checkstream.yaml --metrics 127.0.0.1:9091
+  checkstream worker --config checkstream.yaml --api 127.0.0.1:8095 --gate .
+
+the API: POST /api/analyze, /api/analyze_batch, /api/verify, /api/ground; with --gate POST /evaluate and GET /runs,
+/runs/ID, /trend, /search; GET /openapi.json describes them
 """
 
 
@@ -32,6 +39,18 @@ def add_parser(subparsers: SubParsers) -> None:
     )
     parser.add_argument("--config", metavar="FILE", required=True, help="the configuration that `serve` has, too")
     parser.add_argument("--metrics", metavar="HOST:PORT", type=_address, help="serve /metrics and /livez here")
+    parser.add_argument("--api", metavar="HOST:PORT", type=_address, help="serve the scoring API here")
+    parser.add_argument(
+        "--gate", metavar="FOLDER", type=Path, help="the API evaluates models by the configurations below this folder"
+    )
+    parser.add_argument(
+        "--gate-history", metavar="FILE", type=Path, help="where runs are kept (default: var/gate.db below --gate)"
+    )
+    parser.add_argument(
+        "--gate-inline",
+        action="store_true",
+        help="evaluate configurations that callers send, too; these get no keys of this machine",
+    )
 
 
 def _address(text: str) -> Address:
@@ -48,10 +67,31 @@ def run(args: argparse.Namespace) -> int:
         0: stopped in good order.
 
     Raises:
-        ConfigError: the configuration or the address can't be used.
+        ConfigError: the configuration or an address can't be used, or options don't belong together.
         JobError: the queue can't be opened.
+        GateError: the file of runs can't be used.
     """
     config = load_config(args.config)
+    gate = _gate(args)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run_worker(config, args.metrics))
+        runner.run(run_worker(config, args.metrics, args.api, gate))
     return 0
+
+
+def _gate(args: argparse.Namespace) -> GateFolder | None:
+    """Return what the API evaluates.
+
+    Raises:
+        ConfigError: an option is there without the one that it belongs to.
+    """
+    for given, needed in (
+        ("gate", "api"),
+        ("gate_history", "gate"),
+        ("gate_inline", "gate"),
+    ):
+        if getattr(args, given) and not getattr(args, needed):
+            option = given.replace("_", "-")
+            raise ConfigError((Fault(file="command line", reason=f"`--{option}` needs `--{needed}`"),))
+    if args.gate is None:
+        return None
+    return GateFolder(args.gate, args.gate_history or args.gate / "var" / "gate.db", args.gate_inline)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 import msgspec
+import yaml
 from msgspec import Meta
 
 from checkstream.errors import GateError
@@ -154,6 +155,28 @@ def settings_of(file: object) -> GateSettings:
         return msgspec.convert(flat, GateSettings)
     except msgspec.ValidationError as error:
         raise GateError(f"{error}; mend the configuration") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes no aliases: a few lines of them can mean more than fits into memory."""
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it holds an alias (`*name`), which is not taken; write out what it stands for")
+        return super().compose_node(parent, index)  # type: ignore[arg-type]  # a key or a number, as the parent has it
+
+
+def read_yaml(name: str, content: bytes) -> object:
+    """Read YAML.
+
+    Raises:
+        GateError: it is none, or holds an alias.
+    """
+    try:
+        return yaml.load(content.decode("utf-8-sig"), _Loader)  # noqa: S506 - a kind of safe loader
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError, KeyError) as error:
+        # Not only `YAMLError`: the library's own readers of dates and numbers raise what they meet.
+        raise GateError(f"`{name}` is no YAML that can be read: {' '.join(str(error).split())[:300]}") from error
 
 
 def _store(given: Mapping[str, Any]) -> dict[str, Any]:

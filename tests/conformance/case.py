@@ -63,16 +63,16 @@ def faults(case: Case) -> list[str]:
         outcome = run(case.input)
     except Exception as error:  # noqa: BLE001 - a case that raises has failed, and the others go on
         return [f"raised {type(error).__name__}: {error}"]
-    return list(_differences(case.expected, outcome, case.tolerance, ""))
+    return list(differences(case.expected, outcome, case.tolerance, ""))
 
 
-def _differences(expected: Any, outcome: Any, tolerance: float, place: str) -> Iterator[str]:
+def differences(expected: Any, outcome: Any, tolerance: float, place: str) -> Iterator[str]:
     if isinstance(expected, Mapping) and isinstance(outcome, Mapping):
         for key, value in expected.items():
-            yield from _differences(value, outcome.get(key), tolerance, f"{place}.{key}")
+            yield from differences(value, outcome.get(key), tolerance, f"{place}.{key}")
     elif isinstance(expected, list) and isinstance(outcome, list) and len(expected) == len(outcome):
         for at, (one, other) in enumerate(zip(expected, outcome, strict=True)):
-            yield from _differences(one, other, tolerance, f"{place}[{at}]")
+            yield from differences(one, other, tolerance, f"{place}[{at}]")
     elif _is_number(expected) and _is_number(outcome):
         if not abs(expected - outcome) <= tolerance:
             yield f"{place or 'outcome'}: expected {expected!r}, got {outcome!r}"

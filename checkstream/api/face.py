@@ -1,0 +1,188 @@
+"""Answers HTTP requests with a table of operations: keys, limits, deadlines, and errors that say what to do.
+
+INVARIANT: work is done only for a caller that is known and still there; a request is answered or refused, and what one
+caller sends costs others no more than its share of the limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import hdrs
+from aiohttp.web import BaseRequest, Response
+
+from checkstream.api.openapi import description
+from checkstream.api.operation import Operation
+from checkstream.api.problem import Problem, ProblemBody, refused
+from checkstream.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    CallerUnknown,
+    EvidenceError,
+    GateError,
+    NotReady,
+    Overloaded,
+    RequestInvalid,
+    RequestRefused,
+    RouteUnknown,
+    StepFailed,
+    TookTooLong,
+)
+from checkstream.listen import Admission, Callers, Times, connection_of, read_body
+
+DESCRIPTION = "/openapi.json"
+_STATUS: Mapping[type[Exception], tuple[int, str]] = {
+    StepFailed: (502, "evaluation_failed"),  # before its parent: the first that fits counts
+    GateError: (400, "invalid_request_error"),
+    RequestInvalid: (400, "invalid_request_error"),
+    CallerUnknown: (401, "authentication_error"),
+    RouteUnknown: (404, "not_found"),
+    BodyTooSlow: (408, "request_timeout"),
+    BodyTooLarge: (413, "request_too_large"),
+    Overloaded: (429, "overloaded"),
+    TookTooLong: (503, "deadline_exceeded"),
+    NotReady: (503, "not_ready"),
+    EvidenceError: (503, "evidence_unavailable"),
+}
+_RETRY_S = {429: "1", 503: "5"}
+
+
+class Face:
+    """Answers every request of the API."""
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        *,
+        callers: Callers,
+        admission: Admission,
+        times: Times,
+        body_bytes: int,
+        version: str,
+    ) -> None:
+        """Answer with `operations`; `version` is told in the description."""
+        self._operations = operations
+        self._callers = callers
+        self._admission = admission
+        self._times = times
+        self._body_bytes = body_bytes
+        self._description = msgspec.json.encode(description(operations, version, keys=callers.known))
+        self.draining = False
+        """No more is taken."""
+
+    async def respond(self, request: BaseRequest) -> Response:
+        """Answer one request.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        try:
+            response = await self._answer(request)
+        except (RequestRefused, RequestInvalid, GateError, EvidenceError) as error:
+            status, kind = next(found for known, found in _STATUS.items() if isinstance(error, known))
+            response = _problem(status, kind, str(error))
+        response.headers[hdrs.SERVER] = "checkstream"
+        return response
+
+    async def _answer(self, request: BaseRequest) -> Response:
+        path = request.rel_url.raw_path
+        if request.method == "GET":
+            if path == "/livez":
+                return Response(text="ok\n")
+            if path == "/readyz":
+                return Response(status=503, text="draining\n") if self.draining else Response(text="ready\n")
+            if path == DESCRIPTION:
+                return Response(body=self._description, content_type="application/json")
+        self._callers.identify(request)
+        found = [(each, value) for each in self._operations if (value := each.taken(path)) is not None]
+        if not found:
+            raise RouteUnknown(f"there is no `{path[:100]}` here; `{DESCRIPTION}` lists what there is")
+        for operation, value in found:
+            if operation.method == request.method:
+                return await self._carried_out(operation, unquote(value, errors="replace"), request)
+        allowed = ", ".join(sorted(operation.method for operation, _ in found))
+        response = _problem(405, "method_not_allowed", f"`{path[:100]}` takes {allowed}")
+        response.headers[hdrs.ALLOW] = allowed
+        return response
+
+    async def _carried_out(self, operation: Operation, value: str, request: BaseRequest) -> Response:
+        if self.draining:
+            raise NotReady("the process is ending; ask again in a moment")
+        self._admission.enter()
+        held = 0
+        try:
+            if operation.method == "POST":
+                body = await read_body(request, self._body_bytes, self._times)
+                held = len(body)
+                self._admission.hold(held)
+                asked = _read(body, operation.asks)
+            else:
+                asked = _query(request, operation, value)
+            given = await _while_there(request, operation, asked)
+            return Response(body=msgspec.json.encode(given) + b"\n", content_type="application/json")
+        finally:
+            self._admission.hold(-held)
+            self._admission.leave()
+
+
+async def _while_there(request: BaseRequest, operation: Operation, asked: object) -> object:
+    """Return what the work gives, unless the caller leaves or the time is over: either ends the wait for it.
+
+    Raises:
+        TookTooLong: the time is over.
+        ConnectionError: the caller has left.
+    """
+    connection = connection_of(request)
+    try:
+        async with asyncio.timeout(operation.seconds) as limit:
+            connection.watch(lambda: limit.reschedule(0), lambda: None)
+            try:
+                return await operation.work(asked)
+            finally:
+                connection.unwatch()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        if connection.left:
+            raise ConnectionResetError("the caller has left") from None
+        raise TookTooLong(f"this took more than {operation.seconds:g} s; send less text at once") from None
+
+
+def _read(body: bytes, asks: object) -> object:
+    """Read a body.
+
+    Raises:
+        RequestInvalid: it is not of the form; says where.
+    """
+    try:
+        return msgspec.json.decode(body, type=asks)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestInvalid(refused("body", error)) from error
+
+
+def _query(request: BaseRequest, operation: Operation, value: str) -> object:
+    """Read the query, and the path's parameter.
+
+    Raises:
+        RequestInvalid: something in it is not of the form, not known, or there twice.
+    """
+    query = request.rel_url.query
+    if len(set(query)) < len(query) or operation.parameter in query:
+        raise RequestInvalid("the query names something twice; name it once")
+    given = {**query, operation.parameter: value} if operation.parameter else dict(query)
+    try:
+        return msgspec.convert(given, operation.asks, strict=False)
+    except msgspec.ValidationError as error:
+        raise RequestInvalid(refused("query", error)) from error
+
+
+def _problem(status: int, kind: str, message: str) -> Response:
+    place = message.rpartition(" - at `")[2].partition("`")[0] if " - at `" in message else None
+    body = ProblemBody(error=Problem(type=kind, code=kind, message=message, param=place))
+    response = Response(status=status, body=msgspec.json.encode(body) + b"\n", content_type="application/json")
+    if status in _RETRY_S:
+        response.headers[hdrs.RETRY_AFTER] = _RETRY_S[status]
+    return response

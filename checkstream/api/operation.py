@@ -1,0 +1,40 @@
+"""What an endpoint is: one record that requests are answered by and that the description is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method on one path."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    """Its last part may be a parameter in braces: `/runs/{run_id}`."""
+    summary: str
+    """One sentence for readers of the description."""
+    asks: Any
+    """Type of what is asked: the body of a POST; of a GET a record of the query and the path's parameter."""
+    gives: tuple[Any, ...]
+    """Types of what is answered, one of them each time."""
+    work: Callable[[Any], Awaitable[object]]
+    """Takes what is asked; what it returns is sent as JSON."""
+    seconds: float | None = None
+    """Longest that the work may take; None: as long as the caller waits."""
+
+    @property
+    def parameter(self) -> str | None:
+        """Name of the path's parameter."""
+        last = self.path.rpartition("/")[2]
+        return last[1:-1] if last.startswith("{") else None
+
+    def taken(self, path: str) -> str | None:
+        """Return the parameter's value if the path is this one's, empty if it has none; None for another path."""
+        if self.parameter is None:
+            return "" if path == self.path else None
+        head = self.path[: self.path.rindex("{")]
+        value = path.removeprefix(head)
+        return value if path.startswith(head) and value and "/" not in value else None

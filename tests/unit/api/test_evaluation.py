@@ -1,0 +1,207 @@
+"""The gate over HTTP: evaluations, paths that stay below the folder, keys that stay here, and the history."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from checkstream.api.evaluation import Evaluation
+from checkstream.errors import GateError, StepFailed
+from checkstream.gate.ledger import Ledger
+from checkstream.gate.report import Report
+from checkstream.gate.settings import GateSettings
+from checkstream.gate.terms import Run
+from tests.api_serving import ask, serving
+
+LEAST = {
+    "use_case": "bot",
+    "thresholds": {"deploy": 0.1, "warn": 0.25},
+    "model": {"provider": "openai", "model_id": "m", "url": "http://localhost:8000"},
+}
+
+
+def report(config: GateSettings, run_id: str) -> Report:
+    return Report(
+        run_id=run_id, begun=1.0, ended=2.0, score=0.0, decision="deploy", reason="", total_claims=0, supported=0,
+        unsupported=0, weakly_supported=0, contradicted=0, not_checkable=0, details=(), use_case=config.use_case,
+        target="t", verifier="v", config_hash="c", snapshot="s", thresholds={}, prompts=(), responses=(),
+    )  # fmt: skip
+
+
+async def evaluate(config: GateSettings, *, resume: str | None = None) -> Report:
+    if config.use_case == "failing":
+        raise StepFailed("responses", "p1", "model `m` can't be reached")
+    if resume == "none":
+        raise GateError("there is no run `none` that could go on")
+    return report(config, resume or "file")
+
+
+async def inline(config: GateSettings, *, resume: str | None = None) -> Report:
+    return report(config, resume or "inline")
+
+
+@pytest_asyncio.fixture
+async def served(tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
+    root = tmp_path / "root"
+    root.mkdir()
+    ledger = Ledger(tmp_path / "gate.db")
+    for name, at in (("r0", 100.0), ("r1", 200.0)):
+        run = Run(run_id=name, config_hash="c", target="t", verifier="v", snapshot="s", begun=at)
+        ledger.begin(run)
+        if name == "r0":
+            ledger.end(msgspec.structs.replace(run, ended=at, decision="deploy", risk=0.0), '{"run_id": "r0"}')
+    operations = Evaluation(evaluate, ledger, root=root, inline=inline).operations
+    async with serving(operations, body_bytes=4096) as (url, _):
+        yield url, root
+
+
+async def test_a_file_below_the_folder_is_evaluated_and_the_usual_name_by_default(served: tuple[str, Path]) -> None:
+    url, root = served
+    (root / "sub").mkdir()
+    for path in (root / ".llm-reliability.yaml", root / "sub" / "own.yaml"):
+        path.write_text(json.dumps(LEAST))
+    for asked in ({}, {"config_path": "sub/own.yaml"}):
+        status, found = await ask("POST", f"{url}/evaluate", asked)
+        assert (status, found["run_id"]) == (200, "file")
+    assert {
+        *("run_id", "score", "decision", "total_claims", "supported", "unsupported", "weakly_supported", "details")
+    } <= set(found)
+    assert (await ask("POST", f"{url}/evaluate", {"resume": "r1"}))[1]["run_id"] == "r1"
+    status, found = await ask("POST", f"{url}/evaluate", {"resume": "none"})
+    assert (status, "could go on" in found["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "path", ["../gate.db", "/etc/passwd", "sub/../../gate.db", "missing.yaml", ".", "a\x00b", "link.yaml", "x" * 3000]
+)
+async def test_no_path_leads_out_of_the_folder(served: tuple[str, Path], path: str) -> None:
+    url, root = served
+    (root / "link.yaml").symlink_to("/etc/passwd")
+    status, found = await ask("POST", f"{url}/evaluate", {"config_path": path})
+    assert status == 404
+    assert "root:" not in json.dumps(found)
+
+
+async def test_a_configuration_that_is_sent_is_evaluated_by_what_has_no_keys(served: tuple[str, Path]) -> None:
+    status, found = await ask("POST", f"{served[0]}/evaluate", {"config": LEAST})
+    assert (status, found["run_id"]) == (200, "inline")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"model": {**LEAST["model"], "api_key_env": "AWS_SECRET_ACCESS_KEY"}},  # type: ignore[dict-item]
+        {"judge": {**LEAST["model"], "model_id": "j", "api_key_env": "HOME"}},  # type: ignore[dict-item]
+        {"model": {"provider": "bedrock", "model_id": "m"}},
+    ],
+)
+async def test_a_configuration_that_is_sent_can_name_no_key(served: tuple[str, Path], more: dict[str, Any]) -> None:
+    status, found = await ask("POST", f"{served[0]}/evaluate", {"config": {**LEAST, **more}})
+    assert (status, "needs a key of this machine" in found["error"]["message"]) == (400, True)
+
+
+async def test_a_configuration_that_is_sent_is_not_taken_unless_the_operator_says_so(tmp_path: Path) -> None:
+    operations = Evaluation(evaluate, Ledger(tmp_path / "gate.db"), root=tmp_path).operations
+    async with serving(operations) as (url, _):
+        status, found = await ask("POST", f"{url}/evaluate", {"config": LEAST})
+    assert (status, "is not taken here" in found["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "why"),
+    [
+        ({"config": LEAST, "config_path": "x"}, 400, "both given"),
+        ({"unknown": 1}, 400, "`unknown`"),
+        ({"config_path": 5}, 400, "$.config_path"),
+        ({"config": {"use_case": "x"}}, 400, "missing risk_tolerance"),
+        ({"config": {**LEAST, "categories": ["x"]}}, 400, "`categories`, which is not known"),
+        (b'{"config": {"use_case": "' + b"x" * 5000, 413, "bytes"),
+    ],
+)
+async def test_what_can_not_be_evaluated_is_told(served: tuple[str, Path], body: object, status: int, why: str) -> None:
+    found, answer = await ask("POST", f"{served[0]}/evaluate", body)
+    assert (found, why in json.dumps(answer)) == (status, True), answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "use_case: 2026-13-45", "use_case: !!int x", "use_case: !!timestamp x", "a: &a [x]\nb: *a", "\x00", "[",
+        "? {a: b}\n: c", "- " * 3000,
+        "!!python/object/apply:os.system [id]", "use_case: !!float x", "{a: !!binary '*'}",
+    ],
+)  # fmt: skip
+async def test_a_file_that_is_no_configuration_is_told(served: tuple[str, Path], text: str) -> None:
+    url, root = served
+    (root / "bad.yaml").write_text(text)
+    status, found = await ask("POST", f"{url}/evaluate", {"config_path": "bad.yaml"})
+    assert (status, found["error"]["type"]) == (400, "invalid_request_error")
+
+
+async def test_a_step_that_failed_is_told(served: tuple[str, Path]) -> None:
+    url, root = served
+    (root / ".llm-reliability.yaml").write_text(json.dumps({**LEAST, "use_case": "failing"}))
+    status, found = await ask("POST", f"{url}/evaluate", {})
+    assert (status, "step `responses` failed at item `p1`" in found["error"]["message"]) == (502, True)
+
+
+async def test_more_evaluations_than_the_limit_are_told_to_come_back(tmp_path: Path) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(config: GateSettings, *, resume: str | None = None) -> Report:
+        begun.set()
+        await go.wait()
+        return report(config, resume or "slow")
+
+    operations = Evaluation(slow, Ledger(tmp_path / "gate.db"), root=tmp_path, inline=slow, at_once=1).operations
+    async with serving(operations) as (url, _):
+        first = asyncio.ensure_future(ask("POST", f"{url}/evaluate", {"config": LEAST}))
+        await begun.wait()
+        assert (await ask("POST", f"{url}/evaluate", {"config": LEAST}))[0] == 429
+        assert (await ask("GET", f"{url}/runs"))[0] == 200
+        go.set()
+        assert (await first)[0] == 200
+        assert (await ask("POST", f"{url}/evaluate", {"config": LEAST}))[0] == 200
+
+
+async def test_runs_are_told(served: tuple[str, Path]) -> None:
+    url, _ = served
+    assert (await ask("GET", f"{url}/runs/r0"))[1] == {"run_id": "r0"}
+    status, found = await ask("GET", f"{url}/runs/r1")
+    assert (status, found["decision"]) == (200, None)
+    _, listed = await ask("GET", f"{url}/runs?since=150")
+    assert [each["run_id"] for each in listed["runs"]] == ["r1"]
+    _, listed = await ask("GET", f"{url}/runs?limit=1&config_hash=c&target=t")
+    assert [each["run_id"] for each in listed["runs"]] == ["r1"]
+    _, trend = await ask("GET", f"{url}/trend")
+    assert [point["run_id"] for point in trend["trends"][0]["points"]] == ["r0"]
+    assert (await ask("GET", f"{url}/search?q=%22%20OR%20x"))[1] == {"found": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "param"),
+    [
+        ("/runs/none", 404, None),
+        ("/runs/%27%20OR%201=1", 404, None),
+        ("/runs?since=yesterday", 400, "$.since"),
+        ("/runs?since=nan", 400, "$.since"),
+        ("/runs?since=-1", 400, "$.since"),
+        ("/runs?limit=0", 400, "$.limit"),
+        ("/runs?limit=1001", 400, "$.limit"),
+        ("/runs?limit=1e9", 400, "$.limit"),
+        ("/search", 400, None),
+        ("/search?q=x&kind=secrets", 400, "$.kind"),
+    ],
+)
+async def test_wrong_questions_get_an_answer(
+    served: tuple[str, Path], path: str, status: int, param: str | None
+) -> None:
+    found, answer = await ask("GET", f"{served[0]}{path}")
+    assert (found, answer["error"]["param"]) == (status, param), answer
