@@ -42,14 +42,15 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True):
     style: CitationStyle
 
 
-_BRACKETED = TextRegex(r"\[[^\[\]\n]{1,200}\]|\([^()\n]{1,200}\)|【[^【】\n]{1,60}】")
-_SOURCE = TextRegex(r"(?i)^\s*(?:sources?|ref(?:erence)?s?|מקור(?:ות)?|quellen?|fuentes?)\s*[:=]\s*\S")
+_NAMING = r"\s*(?:sources?|ref(?:erence)?s?|מקור(?:ות)?|quellen?|fuentes?)\s*[:=]\s*"
+_BRACKETED = TextRegex(rf"(?i)\[[^\[\]\n]{{1,200}}\]|\({_NAMING}[^()\n]{{1,200}}\)|【[^【】\n]{{1,60}}】")
+_SOURCE = TextRegex(rf"(?i)^{_NAMING}\S")
 _MARK = TextRegex(
     r"(?i)^\^?(?:(?:s|d|c|p|r|docs?|document|source|src|ref|chunk|passage|chunk_id)[-_ #]?)?\d{1,4}$"
     r"|^[a-z]{1,8}[-_]\d{1,6}$"
 )
 _YEAR = TextRegex(r"^(?:1[5-9]|20)\d\d$")
-_RANGE = TextRegex(r"^\d{1,3}\s?[-–]\s?\d{1,3}$")
+_RANGE = TextRegex(r"^[SDCP]?\d{1,3}\s?[-–]\s?[SDCP]?\d{1,3}$")
 _PHRASES = (
     (CitationStyle.ACCORDING_TO, TextRegex(r"(?i)\baccording to\b|(?:^|[\s(])(?:לפי|על[ -]פי)\s")),
     (CitationStyle.PER_FILING, TextRegex(r"(?i)\bper (?:the )?filings?\b")),
@@ -74,7 +75,7 @@ def citations(text: str, known: Collection[str] = ()) -> list[Citation]:
             ids = _source_ids(inside.replace("=", ":", 1).split(":", 1)[1].strip(), known)
         else:
             style = CitationStyle.MARK
-            ids = None if round_brackets else _mark_ids(inside.split("†", 1)[0], known)
+            ids = _mark_ids(inside.split("†", 1)[0], known)
         if ids is not None:
             found.append(Citation(start=place.start, end=place.end, ids=ids, style=style))
     return found
@@ -103,10 +104,15 @@ def _mark_ids(inside: str, known: Collection[str]) -> tuple[str, ...] | None:
 
 
 def _range_ids(part: str) -> list[str]:
-    first, last = (int(edge) for edge in part.replace("–", "-").split("-"))
-    return [str(number) for number in range(first, last + 1)] if 0 <= last - first < _MOST_RANGE else [part]
+    """Return the ids from the first to the last: of `S0-S2` those with the letter."""
+    edges = [edge.strip() for edge in part.replace("–", "-").split("-")]
+    letter, other = (edge.rstrip("0123456789") for edge in edges)
+    first, last = (int(edge.lstrip(letter + other)) for edge in edges)
+    if other not in {"", letter} or not 0 <= last - first < _MOST_RANGE:
+        return [part]
+    return [f"{letter}{number}" for number in range(first, last + 1)]
 
 
 def _source_ids(named: str, known: Collection[str]) -> tuple[str, ...]:
     """Return what a `Source:` names: ids where all of it are ids, else the whole name."""
-    return _mark_ids(named, known) or (named,)
+    return _mark_ids(named, known) or _mark_ids(named.strip("[]"), known) or (named,)

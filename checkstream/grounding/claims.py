@@ -26,6 +26,8 @@ from checkstream.grounding.terms import Claim
 MIN_CHARS = 10
 """A shorter claim is a fragment."""
 _LIST_MARK = TextRegex(r"^(?:(?:[-*+•‣◦▪●–—·>|#]+|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(?[a-zא-ת]\.)\s+)+")
+_EMPTY_ASIDE = TextRegex(r"(?i)\s\((?:see|cf\.?|siehe|vgl\.?|voir|véase|ראו)?[\s,;]*\)")
+"""What is left of `(see [S0])`."""
 
 
 class Level(IntEnum):
@@ -96,7 +98,11 @@ def _without(answer: str, start: int, end: int, cited: Sequence[Citation]) -> st
 
 def _tidy(answer: str, start: int, end: int, cited: Sequence[Citation]) -> str:
     """Return the text there as a claim's: no citations, marks of lists or terminators, white space in single spaces."""
-    text = " ".join(_without(answer, start, end, cited).split())
+    text = _without(answer, start, end, cited)
+    if cited:
+        for aside in reversed(_EMPTY_ASIDE.spans(text)):
+            text = text[: aside.start] + text[aside.end :]
+    text = " ".join(text.split())
     for mark in _LIST_MARK.spans(text):
         text = text[mark.end :]
     return text.rstrip(TERMINATORS + " ")

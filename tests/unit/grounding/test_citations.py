@@ -28,6 +28,12 @@ def ids(text: str, known: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
         ("כן [מקור: 2].", ("2",)),
         ("Ja (Quelle: S4).", ("S4",)),
         ("Sí [Fuente: S4].", ("S4",)),
+        ("It is free (see [S0]).", ("S0",)),
+        ("It is free ([1, 2]).", ("1", "2")),
+        ("Sales (in dollars [S1]) grew.", ("S1",)),
+        ("Yes [S0-S2].", ("S0", "S1", "S2")),
+        ("Yes [S3–5].", ("S3", "S4", "S5")),
+        ("Yes (Source: [S0]).", ("S0",)),
     ],
 )
 def test_a_citation_names_its_ids(text: str, expected: tuple[str, ...]) -> None:
@@ -44,6 +50,7 @@ def test_asides_years_and_code_are_no_citations(text: str) -> None:
 
 def test_a_long_range_is_one_id() -> None:
     assert ids("[1-999]") == [("1-999",)]
+    assert ids("[S1-D3]") == [("S1-D3",)]
 
 
 def test_a_known_id_counts_however_it_is_written() -> None:
