@@ -59,12 +59,33 @@ _ABSTENTIONS = (
 _REGRET = "unfortunately|however|leider|malheureusement|désolée?|lo siento|lamentablemente|לצערי|מצטערת?"
 _GREETING = TextRegex(rf"(?i)^[\s¡]*(?:{'|'.join(_GREETINGS)})[\s.!,…:)😀-🙏]*$")
 _ABSTENTION = TextRegex(rf"(?i)^\s*(?:(?:{_REGRET}),? (?:pero )?)?(?:{'|'.join(_ABSTENTIONS)})")
+_GOES_ON = TextRegex(
+    r"(?i)(?:[,–—]?\s+(?:but|however|though|although|aber|jedoch|doch|mais|pero|אבל|אך)[\s,]|[;:]\s|\s[–—-]\s)\s*"
+)
+_OFFER = TextRegex(
+    r"(?i)^(?:(?:i|we)(?:['’]d|['’]ll| can| could| will| would| am| are)\b[^.;]{0,20}\b"
+    r"(?:help|assist|try|check|suggest|recommend|look|offer|explain|happy|glad)"
+    r"|(?:please|you (?:can|may|could|might|should)) (?:contact|ask|check|visit|consult|reach|call|try|refer|see|find)"
+    r"|feel free|let me|that|this|so)\b"
+)
+_LEAST_WORDS = 3
+"""Of a statement behind an abstention."""
 
 
 def not_checkable(sentence: str) -> str:
     """Return why nothing can say if `sentence` is true: `question`, `greeting`, `abstention`; empty for a statement."""
     if sentence.rstrip(" \t\"'”’»)]*_!.…").endswith(_QUESTION_MARKS):
         return "question"
-    if _ABSTENTION.found_in(sentence):
-        return "abstention"
+    abstained = _ABSTENTION.spans(sentence)
+    if abstained:
+        return "" if _states(sentence[abstained[0].end :]) else "abstention"
     return "greeting" if _GREETING.found_in(sentence) else ""
+
+
+def _states(rest: str) -> bool:
+    """Return whether an abstention goes on with a statement: `..., but the fee is $500`, not `..., but I can check`."""
+    for joint in _GOES_ON.spans(rest):
+        said = rest[joint.end :]
+        if len(said.split()) >= _LEAST_WORDS and not _OFFER.found_in(said) and not not_checkable(said):
+            return True
+    return False

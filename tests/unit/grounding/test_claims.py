@@ -137,6 +137,33 @@ def test_abstentions_are_told(sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "sentence",
+    [
+        "I don't know exactly, but the fee is $500.",
+        "I'm not sure; the office closed in 2019.",
+        "The provided documents do not mention refunds, but they allow exchanges within 30 days.",
+        "Das weiß ich leider nicht, aber die Gebühr beträgt 5 Euro.",
+        "אני לא יודע בדיוק, אבל העמלה היא 500 שקל.",
+    ],
+)
+def test_a_statement_behind_an_abstention_is_checked(sentence: str) -> None:
+    assert not_checkable(sentence) == ""
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I don't know, but I can help you with other questions.",
+        "I cannot answer that, but please contact our support team.",
+        "I don't have that information, but feel free to ask me something else.",
+        "I can't say: that is confidential.",
+    ],
+)
+def test_an_offer_behind_an_abstention_is_no_statement(sentence: str) -> None:
+    assert not_checkable(sentence) == "abstention"
+
+
+@pytest.mark.parametrize(
     "sentence", ["Is it open?", "Really?!", 'He asked: "Why?"', "האם זה פתוח?", "هل هذا؟", "你呢？"]
 )
 def test_questions_are_told(sentence: str) -> None:
@@ -156,3 +183,8 @@ def test_questions_are_told(sentence: str) -> None:
 )
 def test_a_statement_that_only_begins_so_stays_a_claim(sentence: str) -> None:
     assert not_checkable(sentence) == ""
+
+
+def test_brackets_around_a_citation_go_with_it() -> None:
+    assert texts("It is free (see [S0]) and fast ([1], [2]).", Level.SENTENCE) == ["It is free and fast"]
+    assert texts("Call f() and wait [S0].", Level.SENTENCE) == ["Call f() and wait"]
