@@ -112,7 +112,10 @@ def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _yes_and_no(answer: str) -> bool:
-    """Return whether a yes and a no stand near each other, both as answers: `no fee` and `yes or no` are none."""
+    """Return whether a yes and a no stand near each other, both as answers: `no fee` and `yes or no` are none.
+
+    A question between them asks something else.
+    """
     found = []
     for place in _ANSWER_WORD.spans(answer):
         words = answer[place.start : place.end].strip(" \t\n,.;:!—–)(\"'").casefold()
@@ -124,6 +127,7 @@ def _yes_and_no(answer: str) -> bool:
         one_yes != other_yes
         and other.start - one.end <= _NEAR
         and answer[one.end : other.start].strip(" ,.;:").casefold() not in {"or", "and", "או"}
+        and not any(mark in answer[one.end : other.start] for mark in "?？؟")
         for (one, one_yes), (other, other_yes) in pairwise(found)
     )
 

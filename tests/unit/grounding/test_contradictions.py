@@ -46,6 +46,7 @@ def test_what_is_no_status_contradicts_nothing(answer: str) -> None:
         "No one came. Yes, I was there.",
         "Yes. Section No. 4 applies.",
         "Choose yes, or no, as you like.",
+        "Is it free? Yes. Is it late? No.",
     ],
 )
 def test_yes_and_no_that_answer_nothing_contradict_nothing(answer: str) -> None:
