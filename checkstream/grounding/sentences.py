@@ -24,6 +24,7 @@ _PLACES = TextRegex(rf"[{_SPACED}{_UNSPACED}]+[\"'”’»›)\]}}」』）】*_
 _ITEM = TextRegex(r"^\s*(?:[-*+•‣◦▪●–—·|>#]|\d{1,3}[.)]|\(?[a-zA-Zא-ת][.)])(?:\s|$|#|\|)|^\s*(?:#{1,6}|\||>)")
 _ITEM_NUMBER = TextRegex(r"^(?:\d{1,3}|[a-zA-Zא-ת])$")
 _INITIALS = TextRegex(r"^(?:\pL\.)+\pL$")
+_LETTERS = TextRegex(r"^\pL\.")
 _WRAPPED = 60
 """A line that is shorter was ended on purpose when the next one does not begin in lower case."""
 _MOST_WORD = 24
@@ -112,7 +113,11 @@ def _word_before(text: str, begin: int, at: int) -> str:
 
 def _is_item_number(text: str, begin: int, place: Span) -> bool:
     """Return whether the stop belongs to the number of a list's item: `1. First`."""
-    return text[place.start] == "." and _ITEM_NUMBER.found_in(text[begin : place.start].strip())
+    return (
+        text[place.start] == "."
+        and place.start - begin <= _MOST_AHEAD
+        and _ITEM_NUMBER.found_in(text[begin : place.start].strip())
+    )
 
 
 def _stop_ends(text: str, begin: int, place: Span, ahead: str, first: str) -> bool:
@@ -133,7 +138,9 @@ def _stop_ends(text: str, begin: int, place: Span, ahead: str, first: str) -> bo
     opens = bool(following) and following[0].rstrip(",.;:!?").casefold() in OPENERS and not first.islower()
     if folded in NEVER_LAST or (folded in BEFORE_NUMBER and (first.isdigit() or ahead[:1] == "§")):
         return False
-    if folded == "al" and text[: place.start].endswith("et al"):
+    if len(word) == 1 and word.islower() and _LETTERS.found_in(ahead):
+        return False  # `z. B.`, `d. h.`: German puts a space into its abbreviations
+    if folded == "al" and text.endswith("et al", begin, place.start):
         return opens
     if folded in MAY_BE_LAST:
         return opens or (first.isupper() and "." not in folded)

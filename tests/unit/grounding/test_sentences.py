@@ -24,6 +24,7 @@ def cut(text: str) -> list[str]:
         "See Fig. 3, No. 5 and p. 12 of vol. 2.",
         "Smith et al. (2020) found it.",
         "Am 3. Oktober war z.B. der 2. Platz frei.",
+        "Das gilt z. B. für Kinder, d. h. bis 14, u. a. in Wien.",
         "El Sr. García vive aquí.",
         "M. Dupont est là.",
         "Yahoo! has grown.",
