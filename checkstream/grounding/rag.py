@@ -142,7 +142,8 @@ def passages_of(chunks: object) -> list[Passage]:
             metadata = chunk.get("metadata")
             known = metadata if isinstance(metadata, Mapping) else {}
             written = {str(name): str(value) for name, value in known.items() if isinstance(value, str | int | float)}
-            found.append(Passage(id=str(chunk.get("chunk_id", at)), text=chunk["text"], metadata=written))
+            named = chunk.get("chunk_id")
+            found.append(Passage(id=str(at if named is None else named), text=chunk["text"], metadata=written))
     return found
 
 

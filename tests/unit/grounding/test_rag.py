@@ -63,3 +63,7 @@ def test_chunks_of_another_shape_are_left_out(given: object) -> None:
 def test_metadata_is_read_as_text() -> None:
     (found,) = rag.passages_of([{"text": "x", "metadata": {"year": 2023, "tags": ["a"], "ticker": None}}])
     assert (found.id, dict(found.metadata)) == ("1", {"year": "2023"})
+
+
+def test_a_chunk_whose_id_is_null_is_named_by_its_place() -> None:
+    assert [passage.id for passage in rag.passages_of([{"chunk_id": None, "text": "a"}, {"text": "b"}])] == ["1", "2"]
