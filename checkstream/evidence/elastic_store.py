@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
+from checkstream.evidence.columns import facts
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
-from checkstream.evidence.store import SCHEMA, SPARE
+from checkstream.evidence.store import SPARE
 
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch
@@ -49,8 +50,9 @@ class ElasticStore:
         self._client = client
         self._index = index
         self._records = f"{index}-documents"
-        self._written = True
-        """What was written is not searchable yet."""
+        self._writes = 1
+        self._shown = 0
+        """How many of them are searchable."""
 
     @classmethod
     async def open(
@@ -171,7 +173,7 @@ class ElasticStore:
         }
         return {
             "dynamic": "strict",
-            "_meta": self._facts(),
+            "_meta": facts(self.embedder, self.dimensions),
             "_source": {"excludes": ["terms", "embedding"]},
             "properties": {
                 "id": {"type": "keyword"},
@@ -183,14 +185,6 @@ class ElasticStore:
                 "terms": {"type": "text", "analyzer": "terms"},
                 "embedding": vector,
             },
-        }
-
-    def _facts(self) -> dict[str, str]:
-        return {
-            "schema": str(SCHEMA),
-            "analysis": str(analysis.VERSION),
-            "embedder": self.embedder,
-            "dimensions": str(self.dimensions),
         }
 
     async def _make(self, index: str, mappings: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
@@ -212,7 +206,7 @@ class ElasticStore:
         async with _told():
             answer = await self._client.indices.get_mapping(index=self._index)
         found = next(iter(answer.values()))["mappings"].get("_meta", {})
-        if found != self._facts():
+        if found != facts(self.embedder, self.dimensions):
             raise StoreUnusable(
                 f"the index `{self._index}` holds the vectors of `{found.get('embedder')}` or is of another version; "
                 "ingest into another index, or name that embedder"
@@ -226,13 +220,14 @@ class ElasticStore:
             query={"bool": {"filter": [{"term": {"source": source}}], "must_not": [{"ids": {"values": list(but)}}]}},
             conflicts="proceed",
         )
-        self._written = True
+        self._writes += 1
 
     async def _settle(self) -> None:
         """Make what was written searchable; a cluster does that by itself, a second later."""
-        if self._written:
+        if self._shown < self._writes:
+            writes = self._writes  # what is written while this waits is not shown by it
             await self._client.indices.refresh(index=f"{self._index},{self._records}")
-            self._written = False
+            self._shown = max(self._shown, writes)
 
     async def _all(self, index: str, key: str, *, read: bool) -> AsyncIterator[Mapping[str, Any]]:
         """Yield everything in an index, page by page."""

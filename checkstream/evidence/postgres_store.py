@@ -8,26 +8,27 @@ Source: Robertson and Zaragoza 2009, section 3.4 (BM25, with the idf of Lucene, 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, LiteralString, Self
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
+from checkstream.evidence.columns import facts, from_row, to_row
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
-from checkstream.evidence.store import SCHEMA, SPARE
+from checkstream.evidence.store import SPARE
 from checkstream.evidence.vectors import Matrix
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 _LOCK = 0x63_68_65_76
-"""Of advisory locks: one process makes the tables."""
+"""Of advisory locks: one process makes the tables, and one at a time writes a document."""
 _TABLES = """
 create extension if not exists vector;
 create schema if not exists checkstream;
@@ -49,9 +50,7 @@ create table if not exists checkstream.postings(
 create index if not exists postings_by_chunk on checkstream.postings(chunk);
 """
 _NUMBERS = "select nextval('checkstream.numbers') from generate_series(1, %s)"
-_PUT = """
-copy checkstream.chunks(number, id, source, text, headings, first, last, terms, embedding) from stdin
-"""
+_PUT = "copy checkstream.chunks(number, id, source, text, headings, first, last, terms, embedding) from stdin"
 _BM25 = """
 with size as (select count(*)::float8 as chunks, greatest(avg(terms), 1)::float8 as terms from checkstream.chunks),
 found as (select term, chunk, times, count(*) over (partition by term) as chunks
@@ -65,8 +64,9 @@ select score, id, source, text, headings, first, last from best join checkstream
 """
 _NEAREST = """
 select embedding, id, source, text, headings, first, last from checkstream.chunks
-where embedding is not null order by embedding <#> %s, id collate "C" limit %s
+where embedding is not null order by (embedding <#> %s) + 0, id collate "C" limit %s
 """
+"""The sum keeps an approximate index, which somebody may have made, from answering."""
 
 
 class PostgresStore:
@@ -77,6 +77,7 @@ class PostgresStore:
         self.embedder = embedder
         self.dimensions = dimensions
         self._connection = connection
+        self._turn = asyncio.Lock()
 
     @classmethod
     async def open(cls, url: str, embedder: str, dimensions: int, *, password: str | None = None) -> Self:
@@ -111,63 +112,55 @@ class PostgresStore:
 
     async def put(self, document: Document, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
         """Keep a document in place of what was there of its source, at once or not at all."""
-        async with _told(), self._connection.transaction(), self._connection.cursor() as cursor:
+        async with self._in_turn() as connection, connection.transaction(), connection.cursor() as cursor:
             await self._remove(document.source)
             await cursor.execute(_NUMBERS, (len(chunks),))
             numbers = [int(row[0]) for row in await cursor.fetchall()]
             counted = [Counter(analysis.terms(chunk.searched)) for chunk in chunks]
             async with cursor.copy(_PUT) as copy:
                 for number, chunk, terms, vector in zip(numbers, chunks, counted, vectors, strict=True):
-                    await copy.write_row((number, *_row(chunk), terms.total(), vector if vector.any() else None))
+                    await copy.write_row((number, *to_row(chunk), terms.total(), vector if vector.any() else None))
             async with cursor.copy("copy checkstream.postings(term, chunk, times) from stdin") as copy:
                 for number, terms in zip(numbers, counted, strict=True):
                     for term, times in terms.items():
                         await copy.write_row((term, number, times))
             await cursor.execute(
-                "insert into checkstream.documents values(%s, %s, %s)",
-                (_plain(document.source), document.digest, len(chunks)),
+                "insert into checkstream.documents values(%s, %s, %s)", (document.source, document.digest, len(chunks))
             )
 
     async def delete(self, source: str) -> None:
         """Remove a document and its chunks."""
-        async with _told(), self._connection.transaction():
+        async with self._in_turn() as connection, connection.transaction():
             await self._remove(source)
 
     async def documents(self) -> list[Document]:
         """Return the documents, in order of their sources."""
-        async with _told():
-            cursor = await self._connection.execute("select source, digest, chunks from checkstream.documents")
-            found = [Document(source=row[0], digest=row[1], chunks=row[2]) for row in await cursor.fetchall()]
+        found = [
+            Document(source=source, digest=digest, chunks=chunks)
+            for source, digest, chunks in await self._rows("select source, digest, chunks from checkstream.documents")
+        ]
         return sorted(found, key=lambda document: document.source)
 
     async def count(self) -> int:
         """Return the number of chunks."""
-        async with _told():
-            cursor = await self._connection.execute("select count(*) from checkstream.chunks")
-            return int((await cursor.fetchone() or (0,))[0])
+        ((count,),) = await self._rows("select count(*) from checkstream.chunks")
+        return int(count)
 
     async def snapshot(self) -> str:
         """Return what names this state of the store."""
-        async with _told():
-            cursor = await self._connection.execute("select id from checkstream.chunks")
-            return snapshot_id([row[0] for row in await cursor.fetchall()], self.embedder)
+        return snapshot_id((row[0] for row in await self._rows("select id from checkstream.chunks")), self.embedder)
 
     async def keyword(self, text: str, size: int) -> list[Hit]:
         """Return the chunks that say most of the words of a text, by BM25."""
-        wanted = analysis.query_terms(text)
-        async with _told():
-            cursor = await self._connection.execute(_BM25, (wanted, size + SPARE))
-            rows = await cursor.fetchall()
-        return ordered((Hit(chunk=_chunk(row), score=float(score)) for score, *row in rows), size)
+        rows = await self._rows(_BM25, analysis.query_terms(text), size + SPARE)
+        return ordered((Hit(chunk=from_row(row), score=float(score)) for score, *row in rows), size)
 
     async def vector(self, vector: NDArray[np.float32], size: int) -> list[Hit]:
         """Return the chunks with the closest vectors."""
         if not vector.any():
             return []
-        async with _told():
-            cursor = await self._connection.execute(_NEAREST, (vector, size + SPARE))
-            rows = await cursor.fetchall()
-        chunks = [_chunk(row[1:]) for row in rows]
+        rows = await self._rows(_NEAREST, vector, size + SPARE)
+        chunks = [from_row(row[1:]) for row in rows]
         own = np.array([row[0].to_numpy() for row in rows], np.float32).reshape(len(rows), self.dimensions)
         found = Matrix([chunk.id for chunk in chunks], own).nearest(vector, size)
         return [Hit(chunk=chunks[place], score=score) for place, score in found]
@@ -180,18 +173,9 @@ class PostgresStore:
         async with self._connection.transaction():
             await self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
             await self._connection.execute(_TABLES.format(dimensions=int(self.dimensions)).encode())
+            own = list(facts(self.embedder, self.dimensions).items())
             async with self._connection.cursor() as cursor:
-                await cursor.executemany(
-                    "insert into checkstream.meta values(%s, %s) on conflict do nothing", list(self._facts().items())
-                )
-
-    def _facts(self) -> dict[str, str]:
-        return {
-            "schema": str(SCHEMA),
-            "analysis": str(analysis.VERSION),
-            "embedder": self.embedder,
-            "dimensions": str(self.dimensions),
-        }
+                await cursor.executemany("insert into checkstream.meta values(%s, %s) on conflict do nothing", own)
 
     async def _require_own(self) -> None:
         """Refuse a database of another version or another embedder.
@@ -199,18 +183,32 @@ class PostgresStore:
         Raises:
             StoreUnusable: it is one.
         """
-        async with _told():
-            cursor = await self._connection.execute("select key, value from checkstream.meta")
-            found = {str(key): str(value) for key, value in await cursor.fetchall()}
-        if any(found.get(key) != value for key, value in self._facts().items()):
+        found: dict[str, str] = dict(await self._rows("select key, value from checkstream.meta"))
+        if found != facts(self.embedder, self.dimensions):
             raise StoreUnusable(
                 f"the database holds the vectors of `{found.get('embedder')}` or is of another version; "
                 "ingest into another database, or name that embedder"
             )
 
     async def _remove(self, source: str) -> None:
-        await self._connection.execute("delete from checkstream.chunks where source = %s", (_plain(source),))
-        await self._connection.execute("delete from checkstream.documents where source = %s", (_plain(source),))
+        """Remove a document, once no other process writes one of that source."""
+        await self._connection.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, source))
+        await self._connection.execute("delete from checkstream.chunks where source = %s", (source,))
+        await self._connection.execute("delete from checkstream.documents where source = %s", (source,))
+
+    async def _rows(self, query: LiteralString, *values: object) -> list[tuple[Any, ...]]:
+        async with self._in_turn() as connection:
+            return await (await connection.execute(query, values)).fetchall()
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
+        """Give the connection to one task at a time: a statement of another would stand in its transaction.
+
+        Raises:
+            StoreUnusable: the database can't do what it is asked.
+        """
+        async with self._turn, _told():
+            yield self._connection
 
 
 @asynccontextmanager
@@ -223,26 +221,3 @@ async def _told() -> AsyncIterator[None]:
     except (psycopg.Error, OSError) as error:
         why = (str(error) or type(error).__name__).splitlines()[0][:300]
         raise StoreUnusable(f"the database can't be used: {why}; check its address and rights") from error
-
-
-def _plain(text: str) -> str:
-    """Return text without what PostgreSQL keeps in no text."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
-
-
-def _row(chunk: Chunk) -> tuple[object, ...]:
-    headings = msgspec.json.encode([_plain(heading) for heading in chunk.headings]).decode()
-    return chunk.id, _plain(chunk.source), _plain(chunk.text), headings, chunk.start, chunk.end
-
-
-def _chunk(row: Sequence[Any]) -> Chunk:
-    """Return the chunk that stands in the columns from `id` to `last`."""
-    identity, source, text, headings, first, last = row
-    return Chunk(
-        id=identity,
-        source=source,
-        text=text,
-        headings=msgspec.json.decode(headings, type=tuple[str, ...]),
-        start=first,
-        end=last,
-    )

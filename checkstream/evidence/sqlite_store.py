@@ -13,23 +13,22 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
+from checkstream.evidence.columns import facts, from_row, to_row
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
 from checkstream.evidence.store import SCHEMA, SPARE
 from checkstream.evidence.vectors import Matrix
+from checkstream.sqlite_file import BUSY_S, to_wal, transaction
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_BUSY_MS = 10_000
 _MANY = 1_000
 """Chunks from which on it pays to leave out the words that stand everywhere."""
 _TABLES = """
@@ -42,8 +41,8 @@ create table chunks(
 create index chunks_by_source on chunks(source);
 create virtual table terms using fts5(words, content='', tokenize='ascii');
 """
-_OF_SOURCE = "select number, id, source, text, headings, first, last from chunks where source = ?"
 _OF_ALL = "select number, id, source, text, headings, first, last from chunks"
+_OF_SOURCE = f"{_OF_ALL} where source = ?"
 _OF_NUMBER = "select id, source, text, headings, first, last from chunks where number = ?"
 _PUT = "insert into chunks(id, source, text, headings, first, last, vector) values(?, ?, ?, ?, ?, ?, ?)"
 _MATCH = """
@@ -136,34 +135,39 @@ class SqliteStore:
     def _open(self) -> None:
         if self._path != ":memory:":
             Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_MS / 1e3)
-        self._db.execute("pragma journal_mode = wal")
+        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_S)
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Make the tables where there are none; a file that is not ours is left as it is."""
+        if not self._is_empty():
+            self._require_own()
+        to_wal(self._db)
         self._db.execute("pragma synchronous = normal")
-        with _Transaction(self._db):
-            if not self._db.execute("select 1 from sqlite_master limit 1").fetchone():
+        with transaction(self._db):
+            if self._is_empty():
                 for statement in _TABLES.strip().split(";\n"):
                     self._db.execute(statement)
-                self._db.executemany("insert into meta values(?, ?)", self._facts().items())
-            found = dict(self._db.execute("select key, value from meta").fetchall())
-            self._require_own(found)
+                self._db.executemany("insert into meta values(?, ?)", facts(self.embedder, self.dimensions).items())
+            found = self._require_own()
             if found["analysis"] != str(analysis.VERSION):
                 self._index_anew()
         self._db.execute("create virtual table temp.vocabulary using fts5vocab(main, terms, 'row')")
 
-    def _facts(self) -> dict[str, str]:
-        return {
-            "schema": str(SCHEMA),
-            "analysis": str(analysis.VERSION),
-            "embedder": self.embedder,
-            "dimensions": str(self.dimensions),
-        }
+    def _is_empty(self) -> bool:
+        return self._db.execute("select 1 from sqlite_master limit 1").fetchone() is None
 
-    def _require_own(self, found: dict[str, str]) -> None:
-        """Refuse a file of another version or another embedder.
+    def _require_own(self) -> dict[str, str]:
+        """Return what the file says of itself; refuse one of another version or another embedder.
 
         Raises:
             StoreUnusable: it is one.
         """
+        found: dict[str, str] = dict(self._db.execute("select key, value from meta").fetchall())
         if found.get("schema") != str(SCHEMA) or "analysis" not in found:
             raise StoreUnusable(f"`{self._path}` is of another version; ingest into a new file")
         if found.get("embedder") != self.embedder or found.get("dimensions") != str(self.dimensions):
@@ -171,36 +175,27 @@ class SqliteStore:
                 f"`{self._path}` holds the vectors of `{found.get('embedder')}`, not of `{self.embedder}`; "
                 "ingest into a new file, or name that embedder"
             )
+        return found
 
     def _index_anew(self) -> None:
         """Fill the full-text index with the terms as they are cut now."""
         self._db.execute("insert into terms(terms) values('delete-all')")
         for number, *row in self._db.execute(_OF_ALL).fetchall():
-            self._db.execute("insert into terms(rowid, words) values(?, ?)", (number, _terms(_chunk(row))))
+            self._db.execute("insert into terms(rowid, words) values(?, ?)", (number, _terms(from_row(row))))
         self._db.execute("update meta set value = ? where key = 'analysis'", (str(analysis.VERSION),))
 
     def _put(self, document: Document, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
-        with _Transaction(self._db):
+        with transaction(self._db):
             self._remove(document.source)
             for chunk, vector in zip(chunks, vectors, strict=True):
-                cursor = self._db.execute(
-                    _PUT,
-                    (
-                        chunk.id,
-                        chunk.source,
-                        chunk.text,
-                        msgspec.json.encode(chunk.headings).decode(),
-                        chunk.start,
-                        chunk.end,
-                        vector.astype("<f4").tobytes() if vector.any() else None,
-                    ),
-                )
+                kept = vector.astype("<f4").tobytes() if vector.any() else None
+                cursor = self._db.execute(_PUT, (*to_row(chunk), kept))
                 self._db.execute("insert into terms(rowid, words) values(?, ?)", (cursor.lastrowid, _terms(chunk)))
             self._db.execute("insert into documents values(?, ?, ?)", (document.source, document.digest, len(chunks)))
         self._loaded = None
 
     def _delete(self, source: str) -> None:
-        with _Transaction(self._db):
+        with transaction(self._db):
             self._remove(source)
         self._loaded = None
 
@@ -208,7 +203,7 @@ class SqliteStore:
         """Remove a document; a contentless index is told the terms that it is to forget."""
         for number, *row in self._db.execute(_OF_SOURCE, (source,)).fetchall():
             self._db.execute(
-                "insert into terms(terms, rowid, words) values('delete', ?, ?)", (number, _terms(_chunk(row)))
+                "insert into terms(terms, rowid, words) values('delete', ?, ?)", (number, _terms(from_row(row)))
             )
         self._db.execute("delete from chunks where source = ?", (source,))
         self._db.execute("delete from documents where source = ?", (source,))
@@ -224,7 +219,7 @@ class SqliteStore:
             _MATCH,
             (" OR ".join(f'"{term}"' for term in wanted), size + SPARE),
         ).fetchall()
-        return ordered((Hit(chunk=_chunk(row), score=score) for score, *row in rows), size)
+        return ordered((Hit(chunk=from_row(row), score=score) for score, *row in rows), size)
 
     def _deciding(self, terms: Sequence[str]) -> Sequence[str]:
         """Return the terms without those that most chunks hold, if others are left.
@@ -241,12 +236,11 @@ class SqliteStore:
         return rare or terms
 
     def _vector(self, vector: NDArray[np.float32], size: int) -> list[Hit]:
-        numbers, matrix = self._vectors()
-        found = []
-        for place, score in matrix.nearest(vector, size):
-            row = self._db.execute(_OF_NUMBER, (numbers[place],)).fetchone()
-            found.append(Hit(chunk=_chunk(row), score=score))
-        return found
+        with transaction(self._db, writing=False):  # what is found must not be removed before it is read
+            numbers, matrix = self._vectors()
+            found = matrix.nearest(vector, size)
+            rows = [self._db.execute(_OF_NUMBER, (numbers[place],)).fetchone() for place, _ in found]
+        return [Hit(chunk=from_row(row), score=score) for row, (_, score) in zip(rows, found, strict=True)]
 
     def _vectors(self) -> tuple[Sequence[int], Matrix]:
         """Return the vectors as they are in the file now, with the numbers of their chunks."""
@@ -258,33 +252,5 @@ class SqliteStore:
         return self._loaded[1:]
 
 
-class _Transaction:
-    """All or nothing; whoever else writes waits."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("begin immediate")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.execute("commit" if kind is None else "rollback")
-
-
 def _terms(chunk: Chunk) -> str:
     return " ".join(analysis.terms(chunk.searched))
-
-
-def _chunk(row: Sequence[Any]) -> Chunk:
-    """Return the chunk that stands in the columns from `id` to `last`."""
-    identity, source, text, headings, first, last = row
-    return Chunk(
-        id=identity,
-        source=source,
-        text=text,
-        headings=msgspec.json.decode(headings, type=tuple[str, ...]),
-        start=first,
-        end=last,
-    )

@@ -32,6 +32,7 @@ from checkstream.jobs.terms import (
     Marker,
     Result,
 )
+from checkstream.sqlite_file import transaction
 
 LEASE_LOST = "the lease ran out {attempts} times: whoever held it died or hung"
 _PURGE = (
@@ -268,14 +269,8 @@ class SqliteQueue:
         """
         with self._reading() as run:
             run.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            run.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(run):
                 yield run
-                run.execute("COMMIT")
-            except BaseException:
-                if run.in_transaction:
-                    run.execute("ROLLBACK")
-                raise
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

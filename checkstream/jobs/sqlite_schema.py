@@ -9,16 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import time
 from pathlib import Path
 
 from checkstream.errors import StoreFailed
+from checkstream.sqlite_file import BUSY_S, to_wal, transaction
 
 _APPLICATION = 0x63734A51
 """`csJQ`: tells the file from another program's database."""
 _VERSION = 1
-_BUSY_S = 10.0
-"""How long a call waits for another process's transaction."""
 _SCHEMA = """
 CREATE TABLE jobs (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,7 +86,7 @@ def connect(path: Path, *, make: bool) -> sqlite3.Connection:
             _make(path)
         elif not path.is_file():
             raise StoreFailed(f"there is no queue `{path}`; check `jobs.store`")
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise StoreFailed(f"the queue `{path}` can't be opened: {error}; check the path and its rights") from error
     try:
@@ -121,48 +119,44 @@ def _make(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Set the file up as this module's docstring says.
+    """Set the file up as this module's docstring says; one that is not ours is left as it is.
 
     Raises:
         sqlite3.Error: it is no database, or can't be written.
         StoreFailed: it is another program's, or of another version.
     """
-    _to_wal(connection)
+    if not _is_empty(connection):
+        _require_own(connection, path)
+    to_wal(connection)
     connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("BEGIN IMMEDIATE")
+    with transaction(connection):
+        if _is_empty(connection):
+            for statement in _statements():
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        _require_own(connection, path)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
+
+
+def _require_own(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is no queue of this version.
+
+    Raises:
+        sqlite3.Error: it is no database.
+        StoreFailed: it is another program's, or of another version.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if not tables:
-        for statement in _statements():
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-    elif application != _APPLICATION:
+    if application != _APPLICATION:
         raise StoreFailed(f"`{path}` is another program's database; name another file")
-    elif version != _VERSION:
+    if version != _VERSION:
         raise StoreFailed(
             f"`{path}` is a queue of version {version}, this is {_VERSION}; use the version that wrote it"
         )
-    connection.execute("COMMIT")
-
-
-def _to_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL; several processes may do so at the same time, and SQLite doesn't wait for its locks here.
-
-    Raises:
-        sqlite3.Error: it can't be switched.
-    """
-    end = time.monotonic() + _BUSY_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            return
 
 
 def _statements() -> list[str]:

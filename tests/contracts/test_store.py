@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -184,6 +185,25 @@ async def test_what_one_process_puts_another_finds(open_store: Open) -> None:
     await writer.snapshot()  # an engine that shows what is written a second later has shown it now
     assert [hit.chunk.text for hit in await reader.vector(query, 1)] == [REFUNDS[0]]
     assert await found(reader, "refunds") == [REFUNDS[0]]
+
+
+async def test_several_tasks_may_put_and_search_at_once(store: Store) -> None:
+    sources = [f"s{number}" for number in range(8)]
+    puts = [put(store, source, [f"{text} {source}" for text in REFUNDS]) for source in sources]
+    await asyncio.gather(*puts, *(store.keyword("refunds", 3) for _ in sources), store.delete("s99"))
+    assert [document.source for document in await store.documents()] == sources
+    assert await store.count() == 2 * len(sources)
+    for source in sources:
+        assert await found(store, source, 2) == [f"{text} {source}" for text in reversed(REFUNDS)]
+
+
+async def test_two_processes_may_put_the_same_document_at_once(open_store: Open) -> None:
+    one, two = await open_store(EMBEDDER), await open_store(EMBEDDER)
+    texts = [f"Paragraph {number}" for number in range(60)]
+    chunks, _ = await asyncio.gather(put(one, "a", texts), put(two, "a", texts))
+    for store in (one, two):
+        assert await store.documents() == [Document(source="a", digest="d", chunks=60)]
+        assert await store.snapshot() == snapshot_id([chunk.id for chunk in chunks], EMBEDDER.name)
 
 
 async def test_opened_again_it_holds_what_it_held_and_another_embedder_is_refused(open_store: Open) -> None:

@@ -52,5 +52,54 @@ async def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: P
     other = sqlite3.connect(tmp_path / "other.db")
     other.executescript("create table meta(key text, value text); create table mine(x)")
     other.close()
+    before = (tmp_path / "other.db").read_bytes()
     with pytest.raises(StoreUnusable, match="another version"):
         await SqliteStore.open(str(tmp_path / "other.db"), "e", 2)
+    assert (tmp_path / "other.db").read_bytes() == before
+
+
+async def test_what_another_process_removes_during_a_search_is_still_found_whole(tmp_path: Path) -> None:
+    reader = await filled(tmp_path / "e.db", 3)
+    query = np.array([1, 0], np.float32)
+    assert len(await reader.vector(query, 3)) == 3
+    removed: list[str] = []
+
+    def remove(statement: str) -> None:
+        if "where number" in statement and not removed:
+            removed.append(statement)
+            other = sqlite3.connect(tmp_path / "e.db")
+            other.execute("delete from chunks")
+            other.commit()
+            other.close()
+
+    await reader._run(lambda store: store._db.set_trace_callback(remove))
+    assert len(await reader.vector(query, 3)) == 3
+    assert removed
+    assert await reader.vector(query, 3) == []
+    await reader.close()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+async def test_a_file_that_was_cut_off_is_told_as_damaged_and_not_searched_in_part(
+    tmp_path: Path, share: float
+) -> None:
+    path = tmp_path / "e.db"
+    await (await filled(path, 500)).close()
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    with pytest.raises(StoreUnusable, match="can't be used"):
+        await SqliteStore.open(str(path), "e", 2)
+
+
+async def test_a_full_disk_refuses_a_document_and_the_store_goes_on(tmp_path: Path) -> None:
+    store = await filled(tmp_path / "e.db", 3)
+    await store._run(lambda store: store._db.execute("pragma max_page_count = 1"))  # of the pages that there are
+    text = "x" * 500_000
+    chunk = Chunk(id=chunk_id(text, "t"), source="t", text=text, start=0, end=9)
+    for _ in range(2):
+        with pytest.raises(StoreUnusable, match="full"):
+            await store.put(Document(source="t", digest="d"), [chunk], np.array([[1, 0]], np.float32))
+    assert (await store.count(), len(await store.documents())) == (3, 1)
+    await store._run(lambda store: store._db.execute("pragma max_page_count = 1000000"))
+    await store.put(Document(source="t", digest="d"), [chunk], np.array([[1, 0]], np.float32))
+    assert await store.count() == 4
+    await store.close()
