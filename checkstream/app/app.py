@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import checkstream
 from checkstream import scoring
+from checkstream.app.background import QueueFeed
 from checkstream.app.force import InForce, Loaded, load, put_in_force
 from checkstream.app.models import OpenModel, open_models
 from checkstream.app.turns import beside_streams, settle
@@ -23,7 +24,8 @@ from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEnt
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
 from checkstream.config import AuditSettings, Config, RecordSettings, Server, parse_address, reveal
-from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, ModelError
+from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
+from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
@@ -79,6 +81,7 @@ class App:
             PolicyError: a policy can't be used.
             ModelError: a model can't be used.
             AuditError: the audit chain can't be written.
+            JobError: the queue of answers to be scored can't be used.
         """
         async with contextlib.AsyncExitStack() as opening:
             await self._build(opening)
@@ -96,7 +99,8 @@ class App:
         opening.callback(logging.getLogger().removeHandler, library)
         key, journal = await asyncio.to_thread(_open_journal, config.audit)
         opening.push_async_callback(_close_journal, journal)
-        self._counts = Counted(Metrics(), self._log)
+        metrics = Metrics()
+        self._counts = Counted(metrics, self._log)
         self._trail = Trail(journal, self._counts.recorded)
         self._force = await self._put_in_force(loaded, models, None)
         opening.push_async_callback(self._close_upstreams)
@@ -106,6 +110,9 @@ class App:
         limits = config.server.limits
         times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
         self._admission = Admission(streams=limits.streams, held_bytes=limits.held_bytes)
+        self._background = QueueFeed(Watching(metrics, self._log, {}))
+        opening.push_async_callback(asyncio.to_thread, self._background.close)
+        await asyncio.to_thread(self._background.open, config)
         recorder = await asyncio.to_thread(_open_recorder, config.record, self._counts)
         if recorder is not None:
             opening.push_async_callback(asyncio.to_thread, recorder.close)
@@ -116,6 +123,7 @@ class App:
             digest=key.digest,
             counts=self._counts,
             recorder=recorder,
+            background=self._background,
         )
         admin = Admin(self, self._trail, self._expose, token)
         self.listener, self.admin = Listener(self.proxy.respond, times), Listener(admin.respond, times)
@@ -175,6 +183,7 @@ class App:
                 with beside_streams():
                     loaded = await asyncio.to_thread(_load_anew, self._read)
                     models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
+                await asyncio.to_thread(_open_anew, self._background, loaded.config)
                 self._force = await self._put_in_force(loaded, models, before)
             except FaultyFile as error:
                 self._signature = signature  # reported here, and not once more by the watch
@@ -285,6 +294,7 @@ class App:
         )
 
     def _expose(self) -> bytes:
+        self._background.observe()
         return self._counts.expose(streams=self._admission.streams, held_bytes=self._admission.held_bytes)
 
     # --- the end
@@ -388,6 +398,18 @@ def _load_anew(read: Callable[[], Config]) -> Loaded:
         return load(read)
     except ModelError as error:
         raise ConfigError((Fault(file="models", reason=str(error)),)) from error
+
+
+def _open_anew(background: QueueFeed, config: Config) -> None:
+    """Open the queue if it is needed now.
+
+    Raises:
+        ConfigError: it can't be used.
+    """
+    try:
+        background.open(config)
+    except JobError as error:
+        raise ConfigError((Fault(file="jobs", reason=str(error)),)) from error
 
 
 def _signature(files: tuple[Path, ...]) -> tuple[tuple[int, int, int] | None, ...]:

@@ -93,10 +93,6 @@ def load(read: Callable[[], Config]) -> Loaded:
         ModelError: what says which models there are can't be used.
     """
     config = read()
-    unfed = [route.name for route in config.routes if route.grounding is not None]
-    if unfed:  # told, never silently left undone
-        reason = f"the proxy of this version queues no answers, and `{unfed[0]}` has `grounding`"
-        raise ConfigError((Fault(file="configuration", reason=reason, advice="remove it"),))
     described = described_models(config.models)
     labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}
@@ -170,7 +166,7 @@ def _refuse_restart_settings(old: Config, new: Config) -> None:
         Fault(
             file="configuration", reason=f"`{name}` has changed", advice="restart to put it in force, or change it back"
         )
-        for name in ("server", "audit", "record", "telemetry")
+        for name in ("server", "audit", "record", "jobs", "telemetry")
         if getattr(old, name) != getattr(new, name)
     ]
     if faults:
@@ -214,6 +210,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         answer_bytes=limits.answer_bytes,
         prompt_chars=limits.prompt_chars,
         parts=route.parts,
+        scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
     )
     return Route(
         name=route.name,
@@ -223,4 +220,5 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         plan=plan,
         scorer=scorer,
         policies=", ".join(program.packs),
+        grounding=route.grounding,
     )

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.terms import Span, Verdict
+from checkstream.core.terms import Dialogue, Span, Verdict
 
 
 class Command(msgspec.Struct, frozen=True, tag=True):
@@ -165,6 +165,12 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     released_chars: int
 
 
+class Enqueue(Command, frozen=True):
+    """Have what was said scored when nobody waits for it any more. Comes right before `Record`, if the plan asks."""
+
+    dialogue: Dialogue
+
+
 class Record(Command, frozen=True):
     """Append this to the audit chain. Comes exactly once for each exchange, as its last decision."""
 
@@ -193,6 +199,7 @@ AnyCommand = (
     | Decided
     | Degraded
     | ShedRequests
+    | Enqueue
     | Record
     | Observe
 )

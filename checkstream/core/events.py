@@ -25,6 +25,8 @@ class RequestReceived(Event, frozen=True):
     """The header `x-checkstream-context`, as it came."""
     confirmed: tuple[str, ...] = ()
     """Ids of the rules whose confirmation the caller has sent with this request."""
+    earlier_risk: float | None = None
+    """Risk of an earlier answer of the same conversation, where it was high: 0 to 100."""
 
 
 class UpstreamOpened(Event, frozen=True):

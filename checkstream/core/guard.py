@@ -31,6 +31,7 @@ from checkstream.core.commands import (
     CancelUpstream,
     CloseDownstream,
     ConfirmationWanted,
+    Enqueue,
     ForwardRequest,
     Observe,
     Record,
@@ -51,6 +52,7 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
+from checkstream.core.heard import Heard
 from checkstream.core.judge import Judge
 from checkstream.core.outbox import Released
 from checkstream.core.plan import Plan
@@ -123,6 +125,8 @@ class Guard:
         self._turned: Pivot | None = None
         self._first: tuple[Unit, dict[int, str]] | None = None
         """The first part of a whole answer that was continued."""
+        self._given = False
+        """The caller has got some of the answer, or is about to."""
         self._watch = Watch(plan, self._checking)
 
     def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
@@ -172,7 +176,7 @@ class Guard:
         self.state = State.FORWARDED
         self._upstream_open = True
         self._streaming = request.streaming
-        self._outbox.keeps_said = self._plan.program.turns
+        self._outbox.heard = Heard(whole=self._plan.program.turns, most_chars=self._plan.scored_chars)
         self._do(ForwardRequest(body, request.streaming))
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -434,6 +438,7 @@ class Guard:
             return
         self._ledger.held_s = max(self._ledger.held_s, whole.held_s)
         outcome = "stopped" if self._answer.stopped else "complete"
+        self._given = True
         self._reply(self._status, data, outcome, action=self._ledger.action)
 
     def _refuse_answer(self, halt: Halt) -> None:
@@ -445,6 +450,7 @@ class Guard:
 
     def _send(self, released: Released) -> None:
         self._do(SendDownstream(released.data))
+        self._given = True
         self._watch.sent()
         if released.held_s > 0:
             self._ledger.held_s = max(self._ledger.held_s, released.held_s)
@@ -580,6 +586,7 @@ class Guard:
     def _close(self, outcome: str) -> None:
         self._checking.close()
         self._watch.end()
+        self._look_whether_scored()
         record = self._ledger.record(
             surface=self._surface.name,
             streaming=self._streaming,
@@ -592,6 +599,16 @@ class Guard:
         self._do(Observe("tokens_out", -(-record.released_chars // _CHARS_PER_TOKEN)))
         self._do(Record(record))
         self.state = State.CLOSED
+
+    def _look_whether_scored(self) -> None:
+        """Have what the caller has got scored, whole or not: of a part, too, the reader believes what it says."""
+        if not self._plan.scored_chars or not self._given:
+            return
+        heard = self._outbox.heard
+        if heard.too_long:
+            self._checking.degrade("answer_too_long_to_score")
+        elif answers := heard.answers:
+            self._do(Enqueue(self._prompt.dialogue(answers)))
 
     # What each event means in each state; any other pair is ignored.
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], None]]] = {

@@ -13,6 +13,7 @@ import msgspec
 
 from checkstream.core.actions import Halt
 from checkstream.core.closing import Closing, Said
+from checkstream.core.heard import Heard
 from checkstream.core.judge import Judge
 from checkstream.core.order import ChoiceQueue
 from checkstream.core.terms import Unit
@@ -98,13 +99,12 @@ class Outbox:
         "_like",
         "_prefixes",
         "_queue",
-        "_said",
         "_surface",
         "_turned",
         "_turning",
         "bytes_held",
         "fault",
-        "keeps_said",
+        "heard",
         "released_chars",
         "usage_sent",
     )
@@ -122,13 +122,10 @@ class Outbox:
         self._prefixes = prefixes
         self._queue: ChoiceQueue[Waiting] = ChoiceQueue()
         self._like = Unit(raw=b"")
-        self._said: list[str] = []
-        """Content that has been sent of an answer that may be continued."""
         self._turning: Judge | None = None
         self._turned = False
         self.bytes_held = 0
-        self.keeps_said = False
-        """Keep what is sent of the content: the answer may have to be continued."""
+        self.heard = Heard()
         self.released_chars = 0
         self.usage_sent = False
         self.fault: str | None = None
@@ -150,7 +147,7 @@ class Outbox:
     @property
     def said(self) -> str:
         """The content that has been sent, without what rules have put before it."""
-        return "".join(self._said)
+        return self.heard.text(0)
 
     def turn(self, judge: Judge) -> None:
         """Send nothing behind the place at which `judge` has cut its channel."""
@@ -312,7 +309,7 @@ class Outbox:
             self.released_chars += part.end - part.start
         for delta in waiting.unit.deltas:
             if delta.channel.kind == "content":
-                self._note(self._choices[delta.channel.choice], delta.text)
+                self._note(delta.channel.choice, delta.text)
         return waiting.unit.raw
 
     def _halting(self, waiting: Waiting) -> set[int]:
@@ -342,19 +339,19 @@ class Outbox:
             if part.judge.channel.kind == "content" and part.end > part.start:
                 choice = self._choices[part.judge.channel.choice]
                 text = texts.get(place, waiting.unit.deltas[place].text)
-                self._note(choice, text)
+                self._note(part.judge.channel.choice, text)
                 if not choice.begun:
                     choice.begun = True
                     if self._prefixes:
                         texts[place] = "".join(self._prefixes) + text
         return texts
 
-    def _note(self, choice: Choice, text: str) -> None:
+    def _note(self, number: int, text: str) -> None:
         """Keep in mind what is sent of a choice's content, as far as something later depends on it."""
-        if self.keeps_said:
-            self._said.append(text)
-        if choice.said is not None:
-            choice.said.feed(text)
+        self.heard.feed(number, text)
+        said = self._choices[number].said
+        if said is not None:
+            said.feed(text)
 
     def _end(self, number: int, text: str) -> list[bytes]:
         """Return the events that end a choice by policy: its last text, the rule's message, disclaimers, the finish."""

@@ -35,3 +35,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     prompt_chars: int = 400_000
     parts: Literal["pass", "refuse"] = "pass"
     """What becomes of parts of a prompt that are not text."""
+    scored_chars: int = 0
+    """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
+    0: none is."""

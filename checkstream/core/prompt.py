@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -22,9 +22,11 @@ from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.replacements import Replacement
 from checkstream.core.shaping import Wishes
-from checkstream.core.terms import Channel, Delta, Facts, Span, Stage
+from checkstream.core.terms import Channel, Delta, Dialogue, Document, Facts, Message, Span, Stage
 from checkstream.core.wire.context import read_context
-from checkstream.core.wire.surface import Document, Request, Surface
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
+from checkstream.core.wire.surface import Extension, Request, Surface
 from checkstream.errors import RequestInvalid, WireError
 
 
@@ -138,6 +140,8 @@ class Prompt:
         self._confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
         self._confirmed: tuple[str, ...] = ()
         self._failed: RuleMeta | None = None
+        self._forwarded: dict[int, str] = {}
+        """Place of a text that was changed -> what was forwarded in its place."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -162,7 +166,7 @@ class Prompt:
         fault = self._fault(request)
         if fault is not None:
             return fault
-        self._know(request, event.caller, context)
+        self._know(request, event, context)
         self._judge_request()
         self._join(request.unit.deltas)
         for joined in self._joined:
@@ -172,7 +176,7 @@ class Prompt:
             self.rule(joined.judge)
         return None
 
-    def _know(self, request: Request, caller: str | None, context: object) -> None:
+    def _know(self, request: Request, event: RequestReceived, context: object) -> None:
         """Settle what policies know of the exchange, and which rules take part in it."""
         said: dict[str, Any] = {
             "route": self._plan.route,
@@ -181,9 +185,10 @@ class Prompt:
             "stream": request.streaming,
             "tools": request.tools,
             "temperature": request.temperature,
-            "caller": caller,
+            "caller": event.caller,
             "user": request.user,
             "metadata": dict(request.metadata),
+            "earlier_risk": event.earlier_risk,
         }
         person = context.get("user") if isinstance(context, dict) else None
         user = request.user or (person.get("id") if isinstance(person, dict) else None)
@@ -191,7 +196,7 @@ class Prompt:
             self._plan.program,
             from_json(context),
             {name: value for name, value in said.items() if value is not None},
-            who=(caller or "", str(user or "")),
+            who=(event.caller or "", str(user or "")),
             fail_mode=self._plan.fail_mode,
         )
         self._checking.exchange = facts
@@ -321,7 +326,34 @@ class Prompt:
         for joined in self._joined:
             joined.edits(edits)
         texts = {place: _written(request.unit.deltas[place], found) for place, found in edits.items()}
+        self._forwarded = texts
         return self._surface.write_request(request, texts, self.wishes.shaping(continue_from))
+
+    def dialogue(self, answers: Mapping[int, str]) -> Dialogue:
+        """Return the prompt as it was forwarded, with what was answered."""
+        request = self.request
+        if request is None:
+            raise AssertionError("only the answer to a request is heard")
+        extension = request.extension or Extension()
+        messages: dict[tuple[str, int], list[str]] = {}
+        documents: dict[str | int, dict[Path, str]] = {}
+        changed = {request.unit.deltas[place].path[: len(DOCUMENTS) + 1] for place in self._forwarded}
+        for place, delta in enumerate(request.unit.deltas):
+            text = self._forwarded.get(place, delta.text)
+            if delta.path[: len(DOCUMENTS)] == DOCUMENTS:
+                documents.setdefault(delta.path[len(DOCUMENTS)], {})[delta.path[len(DOCUMENTS) + 1 :]] = text
+            else:
+                messages.setdefault((delta.channel.kind, delta.channel.choice), []).append(text)
+        return Dialogue(
+            model=request.model,
+            messages=tuple(Message(role, "\n".join(texts)) for (role, _), texts in messages.items()),
+            answers=answers,
+            documents=tuple(
+                reworded(document, documents[at]) if (*DOCUMENTS, at) in changed else document
+                for at, document in enumerate(extension.documents)
+            ),
+            conversation=extension.conversation or "",
+        )
 
     @property
     def chars(self) -> int:

@@ -82,6 +82,38 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing here is known to the surface: the route's fail mode decides."""
 
 
+class Document(msgspec.Struct, frozen=True):
+    """One of the texts that the answer is to be true to."""
+
+    text: str
+    title: str | None = None
+    url: str | None = None
+    id: str | None = None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message or field of a prompt, as one text."""
+
+    role: str
+    """One of `INGRESS_CHANNELS`."""
+    text: str
+
+
+class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt and what its caller got as the answer, to be held against evidence."""
+
+    model: str
+    """As asked for."""
+    messages: tuple[Message, ...]
+    """As they were forwarded."""
+    answers: Mapping[int, str]
+    """Choice -> content that was sent of it: edits carried out, without what rules have put before and behind it."""
+    documents: tuple[Document, ...] = ()
+    """From the request's context, edits carried out."""
+    conversation: str = ""
+    """The caller's name for it; empty: none was given."""
+
+
 class Finding(msgspec.Struct, frozen=True):
     """A hit of one detector at a span."""
 

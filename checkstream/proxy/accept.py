@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from checkstream.config import Match
+from checkstream.config import GroundingSettings, Match
 from checkstream.core.guard import Plan
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RouteUnknown
@@ -29,6 +29,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the guard asks: the models that the plan's policies were compiled for. None with no plan."""
     policies: str = ""
     """`name@version, ...` for the response header."""
+    grounding: GroundingSettings | None = None
+    """How its answers are held against evidence; None: not at all."""
 
 
 class _ModelOnly(msgspec.Struct):

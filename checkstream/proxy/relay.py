@@ -22,6 +22,7 @@ from multidict import CIMultiDict
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
+from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import AuditError, CheckstreamError, ScoringError, UpstreamError
 from checkstream.listen import Admission, Connection
@@ -116,6 +117,7 @@ class Exchange:
         headers: Mapping[str, str],
         fail_closed: bool,
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
+        enqueue: Callable[[Dialogue], None] | None = None,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -134,6 +136,7 @@ class Exchange:
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
             respond: Makes the response of a whole answer.
+            enqueue: Takes what is to be scored later, without waiting; None: nobody does.
         """
         self._request = request
         self._connection = connection
@@ -149,6 +152,7 @@ class Exchange:
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
         self._respond = respond
+        self._enqueue = enqueue
         self._loop = asyncio.get_running_loop()
         self._inbox: collections.deque[on.AnyEvent] = collections.deque()
         self._wake = asyncio.Event()
@@ -321,10 +325,20 @@ class Exchange:
                 self._response = self._respond(command, self._headers_of_reply())
             case do.CancelUpstream():
                 self._cancel_fetching()
+            case do.Enqueue():
+                self._put(command)
             case do.Record():
                 pass  # written before the others
             case _:
                 assert_never(command)
+
+    def _put(self, command: do.Enqueue) -> None:
+        """Hand over what is to be scored later; what fails there is not the caller's."""
+        if self._enqueue is not None:
+            try:
+                self._enqueue(command.dialogue)
+            except Exception as error:  # noqa: BLE001 - a bug behind the queue is no answer's
+                self._counts.crashed(error)
 
     # --- the caller's side
 
@@ -490,6 +504,8 @@ class Exchange:
                     self._counts.decided(command)
                 case do.Degraded():
                     self._counts.degraded(command.reason)
+                case do.Enqueue():
+                    self._put(command)
                 case _:
                     pass
         if self._response is not None and self._response.prepared and self._request.transport is not None:

@@ -26,6 +26,7 @@ from checkstream.listen import (
     read_body,
 )
 from checkstream.proxy.accept import Route, candidates, choose
+from checkstream.proxy.background import Afterwards, Background, risk_header
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.passing import Passing
@@ -61,6 +62,7 @@ class Proxy:
         digest: Callable[[str], str],
         counts: Counted,
         recorder: Recorder | None = None,
+        background: Background | None = None,
     ) -> None:
         """Take what the path needs.
 
@@ -71,8 +73,10 @@ class Proxy:
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
             recorder: Records a sample of the exchanges, if any are to be recorded.
+            background: Scores answers afterwards; without it none are.
         """
         self._recorder = recorder
+        self._background = background
         self._intake = intake
         self._routes = routes
         self._in_use = collections.Counter[Classifiers]()
@@ -150,9 +154,11 @@ class Proxy:
                 caller=identity.name, route=route.name, program=route.plan.program.hash, context=context, body=body
             )
             confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
-            guard: Machine = Guard(surface=route.surface, plan=route.plan, digest=self._digest)
+            afterwards = Afterwards(self._background, route, stream, identity.name)
+            plan, risk = afterwards.plan(route.plan), afterwards.earlier_risk(body)
+            guard: Machine = Guard(surface=route.surface, plan=plan, digest=self._digest)
             if self._recorder is not None:
-                guard = self._recorder.follow(guard, route.surface, route.plan, stream=stream, route=route.name)
+                guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
             exchange = Exchange(
                 request,
                 connection_of(request),
@@ -165,13 +171,14 @@ class Proxy:
                 counts=counts,
                 admission=self._intake.admission,
                 route=route.name,
-                headers={STREAM: stream, POLICY: route.policies},
+                headers={STREAM: stream, POLICY: route.policies, **risk_header(risk)},
                 fail_closed=fail_closed,
                 respond=confirming.respond,
+                enqueue=afterwards.put,
             )
             self._running.add(exchange)
             try:
-                response = await exchange.run(RequestReceived(body, identity.name, context, confirming.rules))
+                response = await exchange.run(RequestReceived(body, identity.name, context, confirming.rules, risk))
             finally:
                 self._running.discard(exchange)
         counts.ended(response.status)

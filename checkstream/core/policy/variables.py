@@ -29,6 +29,7 @@ REQUEST_FIELDS: Mapping[str, Type] = MappingProxyType(
         "caller": STRING,
         "user": STRING,
         "metadata": map_of(STRING, STRING),
+        "earlier_risk": DOUBLE,
     }
 )
 STREAM_FIELDS: Mapping[str, Type] = MappingProxyType(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.core.wire.openai_fields import EXTENSION
 from checkstream.core.wire.openai_json import leaves
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.strict_json import shown
 from checkstream.core.wire.surface import Document, Extension
 from checkstream.errors import RequestInvalid
+
+DOCUMENTS: Path = (EXTENSION, "documents")
+_OWN = ("text", "title", "url", "id")
 
 
 def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
@@ -37,7 +40,7 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
     for i, document in enumerate(documents or []):
         if not isinstance(document, str | dict):
             raise RequestInvalid(f"`{EXTENSION}.documents[{i}]` must be a string or an object")
-        at: Path = (EXTENSION, "documents", i)
+        at: Path = (*DOCUMENTS, i)
         prompt.all("document", position, document, at)
         found.append(Document(document) if isinstance(document, str) else _document(document, at))
     return Extension(context=context or {}, documents=tuple(found), conversation=conversation)
@@ -45,7 +48,7 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
 
 def _document(value: Mapping[str, object], path: Path) -> Document:
     known: dict[str, str] = {}
-    for name in ("text", "title", "url", "id"):
+    for name in _OWN:
         given = value.get(name)
         if given is None:
             continue
@@ -57,3 +60,18 @@ def _document(value: Mapping[str, object], path: Path) -> Document:
     rest = {name: inner for name, inner in value.items() if name not in known}
     text = known.pop("text", None)
     return Document("\n".join(found for found, _ in leaves(rest, path)) if text is None else text, **known)
+
+
+def reworded(document: Document, texts: Mapping[Path, str]) -> Document:
+    """Return a document as `read_extension` would have read it, had its strings been these.
+
+    Args:
+        document: As it was read.
+        texts: Path within the document -> the string there; what is not named stays as it is.
+    """
+    text = texts.get((), texts.get(("text",)))
+    if text is None:
+        others = [string for path, string in texts.items() if path[:1] and path[0] not in _OWN and path[-1] != NAME]
+        text = "\n".join(others) if others else document.text
+    title, url = texts.get(("title",), document.title), texts.get(("url",), document.url)
+    return Document(text, title=title, url=url, id=texts.get(("id",), document.id))

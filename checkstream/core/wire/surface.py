@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from checkstream.core.terms import Delta, Unit
+from checkstream.core.terms import Delta, Document, Unit
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -27,15 +27,6 @@ class Frame(msgspec.Struct, frozen=True):
     """The `event:` field, or the empty string."""
     complete: bool = True
     """False: the stream ended before the event's blank line."""
-
-
-class Document(msgspec.Struct, frozen=True):
-    """One of the texts that the answer is to be true to."""
-
-    text: str
-    title: str | None = None
-    url: str | None = None
-    id: str | None = None
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ from checkstream.config import load_config
 from checkstream.demo.llm import ScriptedLlm
 from checkstream.demo.scenario import read_scenario
 from checkstream.errors import ConfigError, PolicyError
+from checkstream.jobs import Message, open_queue
+from checkstream.jobs.exchange import read_scoring_job
 
 POLICY = """
 pack: {{name: t, version: {version}}}
@@ -269,10 +271,51 @@ async def test_g08_each_route_that_shares_a_policy_is_asked(tmp_path: Path) -> N
             await given.app().__aenter__()
 
 
-async def test_a_route_whose_answers_nothing_would_queue_is_refused(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, "http://127.0.0.1:1")
-    rig.settings["routes"][0]["grounding"] = {"sample": 1.0, "profiles": ["watchdog"]}
-    rig.write("1.0.0")
-    with pytest.raises(ConfigError, match="queues no answers, and `c` has `grounding`; remove it"):
-        async with rig.app():
-            pass
+async def test_answers_of_sampled_routes_are_queued_and_a_reload_may_begin_that(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, aiohttp.ClientSession() as session, given.app() as app:
+        url = f"http://{app.listener.address}/v1/chat/completions"
+
+        async def ask() -> str:
+            async with session.post(url, json=ASK) as response:
+                await response.read()
+                return response.headers["x-checkstream-stream"]
+
+        await ask()
+        assert not (tmp_path / "var" / "jobs.db").exists()
+        given.settings["routes"][0]["grounding"] = {"sample": 1.0}
+        given.write("1.0.0")
+        await app.reload()
+        stream = await ask()
+        with blockbuster_ctx("checkstream"):
+            await ask()
+    queue = open_queue(load_config(given.file).jobs, make=False)
+    leases = queue.lease(9)
+    queue.close()
+    assert len(leases) == 2
+    job = leases[0].job
+    assert (job.stream, job.kind) == (stream, "score")
+    profile, exchange = read_scoring_job(job)
+    assert profile == "watchdog"
+    assert exchange.answer == "write to [EMAIL] now"
+    assert exchange.messages == (Message("user", "hi"),)
+    assert (exchange.route, exchange.surface, exchange.model) == ("c", "openai.chat", "mail")
+    assert exchange.policies == ("t@1.0.0",)
+
+
+async def test_a_queue_that_cant_be_used_keeps_what_is_in_force(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, given.app() as app:
+        (tmp_path / "var").mkdir(exist_ok=True)
+        (tmp_path / "var" / "jobs.db").write_text("no database, but long enough to be read as one " * 30)
+        given.settings["routes"][0]["grounding"] = {"sample": 1.0}
+        given.write("1.0.0")
+        with pytest.raises(ConfigError, match=r"jobs\.db"):
+            await app.reload()
+        assert app.status().generation == 1
+
+
+async def test_settings_of_the_queue_need_a_restart(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, given.app() as app:
+        given.settings["jobs"] = {"buffer": 7}
+        given.write("1.0.0")
+        with pytest.raises(ConfigError, match="`jobs` has changed"):
+            await app.reload()

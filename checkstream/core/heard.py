@@ -1,0 +1,45 @@
+"""What the caller has got of an answer's content, kept where something later depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class Heard:
+    """Collects the content of every choice. INVARIANT: unless all of it is kept, never more than `most_chars`."""
+
+    __slots__ = ("_room", "_texts", "_whole")
+
+    def __init__(self, *, whole: bool = False, most_chars: int = 0) -> None:
+        """Start before the answer.
+
+        Args:
+            whole: Keep all of it: the upstream may have to go on from it.
+            most_chars: Else keep an answer of so many characters; of a longer one nothing.
+        """
+        self._whole = whole
+        self._room = most_chars
+        self._texts: dict[int, list[str]] = {}
+
+    def feed(self, number: int, text: str) -> None:
+        """Take the next piece of a choice, as the caller gets it."""
+        self._room -= len(text)
+        if self._whole or self._room >= 0:
+            self._texts.setdefault(number, []).append(text)
+        elif self._texts:
+            self._texts.clear()
+
+    def text(self, number: int) -> str:
+        """Return what was kept of a choice."""
+        return "".join(self._texts.get(number, ()))
+
+    @property
+    def too_long(self) -> bool:
+        """The answer passed `most_chars`."""
+        return self._room < 0
+
+    @property
+    def answers(self) -> Mapping[int, str]:
+        """Choice -> what was kept of it, without choices that have said nothing."""
+        texts = {number: self.text(number) for number in sorted(self._texts)}
+        return {number: text for number, text in texts.items() if text.strip()}
