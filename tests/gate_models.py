@@ -11,8 +11,9 @@ from aiohttp import web
 
 from checkstream.evidence.opening import open_store
 from checkstream.evidence.records import Chunk, Document, chunk_id
-from checkstream.gate.settings import GateSettings, settings_of
-from checkstream.scoring.embedding import HashingEmbedder
+from checkstream.gate.config_file import settings_of
+from checkstream.gate.settings import GateSettings
+from checkstream.scoring.embedding import Embedder, HashingEmbedder
 
 DOCUMENTS = {
     "returns": "Goods can be returned within 30 days of delivery. Refunds are paid within 5 working days.",
@@ -49,12 +50,12 @@ async def serving(say: Say) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def fill(path: str) -> None:
+async def fill(path: str, embedder: Embedder = EMBEDDER) -> None:
     """Put the documents into a store."""
-    store = await open_store(f"sqlite:{path}", EMBEDDER)
+    store = await open_store(f"sqlite:{path}", embedder)
     for source, text in DOCUMENTS.items():
         chunk = Chunk(id=chunk_id(text, source), source=source, text=text, headings=(source,), start=0, end=len(text))
-        vectors = await EMBEDDER.embed([chunk.searched])
+        vectors = await embedder.embed([chunk.searched])
         await store.put(Document(source=source, digest=chunk.id), [chunk], vectors)
     await store.close()
 

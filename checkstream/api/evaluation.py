@@ -17,10 +17,11 @@ from msgspec import Meta
 
 from checkstream.api.operation import Operation
 from checkstream.errors import RequestInvalid, RouteUnknown
+from checkstream.gate.config_file import read_yaml, settings_of
 from checkstream.gate.history import Trend, trends
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.report import Report
-from checkstream.gate.settings import GateSettings, read_yaml, settings_of
+from checkstream.gate.settings import GateSettings
 from checkstream.gate.terms import Run, Said
 from checkstream.listen import Admission
 

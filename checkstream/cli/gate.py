@@ -17,13 +17,13 @@ from checkstream.app.gate import gate_of
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import safe, write_json
 from checkstream.errors import GateError
+from checkstream.gate.config_file import read_yaml, settings_of
 from checkstream.gate.history import comparison, trends
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.markdown import junit, markdown
 from checkstream.gate.page import page
 from checkstream.gate.pipeline import STEPS
 from checkstream.gate.report import Report, headline
-from checkstream.gate.settings import read_yaml, settings_of
 from checkstream.gate.terms import Run
 from checkstream.grounding.decision import exit_of
 from checkstream.grounding.terms import Verdict

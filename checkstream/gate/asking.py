@@ -50,8 +50,10 @@ def writing(chat: Chat) -> Callable[[GateSettings], Awaitable[list[Prompt]]]:
 
     async def write(config: GateSettings) -> list[Prompt]:
         found: dict[str, str] = {}
-        for at, category in enumerate(config.categories):
-            share = config.num_prompts // len(config.categories) + (at < config.num_prompts % len(config.categories))
+        for at, category in enumerate(config.prompt_categories):
+            share = config.num_prompts // len(config.prompt_categories) + (
+                at < config.num_prompts % len(config.prompt_categories)
+            )
             tries = 0
             while share > 0 and tries < 3:
                 told = msgspec.json.encode(

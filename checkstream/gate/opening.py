@@ -112,13 +112,13 @@ class Connections:
     async def _prompts(
         self, config: GateSettings, store: Store, judge: Chat | None
     ) -> Callable[[GateSettings], Awaitable[Sequence[Prompt]]]:
-        if config.library:
-            texts = [each for name in config.library for each in await asyncio.to_thread(self._library, name)]
+        if config.prompt_library:
+            texts = [each for name in config.prompt_library for each in await asyncio.to_thread(self._library, name)]
             return _fixed(numbered(texts))
         if judge is not None:
             return writing(judge)
         topics = await _topics(store, config.use_case)
-        return _fixed(numbered(about(topics, config.categories, config.num_prompts)))
+        return _fixed(numbered(about(topics, config.prompt_categories, config.num_prompts)))
 
     def _library(self, name: str) -> list[tuple[str, str]]:
         path = self._below(name)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 import msgspec
-import yaml
 
 from checkstream.errors import GateError
+from checkstream.gate.config_file import read_yaml
 from checkstream.gate.terms import Prompt
 
 MOST_CHARS = 20_000
@@ -60,17 +60,17 @@ def library(name: str, content: bytes) -> list[tuple[str, str]]:
         GateError: it can't be read, holds something else, or nothing.
     """
     try:
-        text = content.decode("utf-8-sig")
         match PurePath(name).suffix.lower():
             case ".yaml" | ".yml" | ".json":
-                entries = yaml.safe_load(text)
+                entries = read_yaml(name, content)
             case ".jsonl" | ".ndjson":
-                entries = [msgspec.json.decode(line) for line in text.splitlines() if line.strip()]
+                entries = [msgspec.json.decode(line) for line in content.splitlines() if line.strip()]
             case ".txt":
-                entries = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+                lines = content.decode("utf-8-sig").splitlines()
+                entries = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
             case other:
                 raise GateError(f"`{name}` ends with `{other}`; a file of prompts is .yaml, .json, .jsonl or .txt")
-    except (UnicodeDecodeError, yaml.YAMLError, msgspec.DecodeError, RecursionError) as error:
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise GateError(f"`{name}` can't be read as a file of prompts: {str(error).splitlines()[0]}") from error
     if isinstance(entries, Mapping):
         entries = entries.get("prompts")

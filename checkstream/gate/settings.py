@@ -1,23 +1,18 @@
-"""What `.llm-reliability.yaml` says, in either of the shapes that its document shows, as one frozen record. Pure.
-
-Files and addresses that it names are only named here; `sources` reads them.
-"""
+"""What a gate is asked to judge, as one frozen record. Pure; `config_file` makes it of a file in either shape."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 from msgspec import Meta
 
-from checkstream.errors import GateError
 from checkstream.grounding.decision import Thresholds
-from checkstream.grounding.gate_config import CATEGORIES, normalised
 
+MAX_PROMPTS = 10_000
+CATEGORIES: tuple[str, ...] = ("factual_recall", "edge_cases", "policy_boundaries", "ambiguous_queries")
 Words = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 
@@ -67,18 +62,19 @@ class GateSettings(_Settings, frozen=True, kw_only=True):
 
     use_case: Words
     thresholds: Thresholds
-    num_prompts: Annotated[int, Meta(ge=1, le=10_000)] = 20
-    categories: tuple[Words, ...] = CATEGORIES
-    library: tuple[str, ...] = ()
+    num_prompts: Annotated[int, Meta(ge=1, le=MAX_PROMPTS)] = 20
+    prompt_categories: Annotated[tuple[Words, ...], Meta(min_length=1, max_length=100)] = CATEGORIES
+    prompt_library: Annotated[tuple[Words, ...], Meta(max_length=100)] = ()
     """Files of prompts, asked instead of written ones."""
-    min_claims: Annotated[int, Meta(ge=0)] = 1
+    min_claims: Annotated[int, Meta(ge=0, le=MAX_PROMPTS)] = 1
+    """Fewer claims prove nothing: the gate warns."""
     parallel: Annotated[int, Meta(ge=1, le=64)] = 4
     target: Model
     judge: Model | None = None
     """None: no model judges; the embedded verifier does, and claims are told by rules."""
     allow_same_model: bool = False
-    documents: tuple[str, ...] = ()
-    """Addresses of trusted documents, which `checkstream ingest` reads into the store."""
+    doc_sources: tuple[str, ...] = ()
+    """Addresses (`s3://bucket/prefix`, `https://...`, a path) that `checkstream ingest` reads into the store."""
     store: str = "sqlite:var/evidence.db"
     index: str = "trusted_docs"
 
@@ -105,89 +101,3 @@ def _same(first: Model, second: Model) -> bool:
         second.model_id.casefold(),
         second.root,
     )
-
-
-_KNOWN = frozenset(
-    {"use_case", "risk_tolerance", "thresholds", "evaluation", "num_prompts", "prompt_categories", "min_claims"}
-    | {"doc_sources", "allow_same_model", "model", "target", "judge", "elasticsearch", "evidence", "prompt_library"}
-    | {"parallel"}
-)
-_KNOWN_EVALUATION = frozenset({"num_prompts", "prompt_categories", "min_claims", "prompt_library", "parallel"})
-
-
-def settings_of(file: object) -> GateSettings:
-    """Read a configuration.
-
-    Args:
-        file: what the YAML or JSON says, in either shape.
-
-    Raises:
-        GateError: something in it is wrong; says what and where.
-    """
-    plain = normalised(file)
-    given = cast("Mapping[str, Any]", file)
-    evaluation = given.get("evaluation") or {}
-    for known, names, place in ((_KNOWN, given, "the configuration"), (_KNOWN_EVALUATION, evaluation, "`evaluation`")):
-        unknown = sorted(str(name) for name in names if name not in known)
-        if unknown:
-            raise GateError(
-                f"{place} has `{unknown[0][:100]}`, which is not known; it takes {', '.join(sorted(known))}"
-            )
-    target = given.get("target", given.get("model"))
-    if target is None:
-        raise GateError("`model` is missing: name the model that is evaluated, with `provider`, `model_id` and `url`")
-    library = evaluation.get("prompt_library", given.get("prompt_library", ()))
-    flat = {
-        "use_case": plain.use_case,
-        "thresholds": plain.thresholds,
-        "num_prompts": plain.num_prompts,
-        "categories": plain.prompt_categories,
-        "library": (library,) if isinstance(library, str) else library,
-        "min_claims": plain.min_claims,
-        "parallel": evaluation.get("parallel", given.get("parallel", 4)),
-        "target": target,
-        "judge": given.get("judge"),
-        "allow_same_model": plain.allow_same_model,
-        "documents": plain.doc_sources,
-        **_store(given),
-    }
-    try:
-        return msgspec.convert(flat, GateSettings)
-    except msgspec.ValidationError as error:
-        raise GateError(f"{error}; mend the configuration") from error
-
-
-class _Loader(yaml.SafeLoader):
-    """Takes no aliases: a few lines of them can mean more than fits into memory."""
-
-    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it holds an alias (`*name`), which is not taken; write out what it stands for")
-        return super().compose_node(parent, index)  # type: ignore[arg-type]  # a key or a number, as the parent has it
-
-
-def read_yaml(name: str, content: bytes) -> object:
-    """Read YAML.
-
-    Raises:
-        GateError: it is none, or holds an alias.
-    """
-    try:
-        return yaml.load(content.decode("utf-8-sig"), _Loader)  # noqa: S506 - a kind of safe loader
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError, KeyError) as error:
-        # Not only `YAMLError`: the library's own readers of dates and numbers raise what they meet.
-        raise GateError(f"`{name}` is no YAML that can be read: {' '.join(str(error).split())[:300]}") from error
-
-
-def _store(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where evidence is kept: `evidence: {store, index}`, or the section that names Elasticsearch alone."""
-    elastic, evidence = given.get("elasticsearch"), given.get("evidence")
-    if elastic is not None and evidence is not None:
-        raise GateError("`elasticsearch` and `evidence` both say where documents are; keep one of them")
-    section, key = (elastic, "host") if evidence is None else (evidence, "store")
-    if section is None:
-        return {}
-    if not isinstance(section, Mapping) or not isinstance(section.get(key), str) or set(section) - {key, "index"}:
-        name = "elasticsearch" if evidence is None else "evidence"
-        raise GateError(f"`{name}` can't be read; it takes `{key}`, an address, and `index`")
-    return {"store": section[key], **({"index": section["index"]} if "index" in section else {})}

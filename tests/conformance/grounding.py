@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from checkstream.errors import GateError
+from checkstream.gate import config_file
 from checkstream.grounding import (
     budget,
     contradictions,
@@ -16,7 +17,6 @@ from checkstream.grounding import (
     entailment,
     evidence_check,
     fusion,
-    gate_config,
     overconfidence,
     rag,
     risk,
@@ -190,7 +190,7 @@ def _exit_code(given: Given) -> Any:
 
 def _config(given: Given) -> Any:
     try:
-        return _plain(gate_config.normalised(given.get("yaml", given.get("config"))))
+        return _plain(config_file.normalised(given.get("yaml", given.get("config"))))
     except GateError as error:
         return {"error": str(error)}
 

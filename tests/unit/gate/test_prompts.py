@@ -23,9 +23,11 @@ def test_prompts_are_read_from_files(name: str, content: bytes, found: list[tupl
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.yaml", b"{", "can't be read as a file of prompts"),
-        ("a.yaml", b"\xff\xfe", "can't be read as a file of prompts"),
-        ("a.yaml", b"!!python/object/apply:os.system [id]", "can't be read as a file of prompts"),
+        ("a.yaml", b"{", "`a.yaml` is no YAML"),
+        ("a.yaml", b"\xff\xfe", "`a.yaml` is no YAML"),
+        ("a.yaml", b"!!python/object/apply:os.system [id]", "`a.yaml` is no YAML"),
+        ("a.yaml", b"a: &a [x]\nprompts: *a", "an alias"),
+        ("a.txt", b"\xff", "can't be read as a file of prompts"),
         ("a.yaml", b"", "holds no list of prompts"),
         ("a.yaml", b"[]", "holds no list of prompts"),
         ("a.json", b'{"questions": []}', "holds no list of prompts"),
