@@ -11,7 +11,7 @@ from random import Random
 import re2
 
 from models.training.corpus import Part, normalised, part_of
-from models.training.safety import abuse, answers, howto, registers, retold, steps, voices
+from models.training.safety import abuse, accounts, answers, completions, howto, registers, retold, steps, voices
 from models.training.safety.goals import goals
 from models.training.safety.labels import ANY, LABELS, Text
 from models.training.safety.sources import READERS, texts
@@ -25,8 +25,8 @@ LIMITS: Mapping[str, int] = {
     "jigsaw": 12_000,
     "madlibs": 900,
     "stormfront": 5000,
-    "hh": 3000,
-    "hh rejected": 3000,
+    "hh": 1500,
+    "hh rejected": 1500,
     "mmlu": 2500,
     "medquad": 2500,
     "benign_prompts": 2500,
@@ -36,8 +36,33 @@ LIMITS: Mapping[str, int] = {
     "conjnli": 800,
     "pii_anon": 1500,
     "halueval_qa": 700,
+    "davidson rest": 0,
 }
 """How many texts of a source at most; the rest of them would drown the others."""
+
+WIDER: Mapping[str, int] = {
+    "civil": 16_000,
+    "davidson": 12_000,
+    "davidson rest": 8000,
+    "btc": 8000,
+    "wnut17": 4000,
+    "edos": 16_000,
+    "jigsaw": 18_000,
+    "madlibs": 1500,
+    "stormfront": 9000,
+    "hh": 3000,
+    "hh rejected": 3000,
+    "mmlu": 5000,
+    "medquad": 4000,
+    "benign_prompts": 5000,
+    "banking77": 500,
+    "begin": 1500,
+    "faithdial": 600,
+    "conjnli": 1500,
+    "pii_anon": 2500,
+    "halueval_qa": 1500,
+}
+"""The same for the student's second pass, where the teacher's word on a text is what it learns."""
 
 _RETOLD = ("generated reported", "generated quoted", "generated mention")
 _RETOLD_TOO = ("generated retelling", "generated explanation")
@@ -45,7 +70,8 @@ _RETOLD_TOO = ("generated retelling", "generated explanation")
 FOLDS: Mapping[str, frozenset[str]] = {
     "comments": frozenset({"civil", "toxic_spans", "hatemoji", "gptfuzz", "refusals", "mmlu", *_RETOLD_TOO}),
     "tweets": frozenset(
-        {"davidson", "stormfront", "hh", "hh rejected", "frank", "bump", "benign_prompts", *_RETOLD, "btc"}
+        {"davidson", "davidson rest", "stormfront", "hh", "hh rejected", "frank", "bump", "benign_prompts", "btc"}
+        | {*_RETOLD}
     ),
     "talk": frozenset({"jigsaw", "edos", "toxigen", "madlibs", "medquad", "begin", "faithdial", "halueval_qa"}),
 }
@@ -74,6 +100,11 @@ _GENERATED: Mapping[str, int] = {
     "swearing": 2200,
     "explained": 700,
     "group": 2800,
+    "account": 5600,
+    "harm account": 2000,
+    "meant": 3000,
+    "usage": 1600,
+    "completion": 2600,
 }
 
 
@@ -89,7 +120,7 @@ def cleaned(text: str) -> str:
     return str(re2.sub(r"\s?(?:\[USER\]|\[URL\]|@USER|URL\b)", "", text)).strip()
 
 
-def pool(folder: Path, seed: int) -> list[Text]:
+def pool(folder: Path, seed: int, limits: Mapping[str, int] = LIMITS) -> list[Text]:
     """Return the pool's texts, each once, no source above its limit, in an order that the seed decides."""
     known: set[str] = set()
     found: list[Text] = []
@@ -99,11 +130,13 @@ def pool(folder: Path, seed: int) -> list[Text]:
             for text in texts(folder, name, reader)
         ]
         Random(f"{seed} {name}").shuffle(own)
+        counts: dict[str, int] = {}
         kept: list[Text] = []
         for text in own:
             key = normalised(text.text) or text.text
-            if key and key not in known and len(kept) < LIMITS.get(text.source, 1 << 30):
+            if key and key not in known and counts.get(text.source, 0) < limits.get(text.source, 1 << 30):
                 known.add(key)
+                counts[text.source] = counts.get(text.source, 0) + 1
                 kept.append(text)
         found += kept
     return found
@@ -145,9 +178,14 @@ def generated(folder: Path, abusive: Sequence[Text], seed: int, share: float = 1
         "retold abuse": lambda: retold.retold_abuse(random.choice(short), random),
         "retold harm": lambda: retold.retold_harm(random.choice(list(registers.BANKS)), random),
         "explained": lambda: retold.explained(random.choice(words).word, random),
+        "account": lambda: accounts.account(random.choice(short), random),
+        "harm account": lambda: accounts.harm_account(random.choice(list(registers.BANKS)), random),
+        "meant": lambda: accounts.meant(random.choice(short), random),
+        "usage": lambda: accounts.usage(random.choice(words).word, random),
+        "completion": lambda: completions.completion(random.choice(asked), random),
     }
     for kind, number in _GENERATED.items():
-        if kind in {"abusive", "quoted", "endorsed", "retold abuse"} and not short:
+        if kind in {"abusive", "quoted", "endorsed", "retold abuse", "account", "meant"} and not short:
             continue
         for _ in range(int(number * share)):
             text = makers[kind]()
@@ -155,15 +193,18 @@ def generated(folder: Path, abusive: Sequence[Text], seed: int, share: float = 1
                 yield text
 
 
-def corpus(folder: Path, seed: int, left_out: frozenset[str] = frozenset()) -> dict[Part, list[Text]]:
+def corpus(
+    folder: Path, seed: int, left_out: frozenset[str] = frozenset(), *, wider: bool = False
+) -> dict[Part, list[Text]]:
     """Return the texts of each part.
 
     Args:
         folder: of the pool.
         seed: of every choice.
         left_out: sources that no text comes from, quoted or whole; generated ones too.
+        wider: take more of the large sources.
     """
-    found = [text for text in pool(folder, seed) if text.source not in left_out]
+    found = [text for text in pool(folder, seed, WIDER if wider else LIMITS) if text.source not in left_out]
     abusive = [text for text in found if text.target[ANY] >= 0.8 and text.source != "gptfuzz" and len(text.text) < 300]
     parts: dict[Part, list[Text]] = {"train": [], "dev": [], "test": []}
     for text in (*found, *generated(folder, abusive, seed)):

@@ -37,6 +37,7 @@ TEACHER_LIMITS = {
     "hatemoji": 1800,
     "hh": 400,
     "hh rejected": 0,
+    "davidson rest": 0,
     "medquad": 500,
     "mmlu": 500,
     "benign_prompts": 500,
@@ -157,8 +158,7 @@ def teach(
 def train_student(
     student: Any, examples: Sequence[Example], seed: int, *, epochs: float, rate: float, checkpoint: Path | None = None
 ) -> Progress:
-    """Train a student on windows that were taught."""
+    """Train a student on windows that were taught; it goes on from the weights that it has."""
     torch.manual_seed(seed)
-    nn.init.constant_(student.head.bias, -3.0)
     settings = FitSettings(seed=seed, epochs=epochs, rate=rate, batch_tokens=2048)
     return fit(student, examples, harm_loss, settings, checkpoint=checkpoint)

@@ -29,20 +29,22 @@ HARD = (
     "generated mention",
     "generated retelling",
     "generated explanation",
+    "generated account",
+    "generated usage",
     "generated innocent",
     "generated friendly",
     "generated guide",
 )
 """The words of harm, quoted, reported, told, explained or reclaimed."""
 
-SAFE_ANSWERS = ("refusals", "generated refusal", "generated safe answer")
+SAFE_ANSWERS = ("refusals", "generated refusal", "generated safe answer", "generated completion")
 
 
 def _highest(found: Sequence[Checked]) -> Float:
     return np.stack([text.highest for text in found])
 
 
-def _some(found: Sequence[Text], most: int, seed: int) -> list[Text]:
+def some(found: Sequence[Text], most: int, seed: int) -> list[Text]:
     """Return at most so many texts of each source, drawn at random."""
     kept: list[Text] = []
     for source in sorted({text.source for text in found}):
@@ -66,9 +68,10 @@ def measured_fold(
     """
     left_out = FOLDS[name]
     parts = corpus(folder, seed, left_out)
-    trained = train(parts, seed, effort, work / name)
+    more = corpus(folder, seed, left_out, wider=True)["train"]
+    trained = train(parts, seed, effort, work / name, more=more)
     everything = corpus(folder, seed)
-    unseen = _some([text for part in everything.values() for text in part if text.source in left_out], most, seed)
+    unseen = some([text for part in everything.values() for text in part if text.source in left_out], most, seed)
     weights = calibrate(trained, parts["dev"][: effort.dev_texts // 2])
     score = scorer(encoder_graph(weights, trained.model.shape, pooling="mean").SerializeToString())
     answers = checked([text.text for text in unseen], trained.tokenizer, score)
@@ -116,7 +119,7 @@ def measured_model(
     """
     shipped = Cascade.shipped(models)
     tokenizer, score = shipped.tokenizer, shipped.score
-    test = _some(corpus(folder, seed)["test"], 700, seed)
+    test = some(corpus(folder, seed)["test"], 700, seed)
     answers = checked([text.text for text in test], tokenizer, score)
     scores = _highest(answers)
     natural = np.array([not text.source.startswith("generated") for text in test])

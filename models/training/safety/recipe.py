@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from models.training.calibrate import folded, platt
@@ -37,6 +38,9 @@ class Effort:
     source_share: float = 0.08
     """Of those windows, that come from one source at most."""
     student_epochs: float = 2.0
+    second_windows: int = 150_000
+    """Of its second pass, over more texts and anew cut; 0: there is none."""
+    second_epochs: float = 1.0
     dev_texts: int = 6000
     """That calibrate it."""
     gate_windows: int = 80_000
@@ -44,7 +48,7 @@ class Effort:
 
 
 FULL = Effort(teacher_share=0.5)
-FOLD = Effort(teacher_share=0.3, windows=26_000)
+FOLD = Effort(teacher_share=0.3, windows=26_000, second_windows=90_000)
 """A fold has a teacher of its own, and learns from less than what ships: it only measures, and a little low."""
 
 
@@ -67,12 +71,35 @@ class Trained:
         return np.stack(predict(self.model, [Example(ids, nothing) for ids in windows]))
 
 
+def vocabulary(texts: Sequence[Text]) -> tuple[str, NDArray[np.int64], Weights]:
+    """Choose the student's word pieces.
+
+    Args:
+        texts: to learn from.
+
+    Returns:
+        Its `tokenizer.json`, which rows of the token table it keeps, and pretrained weights with that table.
+    """
+    base = minilm_l3()
+    words = [text.text for text in texts]
+    described, rows = prune_vocabulary(words, VOCABULARY, special_tokens=False)
+    symbols = common_symbols(words, described, SYMBOLS)
+    if symbols:
+        described = with_symbols(described, symbols)
+        table = base["tokens.weight"]
+        own = symbol_rows(symbols, plain_tokenizer(base_tokenizer().read_text()), table)
+        base["tokens.weight"] = np.concatenate([table, own])
+        rows = np.concatenate([rows, len(table) + np.arange(len(symbols))])
+    return described, rows, base
+
+
 def train(
-    parts: dict[Part, list[Text]],
+    parts: Mapping[Part, Sequence[Text]],
     seed: int,
     effort: Effort,
     work: Path,
     *,
+    more: Sequence[Text] = (),
     layers: Sequence[int] = (0, 1, 2),
     feed: int = 1152,
 ) -> Trained:
@@ -83,32 +110,57 @@ def train(
         seed: of every choice.
         effort: how much to learn from.
         work: where checkpoints are kept; one folder for one training.
+        more: texts of the student's second pass; none: those of the first.
         layers: of the pretrained encoder, which the student starts from.
         feed: neurons of each of the student's feed-forward halves.
     """
     texts = parts["train"]
-    base = minilm_l3()
-    described, rows = prune_vocabulary((text.text for text in texts), VOCABULARY, special_tokens=False)
-    symbols = common_symbols((text.text for text in texts), described, SYMBOLS)
-    if symbols:
-        described = with_symbols(described, symbols)
-        table = base["tokens.weight"]
-        own = symbol_rows(symbols, plain_tokenizer(base_tokenizer().read_text()), table)
-        base["tokens.weight"] = np.concatenate([table, own])
-        rows = np.concatenate([rows, len(table) + np.arange(len(symbols))])
+    described, rows, base = vocabulary(texts)
     teacher = None
     if effort.teacher_share:
         teacher, _ = train_teacher(
             texts, seed, share=effort.teacher_share, epochs=effort.teacher_epochs, checkpoint=work / "teacher.pt"
         )
-    random = Random(seed)
-    windows = list(sampled(texts, plain_tokenizer(described), LEARNT, random))
-    random.shuffle(windows)
-    windows = balanced(windows, texts, effort.windows, int(effort.source_share * effort.windows))
-    examples = teach(windows, texts, teacher, work / "teacher_scores.npy")
-    student = new_student(student_shape(len(rows), len(layers), feed), base, layers, rows)
-    train_student(student, examples, seed, epochs=effort.student_epochs, rate=3e-4, checkpoint=work / "student.pt")
-    return Trained(student, described)
+    trained = Trained(new_student(student_shape(len(rows), len(layers), feed), base, layers, rows), described)
+    lesson = Lesson(texts, trained.tokenizer, teacher, effort.source_share)
+    examples = lesson.windows(seed, effort.windows, work / "teacher_scores.npy")
+    train_student(
+        trained.model, examples, seed, epochs=effort.student_epochs, rate=3e-4, checkpoint=work / "student.pt"
+    )
+    if effort.second_windows:
+        # It goes on slower, over more texts, and over windows of those it knows that it has not seen.
+        lesson = replace(lesson, texts=more or texts)
+        examples = lesson.windows(seed + 2, effort.second_windows, work / "second_scores.npy")
+        train_student(
+            trained.model, examples, seed + 2, epochs=effort.second_epochs, rate=2e-4, checkpoint=work / "second.pt"
+        )
+    return trained
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Texts with what is needed to learn from them."""
+
+    texts: Sequence[Text]
+    tokenizer: Tokenizer
+    """The student's."""
+    teacher: Encoder | None
+    source_share: float
+    """Of the windows, that come from one source at most."""
+
+    def windows(self, seed: int, most: int, kept: Path) -> list[Example]:
+        """Return windows as they are taught.
+
+        Args:
+            seed: of every choice.
+            most: windows at most.
+            kept: file of the teacher's scores; made when it isn't there.
+        """
+        random = Random(seed)
+        windows = list(sampled(self.texts, self.tokenizer, LEARNT, random))
+        random.shuffle(windows)
+        windows = balanced(windows, self.texts, most, int(self.source_share * most))
+        return teach(windows, self.texts, self.teacher, kept)
 
 
 def calibrate(trained: Trained, dev: Sequence[Text]) -> Weights:
@@ -145,7 +197,7 @@ def scorer(graph: bytes) -> Score:
 _NOT_SPOKEN = frozenset(
     {"civil", "toxic_spans", "davidson", "edos", "hatemoji", "jigsaw", "madlibs", "stormfront", "toxigen", "hh", "btc"}
     | {"wnut17", "generated reported", "generated quoted", "generated mention", "generated retelling"}
-    | {"generated explanation", "generated friendly"}
+    | {"generated explanation", "generated friendly", "generated account", "generated usage", "davidson rest"}
 )
 """Comments, whose labels of a thousandth are mostly mistakes, and retold abuse, which is measured by itself."""
 

@@ -218,7 +218,8 @@ def build(folder: Path, seed: int, work: Path, models: Path = MODELS, effort: Ef
         effort: how much to learn from.
     """
     parts = corpus(folder, seed)
-    trained = train(parts, seed, effort, work / "all")
+    more = corpus(folder, seed, wider=True)["train"]
+    trained = train(parts, seed, effort, work / "all", more=more)
     found = ship(trained, parts, seed=seed, effort=effort, work=work / "all", models=models)
     write_files(work, {"export.json": json.dumps(found, indent=1)})
     return found

@@ -39,11 +39,11 @@ def toxic_spans(row: Row) -> Text | None:
 def davidson(row: Row) -> Text | None:
     """Tweets: votes for hate, offence and neither; of the offensive, which are four in five, one in six.
 
-    Else every tweet would be suspicious for being one.
+    Else every tweet would be suspicious for being one. Of the rest only the teacher says something.
     """
     hate, offensive, neither = (float(votes) for votes in row["votes"])
     if row["label"] == "offensive_language" and zlib.crc32(row["text"].encode("utf-8", "replace")) % 6:
-        return None
+        return Text(row["text"], np.full(ANY + 1, np.nan, np.float32), "davidson rest", weight=0.5)
     total = hate + offensive + neither
     share = (hate + offensive) / total
     values = {"toxicity": share, "hate": hate / total, **_INSTRUCTIONS}

@@ -134,7 +134,8 @@ def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Floa
     """Return what each window is taught: float32[window, 10].
 
     Where a text is harmless so are its windows, a little of the teacher's doubt apart. Where it does harm, its most
-    suspicious window does, and the others in the teacher's proportion; what nobody said is the teacher's word.
+    suspicious window does, and the others in the teacher's proportion; what nobody said is the teacher's word. A text
+    that the recipe wrote to do harm does it from its first words on, but for the parts that it marks as calm.
 
     Args:
         windows: of `texts`.
@@ -147,6 +148,8 @@ def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Floa
     np.maximum.at(highest, origins, scores)
     truth = np.stack([text.target for text in texts])[origins]
     share = np.clip(scores / highest[origins], 0, 1)
+    written = np.array([text.source.startswith("generated") for text in texts])[origins]
+    share[written] = 1
     harm = 0.7 * truth * share + 0.3 * scores
     calm = 0.85 * np.nan_to_num(truth) + 0.15 * scores
     target = np.where(np.isnan(truth), scores, np.where(truth >= 0.3, harm, calm)).astype(np.float32)

@@ -54,7 +54,7 @@ def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, mon
     models.mkdir()
     effort = Effort(
         teacher_share=0.005, teacher_epochs=0.2, windows=200, source_share=1, student_epochs=1, dev_texts=40,
-        gate_windows=200, gate_epochs=1,
+        second_windows=100, gate_windows=200, gate_epochs=1,
     )  # fmt: skip
     found = build(pool, 3, tmp_path / "work", models, effort)
     entry = json.loads((models / "manifest.json").read_text())["models"][0]

@@ -1,5 +1,6 @@
 """What the recipe of `safety` reads and writes: targets of every set, goals of requests, generated texts."""
 
+import json
 import re
 from collections.abc import Sequence
 from random import Random
@@ -10,9 +11,11 @@ import pytest
 
 from models.training.safety import (
     abuse,
+    accounts,
     answers,
     assemble,
     calm,
+    completions,
     figures,
     howto,
     probe,
@@ -61,9 +64,13 @@ def test_votes_of_tweets_become_shares() -> None:
     assert of(text, "hate") == pytest.approx(1 / 3)
 
 
-def test_few_of_the_offensive_tweets_are_kept() -> None:
+def test_few_of_the_offensive_tweets_are_kept_and_of_the_rest_nothing_is_known() -> None:
     rows = [{"text": f"tweet {number}", "votes": [0, 3, 0], "label": "offensive_language"} for number in range(600)]
-    assert 60 < sum(davidson(row) is not None for row in rows) < 140
+    found = [given(davidson(row)) for row in rows]
+    assert 60 < sum(text.source == "davidson" for text in found) < 140
+    assert all(np.isnan(text.target).all() for text in found if text.source == "davidson rest")
+    assert assemble.LIMITS["davidson rest"] == 0
+    assert "davidson rest" in assemble.FOLDS["tweets"]
 
 
 def test_what_is_not_sexist_may_be_any_other_harm() -> None:
@@ -148,6 +155,8 @@ def test_generated_texts_have_no_empty_slot_and_repeat_from_their_seed() -> None
         found += [voices.passage(label, random) for label in registers.BANKS for _ in range(30)]
         found += [retold.retold_harm(label, random) for label in registers.BANKS for _ in range(30)]
         found += [howto.harmless_guide(random) for _ in range(100)]
+        found += [completions.completion(HACK, random) for _ in range(100)]
+        found += [accounts.harm_account(label, random) for label in registers.BANKS for _ in range(30)]
         return (
             found + [abuse.on_a_group(random) for _ in range(200)] + [abuse.swearing(words, random) for _ in range(50)]
         )
@@ -197,7 +206,22 @@ def test_abuse_that_is_retold_is_calm_and_abuse_that_is_meant_is_not() -> None:
     assert is_harmful(retold.explained("zounds", random)) is False
 
 
-def test_the_two_families_of_frames_share_no_wording() -> None:
+def test_accounts_are_calm_and_the_same_words_meant_are_not() -> None:
+    random = Random(9)
+    abuse_ = Text('you "fool"', known(toxicity=1.0), "x", "group")
+    for _ in range(300):
+        told_, meant = accounts.account(abuse_, random), accounts.meant(abuse_, random)
+        assert "fool" in told_.text.lower()
+        assert "fool" in meant.text.lower()
+        assert (is_harmful(told_), is_harmful(meant)) == (False, True)
+        assert {told_.group, meant.group} == {"group"}, "a pair stays on one side of a split"
+        if told_.text.startswith('{"text"'):
+            assert json.loads(told_.text)["verdict"] == "removed"
+    assert is_harmful(accounts.usage("zounds", random)) is False
+    assert is_harmful(completions.completion(HACK, random)) is False
+
+
+def test_the_families_of_frames_share_no_wording() -> None:
     def runs(frames: Sequence[str]) -> set[tuple[str, ...]]:
         split = [re.sub(r"\W+", " ", frame.lower()).split() for frame in frames]
         return {tuple(words[at : at + 5]) for words in split for at in range(len(words) - 4)}
@@ -205,12 +229,20 @@ def test_the_two_families_of_frames_share_no_wording() -> None:
     random = Random(3)
     abuse_ = Text("QUOTE", known(toxicity=1.0), "x")
     one = [given(answers.quoted_abuse(abuse_, random)).text for _ in range(200)] + [*calm.FRAMES]
-    other = [retold.retold_abuse(abuse_, random).text for _ in range(2000)]
-    assert not runs(one) & runs(other)
+    two = [retold.retold_abuse(abuse_, random).text for _ in range(2000)]
+    two += [retold.explained("QUOTE", random).text for _ in range(200)]
+    two += [retold.endorsed(abuse_, random).text for _ in range(200)]
+    three = [accounts.account(abuse_, random).text for _ in range(4000)]
+    three += [accounts.usage("QUOTE", random).text for _ in range(400)]
+    three += [accounts.meant(abuse_, random).text for _ in range(400)]
+    assert not runs(one) & runs(two)
+    assert not runs(one) & runs(three)
+    assert not runs(two) & runs(three)
 
 
 def test_what_is_written_to_measure_stands_in_no_generator() -> None:
     banks = [calm.LESSONS, calm.ORDINARY, calm.REPORTS, calm.SCENES, calm.FRAMES, *BANKS]
+    banks += [accounts._SHAPES, accounts._WORDS, accounts._SINCE, completions._POINTS, completions._OPENINGS]
     written = {sentence for bank in banks for sentence in bank}
     assert not written & {*probe.INNOCENT, *probe.HARMFUL}
 
