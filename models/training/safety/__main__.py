@@ -1,4 +1,4 @@
-"""Rebuilds and measures `safety`: `python -m models.training.safety {train,folds,figures,card}`."""
+"""Rebuilds and measures `safety`: `python -m models.training.safety {train,folds,figures,compare,card}`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from models.training.corpus import data_folder
 from models.training.export import MODELS, write_files
 from models.training.safety.assemble import FOLDS
 from models.training.safety.card import card
+from models.training.safety.compare import compared
 from models.training.safety.measure import measured_fold, measured_model
 from models.training.safety.ship import NAME, build
 
@@ -21,7 +22,7 @@ SEED = 7
 def main() -> None:
     """Run one command; each goes on where it was cut off, and prints its figures as JSON."""
     parser = argparse.ArgumentParser(prog="python -m models.training.safety", description=__doc__)
-    parser.add_argument("command", choices=("train", "folds", "figures", "card"))
+    parser.add_argument("command", choices=("train", "folds", "figures", "compare", "card"))
     parser.add_argument("--data", type=Path, default=data_folder(), help="the pool; else $CHECKSTREAM_DATA")
     parser.add_argument("--work", type=Path, default=Path("var/training/safety"), help="checkpoints and figures")
     parser.add_argument("--fold", choices=sorted(FOLDS), action="append", help="only this fold; may be repeated")
@@ -42,6 +43,9 @@ def main() -> None:
             limits = {f"{float(rate):.1%}": limit for rate, limit in export["any_harm_thresholds"].items() if limit}
             found = measured_model(asked.data, SEED, limits, export["rates"])
             write_files(asked.work, {"figures.json": json.dumps(found, indent=1)})
+        case "compare":
+            found = compared(asked.data, (asked.fold or ["comments"])[0], SEED, asked.work)
+            write_files(asked.work, {"compare.json": json.dumps(found, indent=1)})
         case _:
             parts = {path.stem: json.loads(path.read_text()) for path in sorted(asked.work.glob("*.json"))}
             write_files(MODELS / NAME, {"CARD.md": card(parts)})

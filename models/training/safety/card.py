@@ -119,11 +119,27 @@ def _gate(found: Mapping[str, Any]) -> str:
     )
 
 
+_STEPS = 8
+"""Points of a learning curve that the card shows."""
+
+
+def _compared(found: Mapping[str, Any]) -> str:
+    rows = []
+    for name, row in found["candidates"].items():
+        curve = row["curve"]
+        shown = curve[:: max(1, -(-len(curve) // _STEPS))]
+        losses = " ".join(f"{loss:.3f}".removeprefix("0") for _, loss in shown)
+        figures = _separation(row)[:3]
+        rows.append([name, f"{row['ms_a_check']:.2f}", row["epochs"], row["minutes"], *figures, losses])
+    head = ("model", "ms a check", "epochs", "minutes", *_SEPARATION[:3], "loss, evenly over its steps")
+    return _table(head, rows)
+
+
 def card(parts: Mapping[str, Any]) -> str:
     """Return the card.
 
     Args:
-        parts: `export`, `figures` and `fold_...`, as the commands write them.
+        parts: `export`, `figures`, `compare` and `fold_...`, as the commands write them.
     """
     export, own = parts["export"], parts["figures"]
     folds = {name.removeprefix("fold_"): found for name, found in parts.items() if name.startswith("fold_")}
@@ -155,6 +171,7 @@ def card(parts: Mapping[str, Any]) -> str:
         ),
         "bytes": _table(("file", "bytes"), [[name, size] for name, size in export["bytes"].items()]),
         "gate": _gate(export["gate"]),
+        "compared": _compared(parts["compare"]),
         "benign_dev_texts": str(export["benign_dev_texts"]),
     }
     text = TEXT.read_text(encoding="utf-8")

@@ -96,6 +96,17 @@ def test_the_most_suspicious_window_of_a_harmful_text_is_taught_most() -> None:
     assert not np.isnan(taught).any()
 
 
+def test_what_the_recipe_wrote_to_do_harm_does_it_from_its_first_words_on() -> None:
+    text = Text("a b", harmful("violence"), "generated violence", spans=None)
+    windows = [Window((3,), "a", 0, None), Window((4,), "b", 0, None), Window((5,), "b", 0, False)]
+    column = LABELS.index("violence")
+    scores = np.full((3, len(LABELS)), 0.02, np.float32)
+    scores[1, column] = 0.8
+    taught = soft_targets(windows, [text], scores)
+    assert taught[0, column] > 0.7
+    assert taught[2, column] < 0.1, "but for the parts that are marked as calm"
+
+
 def test_a_part_of_a_harmful_text_is_less_sure_without_a_teacher() -> None:
     texts = [Text("a b c d e f g h i j", harmful("violence"), "x")]
     part, all_of_it = hard_targets([Window((3,), "a b", 0, None), Window((3,), texts[0].text, 0, None)], texts)
@@ -205,9 +216,15 @@ def test_a_card_has_every_figure_and_no_empty_place() -> None:
         "gate": {"windows": 4321, "threshold": 0.2, "doubted": 0.125, "checks": 777, "lost": {"1.0%": 0.009}},
         "benign_dev_texts": 1234,
     }
-    text = card({"export": export, "figures": own, "fold_a": {**fold, "answers": answers}, "fold_b": fold})
+    learnt = {"epochs": 1.5, "minutes": 2.5, "curve": [(50, 0.345), (100, 0.125)], "ms_a_check": 0.13}
+    compare = {"windows": 9, "candidates": {"gru 1 x 256": {**learnt, **separation(bad, good)}}}
+    text = card(
+        {"export": export, "figures": own, "compare": compare, "fold_a": {**fold, "answers": answers}, "fold_b": fold}
+    )
     assert "{" not in text.replace("{train,", "")
     assert "0.20%" in text
     assert "1234 benign dev texts" in text
+    assert "| gru 1 x 256 | 0.13 | 1.5 | 2.5 |" in text
+    assert "| .345 .125 |" in text
     assert "| 4321 | 0.2000 | 12.5 % | 777 | 0.9 % |" in text
     assert len(LABELS) == ANY
