@@ -57,6 +57,27 @@ def graph(
     return data
 
 
+def encoder(seed: int = 0, changed: Mapping[str, Float] | None = None) -> bytes:
+    """Return a graph of one layer without a head: float32[batch, token, 16]; `changed` replaces some of its weights."""
+    shape = Shape(VOCABULARY, layers=1, hidden=16, heads=2, feed=32, positions=64)
+    bare = {name: value for name, value in weights(shape, 1, seed).items() if not name.startswith("head.")}
+    data: bytes = encoder_graph({**bare, **(changed or {})}, shape, pooling="tokens", level=True).SerializeToString()
+    return data
+
+
+def embedding(contents: Mapping[str, bytes], *, dimensions: int = 16, window_tokens: int = 32) -> Model:
+    """Return a model that gives vectors, as if its files had been verified."""
+    return model(
+        contents,
+        kind=ModelKind.EMBEDDING,
+        labels=(),
+        activation=None,
+        window_tokens=window_tokens,
+        overlap_tokens=0,
+        dimensions=dimensions,
+    )
+
+
 def model(
     contents: Mapping[str, bytes],
     *,
@@ -65,7 +86,8 @@ def model(
     window_tokens: int = 32,
     overlap_tokens: int = 8,
     gate_tokens: int = 16,
-    activation: Activation = Activation.SIGMOID,
+    gate_above_tokens: int = 0,
+    activation: Activation | None = Activation.SIGMOID,
     entities: Sequence[EntityKind] = (),
     columns: Sequence[str] = (),
     **more: object,
@@ -78,7 +100,12 @@ def model(
         licence="none",
         card="none",
         labels=tuple(labels),
-        limits=ModelLimits(window_tokens=window_tokens, overlap_tokens=overlap_tokens, gate_tokens=gate_tokens),
+        limits=ModelLimits(
+            window_tokens=window_tokens,
+            overlap_tokens=overlap_tokens,
+            gate_tokens=gate_tokens,
+            gate_above_tokens=gate_above_tokens,
+        ),
         files=tuple(ModelFile(role=role, path=role, sha256="0" * 64, bytes=1) for role in contents),
         activation=activation,
         entities=tuple(entities),

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
-from checkstream.config import EvidenceSettings, reveal
+from checkstream.config import EmbedderKind, EvidenceSettings, bundled, reveal
+from checkstream.errors import ConfigError, Fault, ModelError
+from checkstream.evidence.chunking import Tokenise, words
 from checkstream.evidence.opening import open_store
 from checkstream.evidence.store import Store
+from checkstream.scoring.catalog import load_models
 from checkstream.scoring.embedding import Embedder, HashingEmbedder
+from checkstream.scoring.sentence_encoder import SentenceEncoder
+
+_MODEL = "embedding"
 
 
-def evidence_embedder() -> Embedder:
-    """Return the embedder of evidence: who ingests and who searches have to have the same."""
-    return HashingEmbedder()
+def evidence_embedder(kind: EmbedderKind = "model") -> Embedder:
+    """Return the embedder of evidence: who ingests and who searches have to have the same.
+
+    Loading the model blocks for half a second; it is loaded where evidence is used, and nowhere else.
+
+    Raises:
+        ConfigError: the model is not there, or can't be used.
+    """
+    return HashingEmbedder() if kind == "hashing" else sentence_encoder()
+
+
+def sentence_encoder() -> SentenceEncoder:
+    """Load the embedding model that is shipped.
+
+    Raises:
+        ConfigError: it is not there, or can't be used.
+    """
+    try:
+        (model,) = load_models(bundled("models"), (_MODEL,))
+        return SentenceEncoder(model)
+    except ModelError as error:
+        advice = "`evidence: {embedder: hashing}` does without; it knows no meanings, and documents are ingested anew"
+        raise ConfigError((Fault(file=f"model {_MODEL}", reason=str(error), advice=advice),)) from error
+
+
+def tokenise_of(embedder: Embedder) -> Tokenise:
+    """Return how chunks are measured: in the tokens of the model that reads them, else in words."""
+    return embedder.tokens if isinstance(embedder, SentenceEncoder) else words
 
 
 async def open_evidence(settings: EvidenceSettings, embedder: Embedder) -> Store:

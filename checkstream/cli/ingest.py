@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from checkstream.app.evidence import evidence_embedder, open_evidence
+from checkstream.app.evidence import evidence_embedder, open_evidence, tokenise_of
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import EvidenceSettings, load_config
 from checkstream.errors import ConfigError, Fault
-from checkstream.evidence.chunking import Cutting, words
+from checkstream.evidence.chunking import Cutting
 from checkstream.evidence.ingest import Change, Ingestion, Step
 from checkstream.evidence.sandbox import Sandbox
 from checkstream.evidence.sources import Sources
@@ -119,7 +119,7 @@ async def _ingest(settings: EvidenceSettings, sources: tuple[str, ...]) -> Summa
     steps: Counts[Change] = Counts()
     failures: list[Step] = []
     size = 0
-    embedder = evidence_embedder()
+    embedder = evidence_embedder(settings.embedder)
     store = await open_evidence(settings, embedder)
     processes = min(os.cpu_count() or 1, 4)
     try:
@@ -139,7 +139,7 @@ async def _ingest(settings: EvidenceSettings, sources: tuple[str, ...]) -> Summa
                     store,
                     embedder,
                     extractor=sandbox,
-                    tokenise=words,
+                    tokenise=tokenise_of(embedder),
                     cutting=Cutting(size=settings.chunk_tokens, overlap=settings.overlap_tokens),
                     at_once=processes,
                 )

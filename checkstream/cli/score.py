@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _DRAIN_S = 10.0
 _TIMES = Times(header_s=10.0, write_s=30.0)
+_NOT_SERVED = frozenset({ModelKind.REMOTE, ModelKind.EMBEDDING, ModelKind.PAIR})
+"""They score no single text, or are another service's."""
 _BODY_BYTES = 1 << 24
 _HELD_BYTES = 1 << 28
 _EXAMPLES = """examples:
@@ -84,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     """
     callers = _callers(args.token_env, args.listen)
     models = installed_models(args.models, args.model)
-    served = tuple(model for model in models if model.entry.kind is not ModelKind.REMOTE)
+    served = tuple(model for model in models if model.entry.kind not in _NOT_SERVED)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(served, args.listen, callers, args.requests))
 

@@ -35,7 +35,7 @@ from checkstream.config.settings import (
     Upstream,
     parse_address,
 )
-from checkstream.config.trusted import EvidenceSettings
+from checkstream.config.trusted import EmbedderKind, EvidenceSettings
 
 __all__ = [
     "BUILTIN",
@@ -45,6 +45,7 @@ __all__ = [
     "Caller",
     "Config",
     "Deadline",
+    "EmbedderKind",
     "EvidenceSettings",
     "GroundingSettings",
     "HoldbackSettings",

@@ -101,7 +101,7 @@ class OwnModel(Settings, frozen=True):
 
     name: ModelName
     """What policies call it; a shipped model of the same name gives way to it."""
-    kind: Literal["sequence", "tokens", "remote"]
+    kind: Literal["sequence", "tokens", "pair", "remote"]
     source: ModelSource | None = None
     remote: RemoteSettings | None = None
     graph: str = "model.onnx"
@@ -135,10 +135,12 @@ class OwnModel(Settings, frozen=True):
             raise ValueError("`labels` is missing; say which column of the output is which label")
         if (self.config is None) != bool(self.columns) and self.kind != "remote":
             raise ValueError("the columns of the output are named by `config` or by `columns`; give one of the two")
-        if self.kind == "sequence" and self.activation is None:
+        if self.kind in ("sequence", "pair") and self.activation is None:
             raise ValueError("`activation` is missing; write sigmoid (independent labels) or softmax (one of them)")
         for role, name in self.files.items():
             _require_file_name(name, ".onnx" if role == "graph" else ".json")
+        if self.kind == "pair" and (self.thresholds or self.rates):
+            raise ValueError("no policy asks a model of kind `pair`; remove `thresholds` and `rates`")
         self._check_labels()
 
     def _check_labels(self) -> None:

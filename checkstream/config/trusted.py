@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta
@@ -11,6 +11,8 @@ from checkstream.config.parts import Secret, Settings
 
 _SQLITE = "sqlite:"
 _SCHEMES = ("http", "https", "postgresql", "postgres")
+
+EmbedderKind = Literal["model", "hashing"]
 
 
 class EvidenceSettings(Settings, frozen=True):
@@ -28,7 +30,11 @@ class EvidenceSettings(Settings, frozen=True):
     """Names of hosts that pages are fetched from, over https."""
     private_hosts: tuple[str, ...] = ()
     """Hosts of your own network: over http too, and at addresses that are not public."""
+    embedder: EmbedderKind = "model"
+    """What makes vectors of chunks and claims: the model `embedding`, or words hashed into places, which is quick and
+    knows no meanings. A store keeps to the one that it was filled with."""
     chunk_tokens: Annotated[int, Meta(ge=20, le=100_000)] = 500
+    """In tokens of that model, or in words."""
     overlap_tokens: Annotated[int, Meta(ge=0, le=50_000)] = 50
     document_bytes: Annotated[int, Meta(ge=1024, le=1 << 30)] = 67_108_864
     """A longer document is not read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from checkstream.errors import ModelError
 from checkstream.scoring.catalog import Model, load_models
 from checkstream.scoring.lexicon import LexiconSession
 from checkstream.scoring.manifest import ModelKind
@@ -33,6 +34,10 @@ def open_session(model: Model) -> Session:
             return TaggerSession(model)
         case ModelKind.REMOTE:
             return RemoteSession.open(model)
+        case ModelKind.EMBEDDING:
+            raise ModelError(f"model `{model.name}` gives vectors, no scores; name a model that scores")
+        case ModelKind.PAIR:
+            raise ModelError(f"model `{model.name}` compares two texts; name a model that reads one, or a verifier")
         case _:
             assert_never(model.entry.kind)
 

@@ -25,8 +25,17 @@ class ModelKind(enum.StrEnum):
     """An ONNX graph that gives a text one row of label scores; file roles `graph`, `tokenizer` and perhaps `gate`."""
     TOKENS = "tokens"
     """An ONNX graph that tags every token, which gives entities; file roles `graph`, `tokenizer`."""
+    EMBEDDING = "embedding"
+    """An ONNX graph that gives a text a vector, for finding and comparing; it scores nothing. File roles `graph`,
+    `tokenizer`."""
+    PAIR = "pair"
+    """An ONNX graph that says whether a claim follows from a premise; file roles `graph`, `tokenizer`."""
     REMOTE = "remote"
     """A service that is asked over HTTP."""
+
+
+PAIR_LABELS = ("entailment", "neutral", "contradiction")
+"""What a model of the kind `pair` may say; the first it must."""
 
 
 class Activation(enum.StrEnum):
@@ -93,6 +102,9 @@ class ModelLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What two neighbouring windows of a long text share."""
     gate_tokens: Annotated[int, msgspec.Meta(ge=8, le=65_536)] = 64
     """Size of a window of the gate, if the model has one; at most `window_tokens`."""
+    gate_above_tokens: Annotated[int, msgspec.Meta(ge=0, le=65_536)] = 0
+    """Windows of so many tokens or fewer are not shown to the gate, and read by the model: too little for the gate to
+    tell by; 0: all are shown."""
 
     def __post_init__(self) -> None:
         """Refuse windows that don't advance."""
@@ -105,6 +117,8 @@ _ROLES: Mapping[ModelKind, tuple[frozenset[str], frozenset[str]]] = MappingProxy
         ModelKind.LEXICON: (frozenset({"lexicon"}), frozenset()),
         ModelKind.SEQUENCE: (frozenset({"graph", "tokenizer"}), frozenset({"gate"})),
         ModelKind.TOKENS: (frozenset({"graph", "tokenizer"}), frozenset()),
+        ModelKind.EMBEDDING: (frozenset({"graph", "tokenizer"}), frozenset()),
+        ModelKind.PAIR: (frozenset({"graph", "tokenizer"}), frozenset()),
         ModelKind.REMOTE: (frozenset(), frozenset()),
     }
 )
@@ -122,14 +136,16 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     card: str
     """The file that says what the model is, saw and can't do; relative to the models folder."""
     labels: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=256)]
-    """What it gives scores for, in order. None for the kind `tokens`, which gives entities."""
+    """What it gives scores for, in order. None for the kind `tokens`, which gives entities, and for `embedding`."""
     columns: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=1024)] = ()
     """Names of the graph's output columns, in order, when they are not the labels. The highest of the columns that are
     named as a label is its score; columns with other names are ignored. Of the kind `tokens`: BIO tags (`B-PERSON`)."""
     entities: Annotated[tuple[EntityKind, ...], msgspec.Meta(max_length=256)] = ()
     """What a model of the kind `tokens` finds."""
+    dimensions: Annotated[int, msgspec.Meta(ge=0, le=8192)] = 0
+    """Of the kind `embedding`: how long its vectors are."""
     activation: Activation | None = None
-    """Of graphs alone."""
+    """Of graphs that score alone."""
     token_types: TokenTypes = TokenTypes.ZERO
     thresholds: tuple[Threshold, ...] = ()
     rates: Annotated[tuple[Rate, ...], msgspec.Meta(max_length=4096)] = ()
@@ -176,26 +192,40 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError(
                 f"role `{min(unknown)}` is not of the kind `{self.kind}`; remove the file from `{self.name}`"
             )
-        graph = "graph" in needed
-        tokens = self.kind is ModelKind.TOKENS
-        if (self.activation is None) == graph:
-            raise ValueError(f"model `{self.name}` must give `activation` if it has a graph, and only then")
-        if self.columns and not graph:
-            raise ValueError(f"model `{self.name}` has no graph; remove `columns`")
+        embedding = self.kind is ModelKind.EMBEDDING
+        scoring = "graph" in needed and not embedding
+        if (self.activation is None) == scoring:
+            raise ValueError(f"model `{self.name}` must give `activation` if its graph scores, and only then")
+        if self.columns and not scoring:
+            raise ValueError(f"model `{self.name}` has no graph that scores; remove `columns`")
+        if (self.dimensions > 0) != embedding:
+            raise ValueError(f"model `{self.name}` must give `dimensions` if it is an embedding, and only then")
         if ("gate" in roles) != (self.gate_threshold is not None):
             raise ValueError(f"model `{self.name}` needs both a file `gate` and `gate_threshold`, or neither")
         if "gate" in roles and self.limits.gate_tokens > self.limits.window_tokens:
             raise ValueError(f"`gate_tokens` of model `{self.name}` is more than `window_tokens`; lower it")
-        if tokens and (self.labels or not self.entities):
-            raise ValueError(f"model `{self.name}` tags tokens: give it `entities`, and no `labels`")
-        if not tokens and not self.labels and not (self.kind is ModelKind.REMOTE and self.entities):
-            raise ValueError(f"model `{self.name}` has no `labels`; give it one")
-        if self.entities and not tokens and self.kind is not ModelKind.REMOTE:
-            raise ValueError(f"model `{self.name}` doesn't tag tokens; remove `entities`")
+        self._check_labels()
         self._check_columns()
 
+    def _check_labels(self) -> None:
+        tokens, remote = self.kind is ModelKind.TOKENS, self.kind is ModelKind.REMOTE
+        if self.kind is ModelKind.EMBEDDING:
+            if self.labels or self.entities:
+                raise ValueError(f"model `{self.name}` gives vectors: remove its `labels` and `entities`")
+            return
+        if self.kind is ModelKind.PAIR and (
+            PAIR_LABELS[0] not in self.labels or not set(self.labels) <= {*PAIR_LABELS}
+        ):
+            raise ValueError(f"labels of model `{self.name}` are {', '.join(PAIR_LABELS)}, the first one at least")
+        if tokens and (self.labels or not self.entities):
+            raise ValueError(f"model `{self.name}` tags tokens: give it `entities`, and no `labels`")
+        if not tokens and not self.labels and not (remote and self.entities):
+            raise ValueError(f"model `{self.name}` has no `labels`; give it one")
+        if self.entities and not tokens and not remote:
+            raise ValueError(f"model `{self.name}` doesn't tag tokens; remove `entities`")
+
     def _check_columns(self) -> None:
-        if self.kind is ModelKind.SEQUENCE and self.columns:
+        if self.kind in {ModelKind.SEQUENCE, ModelKind.PAIR} and self.columns:
             for label in self.labels:
                 if label not in self.columns:
                     raise ValueError(f"no column of model `{self.name}` is named `{label}`; name one so in `columns`")

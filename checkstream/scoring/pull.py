@@ -18,9 +18,10 @@ import msgspec
 
 from checkstream.config import OwnModel, read_own_models
 from checkstream.errors import ModelError, ScoringError
-from checkstream.scoring.catalog import load_model, read_regular_file
+from checkstream.scoring.catalog import Model, load_model, read_regular_file
 from checkstream.scoring.fetch import Fetched, Told, fetch
-from checkstream.scoring.manifest import MAX_FILE_BYTES, ModelFile
+from checkstream.scoring.manifest import MAX_FILE_BYTES, ModelFile, ModelKind
+from checkstream.scoring.pairs import PairSession
 from checkstream.scoring.provenance import (
     Lock,
     PinnedModel,
@@ -197,6 +198,9 @@ async def _try_out(model: OwnModel, pin: PinnedModel, folder: Path) -> None:
     from checkstream.scoring import Scorer, open_session  # noqa: PLC0415 - the package's face is above this module
 
     loaded = await asyncio.to_thread(load_model, folder, own_entry(model, pin))
+    if loaded.entry.kind is ModelKind.PAIR:
+        await asyncio.to_thread(_try_pairs, loaded)
+        return
     scorer = Scorer([loaded], open_session)
     try:
         for text in _PROBES:
@@ -209,6 +213,16 @@ async def _try_out(model: OwnModel, pin: PinnedModel, folder: Path) -> None:
         ) from error
     finally:
         await scorer.close()
+
+
+def _try_pairs(model: Model) -> None:
+    session = PairSession(model)
+    try:
+        for text in _PROBES:
+            for _ in session.read(text, _PROBES[1]):
+                pass
+    except ScoringError as error:
+        raise ModelError(f"model `{model.name}` was fetched and gives no usable scores ({error})") from error
 
 
 def _all_there(folder: Path, pin: PinnedModel) -> bool:

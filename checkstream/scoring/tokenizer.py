@@ -67,6 +67,28 @@ class Unit(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 _NOTHING = Unit((), (), ())
 
+
+class PairFrame(msgspec.Struct, frozen=True):
+    """How two texts are put together for a model: the ids around them, and the type of each part's tokens."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    types: tuple[int, int, int, int, int]
+    """Of what is before, the first text, what is between, the second text, what is after."""
+
+    @property
+    def size(self) -> int:
+        """Ids that are of neither text."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+    def joined(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return the ids of both texts as the model reads them, and their types."""
+        parts = (self.before, first, self.between, second, self.after)
+        kinds = [kind for part, kind in zip(parts, self.types, strict=True) for _ in part]
+        return [token for part in parts for token in part], kinds
+
+
 Placed = tuple[int, Unit]
 """Where a unit starts in the text (0 if nobody asked), and the unit."""
 
@@ -114,6 +136,27 @@ class Tokenizer:
             if bare and framed[start : start + len(bare)] == bare:
                 return tuple(framed[:start]), tuple(framed[start + len(bare) :])
         raise ModelError("the tokenizer changes a text by its frame; use one with tokens before and after it alone")
+
+    def pair_frame(self) -> PairFrame:
+        """Return how two texts are put together.
+
+        Raises:
+            ModelError: not as first text, second text, with fixed tokens around them.
+        """
+        first, second = (self._library.encode(text, add_special_tokens=False).ids for text in ("a", "b"))
+        whole = self._library.encode("a", "b")
+        ids, kinds = list(whole.ids), list(whole.type_ids)
+        if len(first) != 1 or len(second) != 1 or not 0 <= _place(ids, first[0]) < _place(ids, second[0]):
+            raise ModelError("the tokenizer frames no pair of texts; use that of a model that compares texts")
+        one, other = _place(ids, first[0]), _place(ids, second[0])
+        types = (
+            kinds[0],
+            kinds[one],
+            kinds[one + 1],  # of the second text itself where nothing is between
+            kinds[other],
+            kinds[-1],
+        )
+        return PairFrame(tuple(ids[:one]), tuple(ids[one + 1 : other]), tuple(ids[other + 1 :]), types)
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text, without its frame."""
@@ -252,6 +295,11 @@ class Tokenizer:
             stop = words[word + 1][0] if word + 1 < len(words) else len(encoding.ids)
             cases += [case_of(text[start:end])] * (stop - first)
         return Unit(tuple(encoding.ids), tuple(words), tuple(cases))
+
+
+def _place(ids: Sequence[int], sought: int) -> int:
+    """Return where an id stands; -1 where it does not, or twice."""
+    return ids.index(sought) if ids.count(sought) == 1 else -1
 
 
 def case_of(word: str) -> Case:

@@ -116,7 +116,7 @@ def encoder_graph(
     """Build the graph of a trained encoder with its head.
 
     Args:
-        weights: trained parameters; `head.weight` is [label, hidden].
+        weights: trained parameters; `head.weight` is [label, hidden], and without one the states are the output.
         shape: the encoder's size.
         pooling: `mean` scores a text by the mean over its tokens, `tokens` scores every token.
         int8: quantise projections and embeddings; False gives the float32 reference.
@@ -164,11 +164,13 @@ def encoder_graph(
         present = graph.put("Unsqueeze", mask, integers["last"])
         total = graph.put("ReduceSum", graph.put("Mul", x, present), integers["token_axis"], keepdims=0)
         x = graph.put("Div", total, graph.put("ReduceSum", present, integers["token_axis"], keepdims=0))
-    # The head stays in float32: it is small, and the scores are read from it.
-    product = graph.put("MatMul", x, graph.constant("head.weight", weights["head.weight"].T))
-    graph.put("Add", product, graph.constant("head.bias", weights["head.bias"]))
+    labels = shape.hidden
+    if "head.weight" in weights:
+        # The head stays in float32: it is small, and the scores are read from it.
+        product = graph.put("MatMul", x, graph.constant("head.weight", weights["head.weight"].T))
+        graph.put("Add", product, graph.constant("head.bias", weights["head.bias"]))
+        labels = len(weights["head.bias"])
     graph.nodes[-1].output[0] = "logits"
-    labels = len(weights["head.bias"])
     tokens = ["batch", "token"]
     inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if shape.types else [])]
     model = helper.make_model(

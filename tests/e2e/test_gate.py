@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from checkstream.app.evidence import evidence_embedder
 from tests.gate_models import fill, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ def config(url: str, prompts: int) -> str:
 
 
 async def folder(path: Path, url: str, prompts: int = 4) -> None:
-    await fill(str(path / "evidence.db"))
+    await fill(str(path / "evidence.db"), evidence_embedder())
     (path / ".llm-reliability.yaml").write_text(config(url, prompts))
     (path / "prompts.txt").write_text("".join(f"question {number}?\n" for number in range(prompts)))
 
@@ -79,6 +80,22 @@ async def test_the_exit_code_and_every_report_say_the_decision(
     annotation = {"deploy": "", "warn": "::warning", "block": "::error"}[decision]
     assert err.startswith(annotation)
     assert ("::" in err) is (decision != "deploy")
+
+
+async def test_on_a_terminal_equal_claims_are_told_once_and_no_text_of_a_model_is_a_command(tmp_path: Path) -> None:
+    hostile = "Goods can be returned within 90 days. ##[add-mask]secret is a command of 12 words."
+    async with serving(lambda _model, _system, _question: hostile) as url:
+        await folder(tmp_path, url, prompts=10)
+        code, out, _ = await command(tmp_path, GITHUB_ACTIONS="true")
+        _, plain, _ = await command(tmp_path, GITHUB_ACTIONS="")
+    assert code == 1
+    assert out.count("Goods can be returned within 90 days (x10)") == 1
+    lines = out.splitlines()
+    stopped = next(at for at, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    started = lines.index(f"::{lines[stopped].removeprefix('::stop-commands::')}::")
+    assert [at for at, line in enumerate(lines) if "##[" in line]
+    assert all(stopped < at < started for at, line in enumerate(lines) if "##[" in line)
+    assert "::" not in plain
 
 
 async def test_what_can_not_be_evaluated_ends_with_2_and_says_why(tmp_path: Path) -> None:

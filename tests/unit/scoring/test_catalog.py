@@ -11,6 +11,8 @@ from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.errors import ModelError
 from checkstream.scoring import open_session, read_whole
 from checkstream.scoring.catalog import load_models, read_manifest
+from checkstream.scoring.manifest import ModelKind
+from checkstream.scoring.sentence_encoder import SentenceEncoder
 
 DATA = b'{"fillers": [], "classes": {}, "damping": [], "groups": []}'
 
@@ -49,6 +51,10 @@ def pair() -> list[dict[str, object]]:
     return [file(role="graph"), file(role="tokenizer")]
 
 
+def vectors(**changes: object) -> dict[str, object]:
+    return entry(kind="embedding", labels=[], dimensions=384, files=pair()) | changes
+
+
 def rate(fpr: float, threshold: float) -> dict[str, object]:
     return {"label": "toxicity", "fpr": fpr, "threshold": threshold}
 
@@ -75,6 +81,9 @@ def test_every_model_that_comes_with_the_package_loads_and_has_a_card() -> None:
     root = bundled("models")
     for model in load_models(root):
         assert (root / model.entry.card).is_file()
+        if model.entry.kind is ModelKind.EMBEDDING:
+            assert SentenceEncoder(model).dimensions == 384
+            continue
         session = open_session(model)
         assert read_whole(session, "hello").scores.shape == (len(model.labels),)
 
@@ -143,6 +152,19 @@ def test_a_verified_model_carries_the_bytes_that_were_hashed(folder: Path) -> No
         (graph(kind="tokens", labels=[], entities=[{"entity": "person"}]), "entity"),
         (graph(kind="tokens", labels=[], entities=[{"entity": "PERSON", "threshold": 0}]), "threshold"),
         (graph(kind="tokens", labels=[], entities=[{"entity": "PERSON"}] * 2), "names an entity twice"),
+        (vectors(dimensions=0), "must give `dimensions`"),
+        (vectors(dimensions=-1), "dimensions"),
+        (vectors(dimensions=1 << 40), "dimensions"),
+        (graph(dimensions=8), "must give `dimensions`"),
+        (vectors(labels=["toxicity"]), "remove its `labels`"),
+        (vectors(entities=[{"entity": "PERSON"}]), "remove its `labels` and `entities`"),
+        (vectors(activation="softmax"), "activation"),
+        (vectors(columns=["a"]), "no graph that scores"),
+        (vectors(files=[file(role="graph")]), "role `tokenizer`"),
+        (graph(kind="pair"), "entailment"),
+        (graph(kind="pair", labels=["neutral", "contradiction"]), "entailment"),
+        (graph(kind="pair", labels=["entailment", "toxicity"]), "entailment"),
+        (graph(kind="pair", labels=["entailment"], columns=["neutral"]), "`entailment`"),
     ],
 )
 def test_a_hostile_or_broken_entry_is_refused(folder: Path, model: dict[str, object], reason: str) -> None:
@@ -204,11 +226,12 @@ def test_an_unknown_name_is_answered_with_the_known_ones(folder: Path) -> None:
 def test_every_kind_of_model_has_a_form_in_the_manifest(folder: Path) -> None:
     tagger = graph(name="ner", kind="tokens", labels=[], activation="softmax", columns=["O", "B-PERSON", "I-PERSON"])
     remote = entry(name="far", kind="remote", files=[])
-    write(folder, gated(name="injection"), tagger | {"entities": [{"entity": "PERSON"}]}, remote)
-    injection, ner, far = read_manifest(folder).models
+    write(folder, gated(name="injection"), tagger | {"entities": [{"entity": "PERSON"}]}, remote, vectors(name="near"))
+    injection, ner, far, near = read_manifest(folder).models
     assert injection.gate_threshold == 0.1
     assert ner.entities[0].threshold == 0.5
     assert not far.files
+    assert (near.dimensions, near.labels) == (384, ())
 
 
 def test_rates_of_the_manifest_are_what_a_policy_reckons_with(folder: Path) -> None:
