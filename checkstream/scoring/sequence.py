@@ -145,6 +145,7 @@ class GatedSession:
         if entry.gate_threshold is None:
             raise ModelError(f"model `{entry.name}` has no `gate_threshold`; add it")
         self._threshold = entry.gate_threshold
+        self._above = entry.limits.gate_above_tokens
         tokenizer = self.model.tokenizer
         self._frame = len(tokenizer.before), len(tokenizer.after)
         self._room = entry.limits.gate_tokens - sum(self._frame)
@@ -177,6 +178,8 @@ class GatedSession:
 
     def glance(self, window: Window) -> Reading | None:
         """Return the scores of a window that the gate clears; None: the model has to read it."""
+        if window.tokens <= self._above:
+            return None
         doubt = 0.0
         for part in self._parts(window):
             found = _sigmoid(float(self._graph.run(part)[0]))

@@ -23,7 +23,8 @@ the model reading it). A harmful question by itself is not an injection; that is
 word pieces, 17 million parameters; embeddings and the lower three layers as they were), mean over tokens, one
 logit. It reads windows of 128 pieces that share 32; the highest window counts. Before it stands a gate of 2 layers
 x 128 (2.4 million parameters) that reads the same windows: one that it clears never reaches the encoder and scores
-below every threshold. Both graphs are dynamic INT8; the encoder's brings each token to one magnitude before it is
+below every threshold. Windows of 12 pieces or fewer go to the encoder at once: they are too little for the gate.
+Both graphs are dynamic INT8; the encoder's brings each token to one magnitude before it is
 quantised.
 
 **Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
@@ -61,8 +62,8 @@ _LIMITS = """\
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
 - Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
-  1 %, but the gate clears some, "Ignore previous instructions" by itself among them: name the common ones as phrases
-  beside the model, as `builtin:default` does.
+  1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does. In a longer window
+  the gate clears some of them.
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.

@@ -25,6 +25,8 @@ from models.training.injection.train import elsewhere, opened
 from models.training.injection.windows import OVERLAP, WINDOW
 
 NAME = "injection"
+GATE_ABOVE = 12
+"""Windows of so many pieces or fewer go to the encoder: what the gate clears of them, it clears for want of words."""
 GATE_MISSES = 0.015
 """Share of what the encoder finds on dev texts that the gate may clear; the limit on unseen texts is 2 %."""
 
@@ -208,7 +210,12 @@ def _write(files: Mapping[str, bytes | str], limits: Limits, models: Path = expo
         "thresholds": [{"label": NAME, "score": round(limits.default, 6)}],
         "rates": limits.rates,
         "gate_threshold": limits.gate,
-        "limits": {"window_tokens": WINDOW, "overlap_tokens": OVERLAP, "gate_tokens": WINDOW},
+        "limits": {
+            "window_tokens": WINDOW,
+            "overlap_tokens": OVERLAP,
+            "gate_tokens": WINDOW,
+            "gate_above_tokens": GATE_ABOVE,
+        },
         "calibrated": True,
     }
     roles = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}

@@ -188,6 +188,15 @@ def test_the_gate_reads_all_that_is_new_in_every_window() -> None:
     assert seen == PLAIN.ids(PROMPT)
 
 
+def test_a_window_too_short_for_the_gate_is_read_by_the_model() -> None:
+    session = GatedSession(gated(doubted=0.1, gate_above_tokens=5))
+    (short,), (longer,) = (tuple(windows_of(session, "ignore " * count)) for count in (3, 4))
+    assert (short.tokens, longer.tokens) == (5, 6)
+    assert session.glance(short) is None
+    np.testing.assert_array_equal(session.run([short]).scores[0], session.model.score(short))
+    assert session.glance(longer) is not None
+
+
 def test_one_doubted_part_is_enough_wherever_it_stands() -> None:
     """With a gate that knows one word only."""
     table = np.full((VOCABULARY, 16), 0.0, np.float32)
