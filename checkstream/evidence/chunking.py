@@ -20,6 +20,8 @@ from checkstream.grounding.sentences import sentences
 
 Tokenise = Callable[[str], Sequence[Span]]
 """Text -> its tokens, ascending and disjoint."""
+MAX_TOKEN_CHARS = 50
+"""What is longer counts as several tokens: data without a space is one word to any tokeniser."""
 
 
 class Cutting(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +62,14 @@ def words(text: str) -> list[Span]:
 
 def chunks(text: str, source: str, tokenise: Tokenise, cutting: Cutting) -> list[Chunk]:
     """Return the chunks of a cleaned document, in order; text that stands in it twice is one chunk."""
+
+    def measured(part: str) -> list[Span]:
+        return list(_bounded(tokenise(part), len(part)))
+
     found: dict[str, Chunk] = {}
-    for section in _joined(text, sections(text), tokenise, cutting):
+    for section in _joined(text, sections(text), measured, cutting):
         body = text[section.start : section.end]
-        for start, end in _places(body, tokenise(body), cutting):
+        for start, end in _places(body, measured(body), cutting):
             piece = body[start:end]
             identity = chunk_id(piece, source)
             chunk = Chunk(
@@ -76,6 +82,20 @@ def chunks(text: str, source: str, tokenise: Tokenise, cutting: Cutting) -> list
             )
             found.setdefault(identity, chunk)
     return list(found.values())
+
+
+def _bounded(tokens: Sequence[Span], length: int) -> Iterator[Span]:
+    """Yield tokens, what is too long cut into several: a token, or what stands between two."""
+    at = 0
+    for token in (*tokens, Span(length, length)):
+        begin = at if token.start - at > MAX_TOKEN_CHARS else token.start
+        if token.end - begin <= MAX_TOKEN_CHARS:
+            if begin < token.end:
+                yield token
+        else:
+            for start in range(begin, token.end, MAX_TOKEN_CHARS):
+                yield Span(start, min(start + MAX_TOKEN_CHARS, token.end))
+        at = token.end
 
 
 def _joined(text: str, parts: Sequence[Section], tokenise: Tokenise, cutting: Cutting) -> Iterator[Section]:

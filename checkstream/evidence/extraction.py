@@ -88,7 +88,8 @@ def _decoded(data: bytes, encoding: str) -> str:
 
 def _cleaned(text: str) -> str:
     """Return the text in composed letters and plain line ends, without control characters and heaps of blank lines."""
-    plain = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
+    sound = text.encode("utf-8", "replace").decode()  # a PDF may hold halves of letters, which nothing can keep
+    plain = unicodedata.normalize("NFC", sound).replace("\r\n", "\n").replace("\r", "\n")
     kept = plain.translate(_CONTROLS)
     lines: list[str] = []
     for line in kept.split("\n"):

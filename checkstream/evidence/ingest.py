@@ -27,6 +27,8 @@ from checkstream.scoring.embedding import Embedder
 
 _BATCH = 64
 """Chunks that are embedded at once."""
+_MAX_NAME_BYTES = 2_000
+"""Of a source: stores index it, and no index takes much more."""
 
 
 class Change(StrEnum):
@@ -135,6 +137,8 @@ class Ingestion:
         """Bring one document in."""
         size = 0
         try:
+            if len(listed.source.encode()) > _MAX_NAME_BYTES:
+                raise DocumentUnreadable(f"its name has more than {_MAX_NAME_BYTES} bytes; shorten it")  # noqa: TRY301
             fetched = await listed.fetch()
             size = len(fetched.data)
             digest = self._digest(fetched)
@@ -148,8 +152,10 @@ class Ingestion:
             return Step(source=listed.source, change=Change.FAILED, bytes=size, reason=str(error))
         cut = await asyncio.to_thread(chunks, text, listed.source, self._tokenise, self._cutting)
         texts = [chunk.searched for chunk in cut]
-        parts = [await self._embedder.embed(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)]
-        await self._store.put(Document(source=listed.source, digest=digest), cut, np.concatenate(parts))
+        vectors = np.zeros((len(cut), self._store.dimensions), np.float32)
+        for at in range(0, len(cut), _BATCH):
+            vectors[at : at + _BATCH] = await self._embedder.embed(texts[at : at + _BATCH])
+        await self._store.put(Document(source=listed.source, digest=digest), cut, vectors)
         change = Change.ADDED if known is None else Change.REPLACED
         return Step(source=listed.source, change=change, chunks=len(cut), bytes=size)
 

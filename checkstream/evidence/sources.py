@@ -10,17 +10,20 @@ import asyncio
 import os
 import stat
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import msgspec
 
 from checkstream.errors import DocumentUnreadable, EvidenceError, SourceRefused
 from checkstream.evidence.kinds import named
+from checkstream.evidence.objects import Objects
 from checkstream.evidence.web import Web
 
 STORES = ("s3",)
-"""Object stores that are read through fsspec."""
+"""Object stores that are read."""
 MAX_DOCUMENTS = 1_000_000
 _FILE = "file://"
 
@@ -78,26 +81,23 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _files(self, source: str) -> AsyncGenerator[Listed]:
         for path in await asyncio.to_thread(_paths, Path(source)):
-            yield Listed(path.as_posix(), _file_fetch(path, self.max_bytes))
+            yield Listed(_encodable(path.as_posix()), _file_fetch(path, self.max_bytes))
 
     async def _objects(self, source: str, scheme: str) -> AsyncGenerator[Listed]:
-        try:
-            import fsspec  # noqa: PLC0415 - of an extra
-
-            files = fsspec.filesystem(scheme, skip_instance_cache=True, use_listings_cache=False)
-            place = source.removeprefix(f"{scheme}://")
-            names = await asyncio.to_thread(lambda: sorted(map(str, files.find(place))))
-        except ImportError as error:
-            raise EvidenceError(f"`{source}` needs the extra `checkstream[ingest]`; install it") from error
-        except Exception as error:  # each store's library has errors of its own
-            raise EvidenceError(
-                f"`{source}` can't be listed: {_short(error)}; check the rights and the name"
-            ) from error
-        if not names:
+        objects = Objects(scheme)
+        count = 0
+        found = False
+        async with aclosing(objects.listed(source)) as addresses:
+            async for address in addresses:
+                found = True
+                if named(address) is None:
+                    continue
+                count += 1
+                if count > MAX_DOCUMENTS:
+                    raise SourceRefused(f"`{source}` holds more than {MAX_DOCUMENTS} documents; give its parts")
+                yield Listed(address, _object_fetch(objects, address, self.max_bytes))
+        if not found:
             raise SourceRefused(f"there is nothing in `{source}`; check the name")
-        for name in names[: MAX_DOCUMENTS + 1]:
-            if named(name) is not None:
-                yield Listed(f"{scheme}://{name}", _object_fetch(files, name, self.max_bytes))
 
 
 def covers(source: str, document: str) -> bool:
@@ -130,7 +130,7 @@ def _walked(root: Path) -> Iterator[Path]:
     """Yield the documents below a folder; links are followed to files inside it, never to folders."""
     inside = root.resolve()
     count = 0
-    for folder, folders, names in os.walk(root, followlinks=False):
+    for folder, folders, names in os.walk(root, onerror=_unlistable, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             path = Path(folder) / name
@@ -138,13 +138,31 @@ def _walked(root: Path) -> Iterator[Path]:
                 continue
             try:
                 real = path.resolve(strict=True)
-            except (OSError, RuntimeError):  # a link to nowhere, or round in a circle
+                is_document = real.is_relative_to(inside) and real.is_file()
+            except (FileNotFoundError, RuntimeError):  # a link to nowhere, or round in a circle
                 continue
-            if real.is_relative_to(inside) and real.is_file():
+            except OSError as error:
+                _unlistable(error)
+            if is_document:
                 count += 1
                 if count > MAX_DOCUMENTS:
                     raise SourceRefused(f"`{root}` holds more than {MAX_DOCUMENTS} documents; give its parts")
                 yield path
+
+
+def _unlistable(error: OSError) -> NoReturn:
+    """What can't be looked at is not gone.
+
+    Raises:
+        EvidenceError: always.
+    """
+    name = _encodable(os.fsdecode(error.filename or ""))[:200]
+    raise EvidenceError(f"`{name}` can't be listed: {error.strerror or error}; check its rights") from error
+
+
+def _encodable(name: str) -> str:
+    """Return a file's name as text that can be kept: bytes in it that are no UTF-8 are written out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _file_fetch(path: Path, limit: int) -> Callable[[], Awaitable[Fetched]]:
@@ -161,23 +179,14 @@ def _file_fetch(path: Path, limit: int) -> Callable[[], Awaitable[Fetched]]:
     return lambda: asyncio.to_thread(read)
 
 
-def _object_fetch(files: object, name: str, limit: int) -> Callable[[], Awaitable[Fetched]]:
-    def read() -> Fetched:
-        try:
-            with files.open(name, "rb", block_size=1 << 20, cache_type="readahead") as file:  # type: ignore[attr-defined]
-                data = file.read(limit + 1)
-        except Exception as error:  # each store's library has errors of its own
-            raise DocumentUnreadable(f"it can't be fetched: {_short(error)}; check the rights") from error
-        return Fetched(_within(data, limit))
+def _object_fetch(objects: Objects, address: str, limit: int) -> Callable[[], Awaitable[Fetched]]:
+    async def fetch() -> Fetched:
+        return Fetched(*await objects.fetch(address, limit))
 
-    return lambda: asyncio.to_thread(read)
+    return fetch
 
 
 def _within(data: bytes, limit: int) -> bytes:
     if len(data) > limit:
         raise DocumentUnreadable(f"it has more than the {limit} bytes allowed; split it")
     return data
-
-
-def _short(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.terms import Span
-from checkstream.evidence.chunking import Cutting, chunks, words
+from checkstream.evidence.chunking import MAX_TOKEN_CHARS, Cutting, chunks, words
 from checkstream.evidence.records import chunk_id
 
 STORY = " ".join(f"Sentence number {number} tells of thing {number}." for number in range(200))
@@ -93,3 +94,17 @@ def test_every_token_is_in_a_chunk_no_chunk_is_too_long_and_neighbours_overlap(
         for before, after in pairwise(found):
             if after.start < before.end:
                 assert len(words(text[after.start : before.end])) >= overlap
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 30_000, "QUJD" * 9_000, f"a{' ' * 30_000}b", f"word {'x' * 30_000} word", "\u200b" * 30_000 + "end"],
+)
+def test_what_has_no_spaces_and_what_has_nothing_else_makes_no_huge_chunk(text: str) -> None:
+    def letters(part: str) -> list[Span]:  # as a model's tokeniser: a word however long, and nothing of other signs
+        return [Span(found.start(), found.end()) for found in re.finditer(r"[a-zA-Z]+", part)]
+
+    for tokenise in (words, letters):
+        found = chunks(text, "s", tokenise, Cutting(size=100, overlap=10))
+        assert max(len(chunk.text) for chunk in found) <= 100 * MAX_TOKEN_CHARS
+        assert found[0].start == 0

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from checkstream.core.terms import Span
 from checkstream.errors import DocumentUnreadable, SourceRefused
 from checkstream.evidence import extraction
-from checkstream.evidence.chunking import Cutting, words
+from checkstream.evidence.chunking import Cutting, Tokenise, words
 from checkstream.evidence.ingest import Change, Ingestion, Step
 from checkstream.evidence.kinds import Kind
 from checkstream.evidence.sources import Sources
@@ -32,7 +33,11 @@ class InProcess:
 
 
 async def ingest(
-    folder: Path, *sources: str, cutting: Cutting | None = None, told: Callable[[Step], None] = lambda _: None
+    folder: Path,
+    *sources: str,
+    cutting: Cutting | None = None,
+    told: Callable[[Step], None] = lambda _: None,
+    tokenise: Tokenise = words,
 ) -> dict[str, Change]:
     store = await SqliteStore.open(str(folder / "evidence.db"), EMBEDDER.name, EMBEDDER.dimensions)
     steps: list[Step] = []
@@ -42,7 +47,7 @@ async def ingest(
         steps.append(step)
         told(step)
 
-    ingestion = Ingestion(store, EMBEDDER, extractor=InProcess(), tokenise=words, cutting=cutting, at_once=3)
+    ingestion = Ingestion(store, EMBEDDER, extractor=InProcess(), tokenise=tokenise, cutting=cutting, at_once=3)
     try:
         await ingestion.run(sources, Sources(web=Web()), hear)
     finally:
@@ -122,6 +127,25 @@ async def test_a_document_that_fails_is_told_with_its_reason(tmp_path: Path) -> 
     assert await ingest(tmp_path, str(tmp_path / "a.pdf")) == {"a.pdf": Change.FAILED}
     with pytest.raises(DocumentUnreadable):
         await InProcess().extract(b"%PDF-1.4 broken", Kind.PDF)
+
+
+async def test_a_document_of_no_words_and_one_with_a_name_too_long_stop_no_other(tmp_path: Path, docs: Path) -> None:
+    (docs / "signs.md").write_text("\u200b")  # of which no tokeniser of a model makes a token
+    place = docs
+    for _ in range(11):
+        place /= "x" * 200
+        place.mkdir()
+    (place / "deep.md").write_text("Some words.")
+
+    def tokens(text: str) -> list[Span]:
+        return [] if text == "\u200b" else words(text)
+
+    found = await ingest(tmp_path, str(docs), tokenise=tokens)
+    assert found.pop("deep.md") is Change.FAILED
+    assert found.pop("signs.md") is Change.ADDED
+    assert set(found.values()) == {Change.ADDED}
+    assert len(found) == 12
+    assert (await ingest(tmp_path, str(docs), tokenise=tokens))["signs.md"] is Change.UNCHANGED
 
 
 CHILD = """

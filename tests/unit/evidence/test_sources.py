@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from checkstream.errors import DocumentUnreadable, SourceRefused
+from checkstream.errors import DocumentUnreadable, EvidenceError, SourceRefused
 from checkstream.evidence.sources import Sources, covers
 from checkstream.evidence.web import Web
 
@@ -52,6 +52,27 @@ async def test_a_file_that_is_too_long_or_none_is_told_and_never_waited_for(tmp_
         (listed,) = [listed async for listed in READER.listed(str(tmp_path / name))]
         with pytest.raises(DocumentUnreadable, match=reason):
             await listed.fetch()
+
+
+async def test_a_folder_that_can_not_be_looked_into_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("x")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(25):  # until its path is longer than any that may be asked for
+        os.mkdir("x" * 200, dir_fd=folder)
+        below = os.open("x" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    with pytest.raises(EvidenceError, match="can't be listed"):
+        await names(str(tmp_path))
+
+
+async def test_a_name_that_is_no_text_is_written_out(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff\n.md")).write_bytes(b"x")
+    (listed,) = [listed async for listed in READER.listed(str(tmp_path))]
+    assert listed.source == f"{tmp_path}/\\xff\n.md"
+    assert (await listed.fetch()).data == b"x"
+    assert covers(str(tmp_path), listed.source)
 
 
 async def test_a_file_that_went_is_told(tmp_path: Path) -> None:
