@@ -9,8 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from checkstream.config import reveal
+from checkstream.config.background import VerifierSettings
+from checkstream.grounding.chat import ChatModel, ChatSettings
 from checkstream.grounding.claim_judge import ClaimJudge
 from checkstream.grounding.embedded import EmbeddedVerifier
+from checkstream.grounding.judge import LlmJudge
 from checkstream.grounding.rag import RagJudge
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verifier
 
@@ -50,11 +54,20 @@ class Threaded:
 
 
 @contextlib.asynccontextmanager
-async def open_verifiers() -> AsyncIterator[Verifiers]:
-    """Open the embedded verifier, and let go of its threads at the end."""
-    threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="verify")
-    try:
-        verifier = Threaded(EmbeddedVerifier(), threads)
-        yield Verifiers(verifier, ClaimJudge(verifier))
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
+async def open_verifiers(settings: VerifierSettings) -> AsyncIterator[Verifiers]:
+    """Open the verifier that is configured, and let go of it at the end. It belongs to this event loop.
+
+    Raises:
+        ConfigError: the judge's key can't be read.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="verify")
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        embedded = Threaded(EmbeddedVerifier(), threads)
+        if settings.kind == "embedded" or settings.url is None or settings.model is None:
+            yield Verifiers(embedded, ClaimJudge(embedded))
+            return
+        key = None if settings.key is None else await asyncio.to_thread(reveal, settings.key)
+        asked = ChatSettings(url=settings.url, model=settings.model, timeout_ms=settings.timeout_ms)
+        judge = LlmJudge(await stack.enter_async_context(ChatModel(asked, key)), fallback=embedded)
+        yield Verifiers(judge, judge)

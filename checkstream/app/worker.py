@@ -8,19 +8,19 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 
 from aiohttp.web import BaseRequest, Response
 
 from checkstream.app.api import GateFolder, serve_api
-from checkstream.app.profiles import profiles
+from checkstream.app.evidence_search import open_search
+from checkstream.app.profiles import profiles, scorers
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
 from checkstream.errors import ConfigError, Fault
 from checkstream.jobs import (
     Hook,
     Reaction,
-    Scorer,
     Scoring,
     Watching,
     WebhookCaller,
@@ -63,27 +63,6 @@ def hooks_of(config: Config) -> dict[str, Hook]:
     }
 
 
-def require_profiles(config: Config, known: Mapping[str, Scorer]) -> None:
-    """Let a configuration pass whose routes name only profiles that there are.
-
-    Raises:
-        ConfigError: a route names another.
-    """
-    faults = tuple(
-        Fault(
-            file="configuration",
-            reason=f"the route `{route.name}` names the profile `{profile}`, which there is not",
-            advice="known: " + ", ".join(sorted(known)),
-        )
-        for route in config.routes
-        if route.grounding is not None
-        for profile in route.grounding.profiles
-        if profile not in known
-    )
-    if faults:
-        raise ConfigError(faults)
-
-
 def settings_of(jobs: JobsSettings) -> WorkerSettings:
     """Return how a worker works."""
     return WorkerSettings(
@@ -106,15 +85,14 @@ async def run_worker(
         gate: What its `/evaluate` evaluates; None: nothing.
 
     Raises:
-        ConfigError: a profile is not known, a secret can't be read, or an address can't be bound.
+        ConfigError: a secret can't be read, or an address can't be bound.
         JobError: the queue can't be opened.
+        StoreUnusable: the store of evidence can't be used.
         GateError: the file of runs can't be used.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    scorers = profiles()
-    require_profiles(config, scorers)
     reactions = reactions_of(config)
     metrics = Metrics()
     log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
@@ -122,21 +100,23 @@ async def run_worker(
     logging.getLogger().addHandler(library)
     queue = await asyncio.to_thread(open_queue, config.jobs)
     try:
-        worker = Worker(
-            queue,
-            {"score": Scoring(scorers, reactions), "webhook": WebhookCaller(hooks_of(config))},
-            settings_of(config.jobs),
-            Watching(metrics, log, reactions),
-        )
         weakness = await asyncio.to_thread(lambda: queue.weakness)
         if weakness:
             log.warning("jobs.weakness", detail=weakness)
         async with (
-            open_verifiers() as verifiers,
+            open_verifiers(config.verifier) as verifiers,
+            open_search(config) as evidence,
             _api(config, api_at, verifiers, gate) as api,
             _metrics(metrics, metrics_at) as address,
         ):
-            log.info("working", store=config.jobs.store, profiles=sorted(scorers), metrics=address, api=api)
+            known = scorers(profiles(verifiers, evidence))
+            worker = Worker(
+                queue,
+                {"score": Scoring(known, reactions), "webhook": WebhookCaller(hooks_of(config))},
+                settings_of(config.jobs),
+                Watching(metrics, log, reactions),
+            )
+            log.info("working", store=config.jobs.store, profiles=sorted(known), metrics=address, api=api)
             await worker.run(stop)
             log.info("stopped")
     finally:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from checkstream.config.parts import Ms, Name, Secret, Settings
+from checkstream.config.parts import Ms, Secret, Settings
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -35,13 +35,50 @@ class WebhookSettings(Settings, frozen=True):
             raise ValueError(f"`{self.url}` is not encrypted; write https, http is for this machine only")
 
 
+class VerifierSettings(Settings, frozen=True):
+    """Who says what evidence supports."""
+
+    kind: Literal["embedded", "judge"] = "embedded"
+    """embedded: words, numbers, names and negations are compared here. judge: a language model is asked."""
+    url: str | None = None
+    """Of the judge: root of an OpenAI-compatible API, such as `https://api.openai.com/v1`."""
+    model: str | None = None
+    """Its name there."""
+    key: Secret | None = None
+    """Sent as a bearer token."""
+    timeout_ms: Annotated[int, Meta(ge=1, le=600_000)] = 30_000
+    """For a question with all its repeats."""
+
+    def __post_init__(self) -> None:
+        """A judge is somewhere and has a name; what is embedded has neither."""
+        if self.kind == "judge" and (self.url is None or not self.model):
+            raise ValueError("a judge needs `url` and `model`; write both, or `kind: embedded`")
+        if self.kind == "embedded" and (self.url or self.model or self.key):
+            raise ValueError("the embedded verifier asks nobody; write `kind: judge`, or remove `url`, `model`, `key`")
+        try:
+            parts = urlsplit(self.url or "http://unnamed")
+            sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is none, brackets without an address
+            sound = False
+        if not sound or not (self.url or "").isprintable():
+            raise ValueError(f"`{self.url}` is no url of an API; write `https://host/v1`")
+        if parts.username or parts.password:
+            raise ValueError("the url holds a password; give `key` from the environment")
+
+
+Profile = Literal["watchdog", "rag", "budget"]
+"""watchdog: the risk engine. rag: RAG verification. budget: the evidence budget."""
+
+
 class GroundingSettings(Settings, frozen=True):
-    """How a route's answers are scored in the background, by `checkstream worker`."""
+    """How a route's answers are held against evidence, in the background, by `checkstream worker`."""
 
     sample: Annotated[float, Meta(ge=0, le=1)] = 1.0
-    """Share of answers."""
-    profiles: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)] = ("watchdog",)
+    """Share of answers that is scored in the background."""
+    profiles: Annotated[tuple[Profile, ...], Meta(min_length=1)] = ("watchdog",)
     """What scores them."""
+    from_store: bool = False
+    """Look for evidence in the store (`evidence`) where a request brings no documents along."""
     high: Annotated[float, Meta(ge=0, le=100)] = 70
     """From here on a risk is high."""
     on_high: tuple[Literal["metric", "log", "webhook", "marker"], ...] = ("metric", "log")

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from checkstream.config.background import GroundingSettings, JobsSettings
+from checkstream.config.background import GroundingSettings, JobsSettings, VerifierSettings
 from checkstream.config.files import BUILTIN, advice_for, policy_file, read_file
 from checkstream.config.parts import Secret
 from checkstream.config.reader import Node, build, read_tree
@@ -232,6 +232,9 @@ def _absolute(config: Config, base: Path) -> Config:
         for route in config.routes
     )
     models = None if config.models is None else str(base / config.models)
+    verifier = config.verifier
+    if verifier.key is not None:
+        verifier = replace(verifier, key=secret(verifier.key))
     return replace(
         config,
         server=server,
@@ -242,6 +245,7 @@ def _absolute(config: Config, base: Path) -> Config:
         models=models,
         jobs=_absolute_jobs(config.jobs, base),
         evidence=_absolute_evidence(config.evidence, base),
+        verifier=verifier,
     )
 
 
@@ -287,6 +291,7 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         audit=(sound(parts["audit"], AuditSettings) if "audit" in parts else None) or AuditSettings(),
         jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
         evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),
+        verifier=(sound(parts["verifier"], VerifierSettings) if "verifier" in parts else None) or VerifierSettings(),
     )
     return config, [position for position, route in enumerate(found) if route is not None]
 
@@ -400,6 +405,8 @@ def _secrets(config: Config, positions: Sequence[int], tree: Node) -> list[tuple
         found.append((config.jobs.password, tree.at("jobs", "password")))
     if config.evidence.secret is not None:
         found.append((config.evidence.secret, tree.at("evidence", "secret")))
+    if config.verifier.key is not None:
+        found.append((config.verifier.key, tree.at("verifier", "key")))
     if config.audit.key is not None and config.audit.key.env is not None:  # a key file is made at the first start
         found.append((config.audit.key, tree.at("audit", "key")))
     return found

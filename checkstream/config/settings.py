@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.background import GroundingSettings, JobsSettings
+from checkstream.config.background import GroundingSettings, JobsSettings, VerifierSettings
 from checkstream.config.parts import Ms, Name, Secret, Settings
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.match.language import LANGUAGES
@@ -313,4 +313,5 @@ class Config(Settings, frozen=True):
     record: RecordSettings = RecordSettings()
     jobs: JobsSettings = JobsSettings()
     evidence: EvidenceSettings = EvidenceSettings()
+    verifier: VerifierSettings = VerifierSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -112,7 +112,7 @@ def score_two(file: Path, folder: Path, calls: list[bytes]) -> None:
     until(lambda: bool(queue.results("risky") and queue.results("sound")), what="two results", timeout_s=60)
     (risky,) = queue.results("risky")
     assert risky.risk >= 35
-    assert json.loads(risky.report)["risk_score"] == risky.risk
+    assert json.loads(risky.report)["risk"]["risk_score"] == risky.risk
     until(lambda: bool(calls), what="a call of the webhook", timeout_s=60)
     assert json.loads(calls[0])["stream"] == "risky"
     marker = None

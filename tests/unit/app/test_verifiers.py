@@ -3,19 +3,44 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+import pytest
+
 from checkstream.app.verifiers import Threaded, open_verifiers
+from checkstream.config.background import VerifierSettings
+from checkstream.config.parts import Secret
 from checkstream.grounding.claims import claims
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verdict
+from tests.scripted_chat import Asked, scripted
 
 ANSWER = "Goods can be returned within 30 days of delivery."
 
 
 async def test_the_embedded_verifier_judges_and_answers_for_rag_verification() -> None:
-    async with open_verifiers() as verifiers:
+    async with open_verifiers(VerifierSettings()) as verifiers:
         (found,) = await verifiers.verifier.judge(claims(ANSWER), [Passage(id="p", text=ANSWER)])
         (chance,) = await verifiers.verifier.entailed([(ANSWER, ANSWER)])
         reply = await verifiers.judge.alignment("q", ANSWER, [Passage(id="p", text=ANSWER)])
     assert (found.verdict, chance.low > 0.9, reply is not None) == (Verdict.SUPPORTED, True, True)
+
+
+async def test_a_judge_is_asked_with_its_key_and_the_embedded_verifier_stands_in_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "k-1")
+
+    def answer(asked: Asked, number: int) -> str | int:
+        del asked
+        return 500 if number else '{"verdict": "contradicted", "reason": "it says 90", "passages": [1]}'
+
+    async with scripted(answer) as chat:
+        settings = VerifierSettings(kind="judge", url=chat.url, model="m", key=Secret(env="JUDGE_KEY"), timeout_ms=2000)
+        async with open_verifiers(settings) as verifiers:
+            (told,) = await verifiers.verifier.judge(claims(ANSWER), [Passage(id="p", text=ANSWER)])
+            (made_up,) = await verifiers.verifier.judge(claims(ANSWER), [Passage(id="p", text=ANSWER)])
+        assert chat.headers[0]["Authorization"] == "Bearer k-1"
+        assert chat.asked[0]["model"] == "m"
+    assert (told.verdict, told.reason) == (Verdict.CONTRADICTED, "it says 90")
+    assert (made_up.verdict, made_up.degraded) == (Verdict.SUPPORTED, ("judge:unreachable",))
 
 
 class Where:

@@ -81,28 +81,6 @@ def test_wrong_use_says_what_is_right(tmp_path: Path) -> None:
         run("list", "--store", "sqlite:x", "--last", "0")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [("profiles: [watchdog]", None), ("profiles: [oracle]", "the profile `oracle`, which there is not; known: ")],
-)
-def test_a_worker_refuses_profiles_that_there_are_not(tmp_path: Path, change: str, said: str | None) -> None:
-    from checkstream.app.profiles import profiles
-    from checkstream.app.worker import require_profiles
-    from checkstream.config import load_config
-
-    file = tmp_path / "c.yaml"
-    file.write_text(
-        "upstreams: {a: {url: http://x}}\n"
-        "routes: [{name: r, match: {path: /v1/chat/completions}, upstream: a, policies: ['builtin:default'], "
-        f"grounding: {{{change}}}}}]\n"
-    )
-    if said is None:
-        require_profiles(load_config(file), profiles())
-    else:
-        with pytest.raises(ConfigError, match=said):
-            require_profiles(load_config(file), profiles())
-
-
 def test_a_worker_asks_for_a_configuration() -> None:
     parser = argparse.ArgumentParser(prog="checkstream")
     worker.add_parser(parser.add_subparsers())
