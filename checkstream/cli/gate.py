@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections import Counter as Counted
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,13 +162,29 @@ def _command(text: str) -> str:
 
 def _tell(report: Report) -> None:
     print(safe(headline(report)))
-    for detail in report.details:
-        if detail.label is not Verdict.SUPPORTED:
-            print(f"  {detail.label:17} {safe(detail.claim)}")
-            print(f"  {'':17} {safe(detail.justification)}")
+    with _as_text():
+        failing = [detail for detail in report.details if detail.label is not Verdict.SUPPORTED]
+        found = Counted((detail.label, detail.claim, detail.justification) for detail in failing)
+        for (label, claim, why), times in found.items():
+            print(f"  {label:17} {safe(claim)}{f' (x{times})' if times > 1 else ''}")
+            print(f"  {'':17} {safe(why)}")
     if report.baseline is not None and report.baseline.regression:
         print(f"regression: {report.baseline.difference:+.4f} since {report.baseline.run_id}")
     print(f"run {report.run_id}")
+
+
+@contextmanager
+def _as_text() -> Iterator[None]:
+    """Have a workflow of GitHub read no commands (`::...`, `##[...]`) in what models wrote."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        yield
+        return
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}")
+    try:
+        yield
+    finally:
+        print(f"::{token}::")
 
 
 def _write(folder: Path, report: Report, history: list[Run]) -> None:

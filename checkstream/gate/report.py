@@ -151,9 +151,10 @@ def _details(state: State, prompts: dict[str, Prompt]) -> tuple[Detail, ...]:
 
 
 def ended_run(run: Run, report: Report) -> Run:
-    """Return the run with how it ended."""
+    """Return the run with how it ended; that it failed before it went on is over."""
     return msgspec.structs.replace(
         run,
+        failure=None,
         ended=report.ended,
         decision=report.decision,
         risk=report.score,
@@ -164,10 +165,10 @@ def ended_run(run: Run, report: Report) -> Run:
     )
 
 
-def headline(score: Report) -> str:
+def headline(report: Report) -> str:
     """Return the decision in one sentence."""
     counts = (
-        f"{score.unsupported} of {score.total_claims} claims unsupported, {score.weakly_supported} weakly supported"
+        f"{report.unsupported} of {report.total_claims} claims unsupported, {report.weakly_supported} weakly supported"
     )
-    why = f" ({score.reason})" if score.reason else ""
-    return f"{score.decision}: risk {score.score:.4f}, {counts}{why}"
+    why = f" ({report.reason})" if report.reason else ""
+    return f"{report.decision}: risk {report.score:.4f}, {counts}{why}"
