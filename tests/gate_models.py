@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ DOCUMENTS = {
 EMBEDDER = HashingEmbedder()
 
 Say = Callable[[str, str, str], Any]
-"""(model, system prompt, question) -> text, or a status to fail with."""
+"""(model, system prompt, question) -> text, a status to fail with, or None for no answer ever."""
 
 
 @asynccontextmanager
@@ -33,6 +34,8 @@ async def serving(say: Say) -> AsyncIterator[str]:
         body = await request.json()
         told = {message["role"]: message["content"] for message in body["messages"]}
         said = say(body["model"], told.get("system", ""), told["user"])
+        if said is None:
+            await asyncio.Event().wait()
         if isinstance(said, int):
             return web.json_response({"error": {"message": "scripted"}}, status=said)
         return web.json_response({"choices": [{"index": 0, "message": {"role": "assistant", "content": said}}]})

@@ -150,7 +150,7 @@ class Evaluation:
             if self._inline is None:
                 raise RequestInvalid("`config` is not taken here; name a file with `config_path`")
             settings = settings_of(asked.config)
-            _require_no_secret(settings)
+            _require_harmless(settings)
             return await self._inline(settings, resume=asked.resume)
         finally:
             self._admission.leave()
@@ -209,12 +209,18 @@ class Evaluation:
         return FoundList(found=tuple(found))
 
 
-def _require_no_secret(settings: GateSettings) -> None:
-    """Let a caller's own configuration pass that could reach nothing with a key of this machine.
+def _require_harmless(settings: GateSettings) -> None:
+    """Let a caller's own configuration pass that reads no files but stores, and reaches nothing with a key.
 
     Raises:
-        RequestInvalid: it names a key, or a provider that finds its keys by itself.
+        RequestInvalid: it names a file of prompts, a server that holds documents, a key, or a provider that finds its
+            keys by itself.
     """
+    if settings.prompt_library or not settings.store.startswith("sqlite:"):
+        raise RequestInvalid(
+            "a `config` that is sent names no `prompt_library`, and no store but `sqlite:FILE`; put it into a file "
+            "below the served folder, and name that with `config_path`"
+        )
     for model in (settings.target, settings.judge):
         if model is not None and (model.api_key_env or model.provider == "bedrock"):
             raise RequestInvalid(

@@ -49,7 +49,8 @@ def add_parser(subparsers: SubParsers) -> None:
     parser.add_argument(
         "--gate-inline",
         action="store_true",
-        help="evaluate configurations that callers send, too; these get no keys of this machine",
+        help="evaluate configurations that callers send, too: they get no key and no file of prompts, but choose which "
+        "addresses this machine calls",
     )
 
 

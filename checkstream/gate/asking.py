@@ -15,11 +15,13 @@ from checkstream.gate.settings import GateSettings, Model
 from checkstream.gate.terms import Prompt
 from checkstream.grounding.chat import Chat
 from checkstream.grounding.claims import Level, checkable, claims
+from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.judge import LlmJudge
 from checkstream.grounding.replies import first_object
-from checkstream.grounding.terms import Claim, Judgement, Passage, Verifier
+from checkstream.grounding.terms import Claim, Judgement, Passage, Verdict, Verifier
 
 _PROMPTS_AT_ONCE = 20
+_TOLD = frozenset({Verdict.SUPPORTED, Verdict.NOT_CHECKABLE})
 _FAILED = frozenset({"judge:deadline", "judge:unreachable", "judge:refused"})
 _TOKENS = 4096
 
@@ -82,20 +84,24 @@ def writing(chat: Chat) -> Callable[[GateSettings], Awaitable[list[Prompt]]]:
 def extracting(judge: LlmJudge | None) -> Callable[[str], Awaitable[Sequence[Claim]]]:
     """Return how the claims of an answer are found: by a model, or by rules where there is none.
 
-    What the model can't list, or lists none of where rules see some, is taken apart by rules: a judge that is talked
-    into finding nothing must not make a model look safe.
+    What the model can't list is taken apart by rules, and what rules see and its list does not say is added: a judge
+    that is talked into finding less, or into putting it right, must not make a model look safe.
     """
+    surfaces = EmbeddedVerifier()
 
     async def extract(answer: str) -> Sequence[Claim]:
         by_rules = claims(answer, Level.ATOMIC)
         if judge is None or not checkable(by_rules):
             return by_rules
         try:
-            return await judge.claims(answer) or by_rules
+            listed = await judge.claims(answer)
         except ChatError as error:
             if error.reason == "garbage":
                 return by_rules
             raise
+        told = [Passage(id=str(at), text=claim.text) for at, claim in enumerate(listed)]
+        judged = await surfaces.judge(checkable(by_rules), told)
+        return [*listed, *(each.claim for each in judged if each.verdict not in _TOLD)]
 
     return extract
 

@@ -107,6 +107,21 @@ async def test_a_configuration_that_is_sent_can_name_no_key(served: tuple[str, P
     assert (status, "needs a key of this machine" in found["error"]["message"]) == (400, True)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"prompt_library": "other.txt"},
+        {"evidence": {"store": "https://h"}},
+        {"evidence": {"store": "postgresql://h/d"}},
+    ],
+)
+async def test_a_configuration_that_is_sent_can_read_no_file_and_no_other_server(
+    served: tuple[str, Path], more: dict[str, Any]
+) -> None:
+    status, found = await ask("POST", f"{served[0]}/evaluate", {"config": {**LEAST, **more}})
+    assert (status, "names no `prompt_library`" in found["error"]["message"]) == (400, True)
+
+
 async def test_a_configuration_that_is_sent_is_not_taken_unless_the_operator_says_so(tmp_path: Path) -> None:
     operations = Evaluation(evaluate, Ledger(tmp_path / "gate.db"), root=tmp_path).operations
     async with serving(operations) as (url, _):
