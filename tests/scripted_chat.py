@@ -33,7 +33,8 @@ class ScriptedChat:
     def __init__(self, answer: Callable[[Asked, int], Any]) -> None:
         """Answer by a function of the question and how many came before.
 
-        It returns the text that is said, a whole answer, bytes as they are, a status, or None: then nothing comes.
+        It returns the text that is said, a whole answer, bytes as they are, a status, a response, or None: then nothing
+        comes.
         """
         self.asked: list[Asked] = []
         self.headers: list[Mapping[str, str]] = []
@@ -58,6 +59,8 @@ class ScriptedChat:
         finally:
             self.at_once -= 1
         match answer:
+            case web.Response():
+                return answer
             case int():
                 return web.Response(status=answer, headers={"retry-after": "0"})
             case bytes():

@@ -1,7 +1,8 @@
 """A language model behind any OpenAI-compatible endpoint: a question in, one text out, with the odds of its first word.
 
 Calls are bounded: so many at once, so long each with all its repeats, so many bytes of an answer. A server that knows
-no log probabilities or no structured output says so once, and is then asked without. INVARIANT: what a model says is a
+no log probabilities or no structured output says so once, and is then asked without; so is one that wants the longest
+answer under its newer name, or takes no temperature. INVARIANT: what a model says is a
 text; nothing of it is run, followed or trusted to have a form.
 """
 
@@ -11,6 +12,7 @@ import asyncio
 import io
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal, Protocol, Self
 
 import aiohttp
@@ -25,6 +27,9 @@ _PAUSE_S, _LONGEST_PAUSE_S = 0.25, 5.0
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _UNKNOWN_OPTION = frozenset({400, 415, 422, 501})
 """What servers answer to an option that they don't know."""
+_INSTEAD = MappingProxyType({"max_tokens": "max_completion_tokens", "temperature": ""})
+"""What a server that refuses a setting by its name is sent in place of it; empty: nothing."""
+_REFUSAL_BYTES = 16_384
 _TOP_WORDS = 20
 
 
@@ -95,6 +100,8 @@ class ChatModel:
         self._client: aiohttp.ClientSession | None = None
         self._unknown: set[str] = set()
         """Options that the server does not take."""
+        self._instead: dict[str, str] = {}
+        """Settings that it wants under another name, or not at all."""
 
     @property
     def model(self) -> str:
@@ -165,8 +172,11 @@ class ChatModel:
         refused: set[str] = set()
         while True:
             try:
-                answer = await self._once({**asked, **known})
+                answer = await self._once(self._worded(asked) | known)
             except _FailedError as failed:
+                if failed.refused in _INSTEAD and failed.refused not in self._instead:
+                    self._instead[failed.refused] = _INSTEAD[failed.refused]
+                    continue
                 if failed.status in _UNKNOWN_OPTION and known:
                     refused, known = set(known), {}
                     continue
@@ -177,6 +187,11 @@ class ChatModel:
             else:
                 self._unknown |= refused  # it answers without them: they were the reason
                 return answer
+
+    def _worded(self, asked: Mapping[str, object]) -> dict[str, object]:
+        """Return a question in the words that the server has asked for."""
+        named = ((self._instead.get(name, name), value) for name, value in asked.items())
+        return {name: value for name, value in named if name}
 
     async def _once(self, body: Mapping[str, object]) -> _Answer:
         if self._client is None:
@@ -191,14 +206,13 @@ class ChatModel:
                         f"{shown} answered with status {response.status}; check `url`, `model` and the key",
                         status=response.status,
                         pause_s=_seconds(response.headers.get("retry-after", "")),
+                        refused=_refused(await _read(response, _REFUSAL_BYTES)) if response.status == 400 else "",
                     )
-                content = bytearray()
-                async for piece in response.content.iter_any():
-                    content += piece
-                    if len(content) > self.settings.answer_bytes:
-                        raise _FailedError(
-                            f"{shown} answered with more than {self.settings.answer_bytes} bytes; raise `answer_bytes`"
-                        )
+                content = await _read(response, self.settings.answer_bytes)
+                if len(content) > self.settings.answer_bytes:
+                    raise _FailedError(
+                        f"{shown} answered with more than {self.settings.answer_bytes} bytes; raise `answer_bytes`"
+                    )
         except (aiohttp.ClientError, OSError) as error:
             reason = str(error) or type(error).__name__
             raise _FailedError(f"{shown} can't be reached: {reason}; check `url`", status=503) from error
@@ -208,14 +222,25 @@ class ChatModel:
             raise _FailedError(f"{shown} gave an answer of another form; check that `url` is OpenAI's API") from error
 
 
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Return the body; of one that has more than `limit` bytes only the beginning, which is longer than that."""
+    content = bytearray()
+    async for piece in response.content.iter_any():
+        content += piece
+        if len(content) > limit:
+            break
+    return bytes(content)
+
+
 class _FailedError(Exception):
     """One call failed."""
 
-    def __init__(self, message: str, *, status: int = 0, pause_s: float = 0.0) -> None:
+    def __init__(self, message: str, *, status: int = 0, pause_s: float = 0.0, refused: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.status = status
         self.pause_s = pause_s
+        self.refused = refused
         self.again = status in _REPEATED
 
     @property
@@ -223,6 +248,15 @@ class _FailedError(Exception):
         if self.status == 0:
             return "garbage"
         return "unreachable" if self.again else "refused"
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    message: str = ""
+    param: str | None = None
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    error: _Problem
 
 
 class _Word(msgspec.Struct, frozen=True):
@@ -251,6 +285,15 @@ class _Choice(msgspec.Struct, frozen=True):
 
 class _Answer(msgspec.Struct, frozen=True):
     choices: Annotated[tuple[_Choice, ...], msgspec.Meta(min_length=1)]
+
+
+def _refused(body: bytes) -> str:
+    """Return the setting that a refusal is about; empty where it tells of none."""
+    try:
+        problem = msgspec.json.decode(body, type=_Refusal).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    return "max_tokens" if _INSTEAD["max_tokens"] in problem.message else problem.param or ""
 
 
 def _reply(answer: _Answer, *, odds: bool) -> ChatReply:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from checkstream.errors import ChatError
 from checkstream.grounding.chat import ChatModel, ChatReply, ChatSettings
@@ -90,6 +91,50 @@ async def test_a_refusal_that_has_nothing_to_do_with_options_does_not_turn_them_
         with pytest.raises(ChatError):
             await model.ask("bad", max_tokens=1, odds=True)
         assert (await model.ask("good", max_tokens=1, odds=True)).first_words
+
+
+def refusal(message: str, param: str | None) -> web.Response:
+    return web.json_response({"error": {"message": message, "param": param, "code": "unsupported"}}, status=400)
+
+
+NEWER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+COLD = "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is supported."
+
+
+@pytest.mark.parametrize("param", ["max_tokens", None])
+async def test_a_model_that_names_what_it_wants_gets_it_and_from_then_on_at_once(param: str | None) -> None:
+    def answer(question: Any, _: int) -> Any:
+        if "max_tokens" in question:
+            return refusal(NEWER, param)
+        return refusal(COLD, "temperature") if "temperature" in question else said("YES", ODDS)
+
+    async with scripted(answer) as chat, ChatModel(settings(chat)) as model:
+        for _ in range(2):
+            assert (await model.ask("a", max_tokens=9, odds=True)).first_words
+        assert [each.get("max_completion_tokens") for each in chat.asked] == [None, 9, 9, 9]
+        assert ["temperature" in each for each in chat.asked] == [True, True, False, False]
+        assert all("logprobs" in each for each in chat.asked)
+
+
+@pytest.mark.parametrize("param", ["max_tokens", "max_completion_tokens", "temperature", "model", "messages", ""])
+async def test_a_server_that_refuses_whatever_it_is_sent_is_not_asked_for_ever(param: str) -> None:
+    async with scripted(lambda _, __: refusal("no", param)) as chat:
+        assert await reason(chat, retries=3) == "refused"
+        assert len(chat.asked) <= 2
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[" * 9_000, b'{"error": "max_completion_tokens"}', b"max_completion_tokens", b"x" * 99_999]
+)
+async def test_a_refusal_that_says_nothing_changes_nothing(body: bytes) -> None:
+    def answer(_: Any, number: int) -> Any:
+        return web.Response(status=400, body=body) if number == 0 else "fine"
+
+    async with scripted(answer) as chat, ChatModel(settings(chat)) as model:
+        with pytest.raises(ChatError):
+            await model.ask("a", max_tokens=3)
+        await model.ask("a", max_tokens=3)
+        assert [each["max_tokens"] for each in chat.asked] == [3, 3]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
