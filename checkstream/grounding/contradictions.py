@@ -134,9 +134,9 @@ def _yes_and_no(answer: str) -> bool:
 
 def _numbers(found: Sequence[Quantity]) -> bool:
     """Return whether one subject has two values of one unit that are an order of magnitude apart."""
-    ranges: dict[tuple[frozenset[str], str, str, frozenset[str]], tuple[float, float]] = {}
+    ranges: dict[tuple[object, ...], tuple[float, float]] = {}
     for quantity in found:
-        key = (quantity.subject, quantity.unit, quantity.tense, quantity.years)
+        key = (quantity.subject, quantity.unit, quantity.tense, quantity.years, quantity.scope)
         low, high = ranges.get(key, (quantity.value, quantity.value))
         ranges[key] = (min(low, quantity.value), max(high, quantity.value))
     return any(high >= _RATIO * low if low else high >= _RATIO for low, high in ranges.values())

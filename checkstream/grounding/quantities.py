@@ -48,6 +48,14 @@ _PRONOUNS = frozenset({"it", "they", "he", "she", "we", "i", "you"})
 _NO_UNIT = frozenset(
     {"and", "or", "but", "in", "on", "at", "of", "to", "for", "as", "with", "by", "per", "is", "are", "was", "were"}
 )
+_SCOPE = TextRegex(
+    r"(?i)\b(?:in|at|for|on|within|among|outside|per|with|without|if|when) [^\s.,;:!?]+(?: [^\s.,;:!?]+)?"
+    r"|\b(?:worldwide|globally|nationwide|locally|abroad|online|overall)\b"
+)
+_WHOLE = frozenset({"in total", "in all", "in fact", "overall", "at present", "at the moment"})
+"""They bound nothing."""
+_MOST_SCOPE = 80
+"""Characters behind a value that may bound it."""
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +69,8 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     """`past` or `present`: what was need not be what is."""
     years: frozenset[str]
     """Years that the sentence names."""
+    scope: str
+    """Where, for whom or when it holds: `in Berlin`; empty where nothing bounds it."""
     value: float
 
 
@@ -81,7 +91,10 @@ def quantities(answer: str, sentences: Sequence[Span]) -> list[Quantity]:
             if place.start < verb_end or text in years:
                 continue
             unit = _unit(text, sentence[place.end : place.end + 40])
-            found.append(Quantity(subject=subject, unit=unit, tense=tense, years=years, value=_value(text)))
+            scope = _scope(sentence[place.end :])
+            found.append(
+                Quantity(subject=subject, unit=unit, tense=tense, years=years, scope=scope, value=_value(text))
+            )
     return found
 
 
@@ -108,6 +121,13 @@ def _unit(number: str, behind: str) -> str:
     if not word[:1].isalpha() or word in _NO_UNIT:
         return sign
     return sign + (word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
+
+
+def _scope(behind: str) -> str:
+    """Return what bounds a value, from the words behind it."""
+    first = next(iter(_SCOPE.spans(behind[:_MOST_SCOPE])), None)
+    found = "" if first is None else behind[first.start : first.end].casefold()
+    return "" if found in _WHOLE else found
 
 
 def _value(number: str) -> float:

@@ -71,5 +71,28 @@ def test_values_of_a_sentence_are_read(answer: str, values: list[tuple[str, floa
     assert [(value.unit, value.value) for value in quantities(answer, sentences(answer))] == values
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Acme has 50 employees in Berlin. Acme has 5,000 employees worldwide.",
+        "Acme has 50 employees in Berlin. Acme has 5,000 employees.",
+        "The plan costs $5. The plan costs $500 for enterprises.",
+    ],
+)
+def test_values_of_different_scope_do_not_conflict(answer: str) -> None:
+    assert found(answer) == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Acme has 50 employees in Berlin. Acme has 5,000 employees in Berlin.",
+        "Acme has 50 employees in total. Acme has 5,000 employees.",
+    ],
+)
+def test_values_of_one_scope_conflict(answer: str) -> None:
+    assert found(answer) == "Conflicting numerical values"
+
+
 def test_long_answers_are_read_in_time_that_grows_with_them() -> None:
     assert found("Yes. No 1. It has 5 rooms since 2001 open closed. " * 4000) in {"", "Contradictory status statements"}
