@@ -1,11 +1,15 @@
 """Words of a text: their places, what forms share, and which a negator turns round."""
 
-import time
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from checkstream.grounding.embedded.reading import folded, found_stem, reading, stem, words
 
+TraceFunction = Callable[[FrameType, str, Any], Any]
 HOSTILE = (
     "",
     " \n\t",
@@ -90,12 +94,24 @@ def test_a_negator_turns_the_next_words_round_up_to_a_mark(text: str, turned: li
     assert [word.form for word, each in zip(found, read.negated, strict=True) if each] == turned
 
 
-def test_a_long_text_is_read_in_linear_time() -> None:
-    def took(size: int) -> float:
+def test_a_long_text_takes_a_step_for_each_of_its_words() -> None:
+    def steps(size: int) -> int:
         text = "the quick brown fox never jumps over 12 lazy dogs. " * size
-        began = time.thread_time()
-        reading(text, words(text))
-        return time.thread_time() - began
+        count = 0
 
-    took(100)
-    assert took(1600) < 40 * max(took(200), 0.001)
+        def counting(_: FrameType, __: str, ___: object) -> TraceFunction:
+            nonlocal count
+            count += 1
+            return counting
+
+        before = sys.gettrace()
+        sys.settrace(counting)
+        try:
+            reading(text, words(text))
+        finally:
+            sys.settrace(before)
+        return count
+
+    short, long = steps(20), steps(200)
+    assert short > 20 * 10
+    assert long < 10.5 * short
