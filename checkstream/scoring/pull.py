@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -97,7 +98,7 @@ def _silent(_: str, __: int) -> None:
 async def _pull_one(model: OwnModel, file: Path, scratch: Path, known: PinnedModel | None, told: Told) -> PinnedModel:
     folder = files_folder(file)
     held = known if known is not None and is_pin_of(model, known) else None
-    if held is not None and _all_there(folder, held):
+    if held is not None and await asyncio.to_thread(_are_as_pinned, folder, held):
         await _try_out(model, held, folder)  # its labels may have been changed since
         return held
     fetched = await _fetch_files(model, folder.parent, scratch, told)
@@ -225,8 +226,13 @@ def _try_pairs(model: Model) -> None:
         raise ModelError(f"model `{model.name}` was fetched and gives no usable scores ({error})") from error
 
 
-def _all_there(folder: Path, pin: PinnedModel) -> bool:
-    return all((folder / file.path).is_file() for file in pin.files)
+def _are_as_pinned(folder: Path, pin: PinnedModel) -> bool:
+    """Tell whether every file is there whole; one that isn't can be fetched anew."""
+    try:
+        found = [read_regular_file(folder / file.path, file.path, file.bytes) for file in pin.files]
+    except ModelError:
+        return False
+    return all(hashlib.sha256(data).hexdigest() == file.sha256 for data, file in zip(found, pin.files, strict=True))
 
 
 def _write_lock(file: Path, lock: Lock) -> None:

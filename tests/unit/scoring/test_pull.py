@@ -187,6 +187,24 @@ async def test_a_source_that_has_changed_is_not_taken_unasked(own: Own) -> None:
     assert len(stored) == 3  # a graph, a tokenizer, and what is not ours
 
 
+@pytest.mark.parametrize("damage", ["changed", "cut off", "removed"])
+async def test_a_damaged_file_is_fetched_anew(own: Own, damage: str) -> None:
+    await own.pull()
+    before = read_lock(own.file)
+    path = files_folder(own.file) / before.models[0].files[0].path
+    data = path.read_bytes()
+    match damage:
+        case "changed":
+            path.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
+        case "cut off":
+            path.write_bytes(data[:200])
+        case _:
+            path.unlink()
+    (outcome,) = await own.pull()
+    assert (outcome.change, path.read_bytes(), read_lock(own.file)) == ("unchanged", data, before)
+    described(own)
+
+
 async def test_a_pull_that_fails_leaves_everything_as_it_was(own: Own) -> None:
     await own.pull()
     before = {path: path.read_bytes() for path in own.file.parent.rglob("*") if path.is_file() and path != own.file}
