@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from checkstream.config import EmbedderKind
 from checkstream.evidence.opening import open_store
 from checkstream.evidence.records import Chunk, Document, chunk_id
 from checkstream.gate.config_file import settings_of
@@ -21,6 +22,13 @@ DOCUMENTS = {
     "shipping": "Shipping is free for orders over 50 euros. Parcels arrive within 3 working days.",
 }
 EMBEDDER = HashingEmbedder()
+
+
+def embedders(kind: EmbedderKind) -> Embedder:
+    """Return the embedder of tests, whichever is asked for."""
+    assert kind == "model"
+    return EMBEDDER
+
 
 Say = Callable[[str, str, str], Any]
 """(model, system prompt, question) -> text, a status to fail with, or None for no answer ever."""

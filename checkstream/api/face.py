@@ -21,12 +21,12 @@ from checkstream.errors import (
     BodyTooLarge,
     BodyTooSlow,
     CallerUnknown,
+    ConfigError,
     EvidenceError,
     GateError,
     NotReady,
     Overloaded,
     RequestInvalid,
-    RequestRefused,
     RouteUnknown,
     StepFailed,
     TookTooLong,
@@ -46,6 +46,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     TookTooLong: (503, "deadline_exceeded"),
     NotReady: (503, "not_ready"),
     EvidenceError: (503, "evidence_unavailable"),
+    ConfigError: (503, "not_ready"),
 }
 _RETRY_S = {429: "1", 503: "5"}
 
@@ -81,7 +82,7 @@ class Face:
         """
         try:
             response = await self._answer(request)
-        except (RequestRefused, RequestInvalid, GateError, EvidenceError) as error:
+        except tuple(_STATUS) as error:
             status, kind = next(found for known, found in _STATUS.items() if isinstance(error, known))
             response = _problem(status, kind, str(error))
         response.headers[hdrs.SERVER] = "checkstream"

@@ -7,11 +7,14 @@ from checkstream.errors import ConfigError, Fault, ModelError
 from checkstream.evidence.chunking import Tokenise, words
 from checkstream.evidence.opening import open_store
 from checkstream.evidence.store import Store
+from checkstream.gate import bedrock
+from checkstream.gate.bedrock import TitanEmbedder
 from checkstream.scoring.catalog import load_models
 from checkstream.scoring.embedding import Embedder, HashingEmbedder
 from checkstream.scoring.sentence_encoder import SentenceEncoder
 
 _MODEL = "embedding"
+_TITAN_S = 60.0
 
 
 def evidence_embedder(kind: EmbedderKind = "model") -> Embedder:
@@ -21,8 +24,15 @@ def evidence_embedder(kind: EmbedderKind = "model") -> Embedder:
 
     Raises:
         ConfigError: the model is not there, or can't be used.
+        GateError: Bedrock can't be used.
     """
-    return HashingEmbedder() if kind == "hashing" else sentence_encoder()
+    match kind:
+        case "hashing":
+            return HashingEmbedder()
+        case "titan":
+            return TitanEmbedder(bedrock.client(_TITAN_S))
+        case "model":
+            return sentence_encoder()
 
 
 def sentence_encoder() -> SentenceEncoder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from checkstream.app.evidence import evidence_embedder
@@ -13,4 +14,8 @@ from checkstream.gate.running import Gate
 
 def gate_of(ledger: Ledger, folder: Path, environment: Mapping[str, str]) -> Gate:
     """Return a gate that keeps runs in `ledger` and reads what configurations name below `folder`."""
-    return Gate(ledger, Connections(folder, environment, evidence_embedder()).open)
+    return Gate(ledger, Connections(folder, environment, _EMBEDDERS).open)
+
+
+_EMBEDDERS = cache(evidence_embedder)
+"""Loaded once for all runs of a process."""

@@ -12,7 +12,7 @@ from checkstream.config.parts import Secret, Settings
 _SQLITE = "sqlite:"
 _SCHEMES = ("http", "https", "postgresql", "postgres")
 
-EmbedderKind = Literal["model", "hashing"]
+EmbedderKind = Literal["model", "hashing", "titan"]
 
 
 class EvidenceSettings(Settings, frozen=True):
@@ -31,8 +31,8 @@ class EvidenceSettings(Settings, frozen=True):
     private_hosts: tuple[str, ...] = ()
     """Hosts of your own network: over http too, and at addresses that are not public."""
     embedder: EmbedderKind = "model"
-    """What makes vectors of chunks and claims: the model `embedding`, or words hashed into places, which is quick and
-    knows no meanings. A store keeps to the one that it was filled with."""
+    """What makes vectors of chunks and claims: the model `embedding`; words hashed into places, which is quick and
+    knows no meanings; Titan of AWS Bedrock (extra `bedrock`). A store keeps to the one that it was filled with."""
     chunk_tokens: Annotated[int, Meta(ge=20, le=100_000)] = 500
     """In tokens of that model, or in words."""
     overlap_tokens: Annotated[int, Meta(ge=0, le=50_000)] = 50

@@ -22,6 +22,7 @@ _ANYTHING = (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeErr
 """What the library raises: its own readers of dates and numbers let through what they meet."""
 _EITHER = frozenset({"num_prompts", "prompt_categories", "min_claims", "prompt_library", "parallel"})
 """Keys that stand under `evaluation`, or beside it."""
+_OF_STORES = ("index", "embedder")
 _KNOWN = _EITHER | {
     *("use_case", "risk_tolerance", "thresholds", "evaluation", "doc_sources", "allow_same_model"),
     *("model", "target", "judge", "elasticsearch", "evidence"),
@@ -199,13 +200,13 @@ def _address(source: object) -> str:
 
 
 def _store(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where evidence is kept: `evidence: {store, index}`, or the section that names Elasticsearch alone."""
+    """Return where evidence is kept: by `evidence`, or by the section that names Elasticsearch alone."""
     elastic, evidence = given.get("elasticsearch"), given.get("evidence")
     if elastic is not None and evidence is not None:
         raise GateError("`elasticsearch` and `evidence` both say where documents are; keep one of them")
     name, section, key = ("elasticsearch", elastic, "host") if evidence is None else ("evidence", evidence, "store")
     if section is None:
         return {}
-    if not isinstance(section, Mapping) or not isinstance(section.get(key), str) or set(section) - {key, "index"}:
-        raise GateError(f"`{name}` can't be read; it takes `{key}`, an address, and `index`")
-    return {"store": section[key], **({"index": section["index"]} if "index" in section else {})}
+    if not isinstance(section, Mapping) or not isinstance(section.get(key), str) or set(section) - {key, *_OF_STORES}:
+        raise GateError(f"`{name}` can't be read; it takes `{key}`, an address, `index` and `embedder`")
+    return {"store": section[key], **{name: section[name] for name in _OF_STORES if name in section}}

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path, PurePosixPath
 
+from checkstream.config import EmbedderKind
 from checkstream.errors import GateError
 from checkstream.evidence.opening import SQLITE, open_store
 from checkstream.evidence.search import Retriever
@@ -33,11 +34,13 @@ _ENDINGS = frozenset({".htm", ".html", ".md", ".txt", ".rst", ".pdf", ".docx"})
 class Connections:
     """Opens what configurations name. Paths in them are read below one folder; keys come from the environment."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], embedder: Embedder) -> None:
-        """Read files below `folder`, secrets from `environment`, and search with `embedder`."""
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], embedders: Callable[[EmbedderKind], Embedder]
+    ) -> None:
+        """Read files below `folder`, secrets from `environment`, and search with the embedder of the kind asked for."""
         self._folder = folder.resolve()
         self._environment = environment
-        self._embedder = embedder
+        self._embedders = embedders
 
     @asynccontextmanager
     async def open(self, config: GateSettings) -> AsyncIterator[Opened]:
@@ -45,6 +48,7 @@ class Connections:
 
         Raises:
             GateError: a model, a file or a key is missing, or there are no documents.
+            ConfigError: the embedder is not there.
             StoreUnusable: the store can't be opened.
         """
         async with AsyncExitStack() as stack:
@@ -52,7 +56,8 @@ class Connections:
             asked = None if config.judge is None else await self._chat(stack, config.judge, config.parallel)
             judge = None if asked is None else LlmJudge(asked)
             verifier = EmbeddedVerifier() if judge is None else judge
-            store = await open_store(self._address(config), self._embedder, secret=self._environment.get(_STORE_SECRET))
+            embedder = await asyncio.to_thread(self._embedders, config.embedder)
+            store = await open_store(self._address(config), embedder, secret=self._environment.get(_STORE_SECRET))
             stack.push_async_callback(store.close)
             if not await store.count():
                 raise GateError(
@@ -63,7 +68,7 @@ class Connections:
                     prompts=await self._prompts(config, store, asked),
                     answer=answering(target, config.target),
                     claims=extracting(judge),
-                    search=_searching(Retriever(store, self._embedder)),
+                    search=_searching(Retriever(store, embedder)),
                     judge=judging(verifier),
                     parallel=config.parallel,
                 ),

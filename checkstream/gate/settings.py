@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from checkstream.config import EmbedderKind
 from checkstream.grounding.decision import Thresholds
 
 MAX_PROMPTS = 10_000
@@ -77,6 +78,8 @@ class GateSettings(_Settings, frozen=True, kw_only=True):
     """Addresses (`s3://bucket/prefix`, `https://...`, a path) that `checkstream ingest` reads into the store."""
     store: str = "sqlite:var/evidence.db"
     index: str = "trusted_docs"
+    embedder: EmbedderKind = "model"
+    """What the store was filled with."""
 
     def __post_init__(self) -> None:
         """No model verifies its own output."""

@@ -112,6 +112,7 @@ async def test_a_configuration_that_is_sent_can_name_no_key(served: tuple[str, P
     [
         {"prompt_library": "other.txt"},
         {"evidence": {"store": "https://h"}},
+        {"evidence": {"store": "sqlite:x", "embedder": "titan"}},
         {"evidence": {"store": "postgresql://h/d"}},
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,8 +13,11 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from checkstream.app.evidence import evidence_embedder
 from checkstream.errors import ChatError, GateError, ScoringError
 from checkstream.gate.bedrock import TITAN, BedrockChat, TitanEmbedder, client
+from checkstream.gate.opening import Connections
+from tests.gate_models import DOCUMENTS, fill, settings
 
 MODEL = "anthropic.claude-3-sonnet-20240229-v1:0"
 
@@ -92,6 +96,19 @@ async def test_titan_vectors_have_length_1_and_nothing_has_none(bedrock: Bedrock
     ((path, body),) = bedrock.asked
     assert path == f"/model/{TITAN}/invoke"
     assert body == {"inputText": "refunds", "dimensions": 1024, "normalize": True}
+
+
+async def test_a_gate_searches_with_titan_where_its_configuration_says_so(bedrock: Bedrock, tmp_path: Path) -> None:
+    bedrock.answer = {"embedding": [1.0, *[0.0] * 1023], "inputTextTokenCount": 3}
+    await fill(str(tmp_path / "evidence.db"), evidence_embedder("titan"))
+    asked = settings("http://127.0.0.1:1", evidence={"store": "sqlite:evidence.db", "embedder": "titan"})
+    async with Connections(tmp_path, {}, evidence_embedder).open(asked) as opened:
+        _, found = await opened.world.search("anything")
+    assert {passage.source for passage in found} == set(DOCUMENTS)
+    assert bedrock.asked[-1] == (
+        f"/model/{TITAN}/invoke",
+        {"inputText": "anything", "dimensions": 1024, "normalize": True},
+    )
 
 
 @pytest.mark.parametrize(

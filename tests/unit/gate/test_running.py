@@ -17,7 +17,7 @@ from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
 from checkstream.gate.settings import GateSettings
 from checkstream.grounding.terms import Verdict
-from tests.gate_models import EMBEDDER, Say, fill, prompts_of, serving, settings
+from tests.gate_models import Say, embedders, fill, prompts_of, serving, settings
 
 ASKS_VERDICT = '"verdict": one of'
 ANSWER = "Goods can be returned within 30 days of delivery. Refunds are paid within 90 working days."
@@ -46,7 +46,7 @@ async def gate(folder: Path, talk: Say = say, **more: object) -> AsyncIterator[t
         await fill(str(folder / "evidence.db"))
     async with serving(talk) as url:
         ledger = Ledger(folder / "gate.db")
-        yield Gate(ledger, Connections(folder, {}, EMBEDDER).open), settings(url, **more)
+        yield Gate(ledger, Connections(folder, {}, embedders).open), settings(url, **more)
 
 
 async def test_a_model_that_gets_a_number_wrong_is_blocked_with_claim_evidence_and_reason(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ async def test_a_judge_that_is_late_fails_the_run(tmp_path: Path) -> None:
     async with serving(talk) as url:
         late = {"provider": "openai", "model_id": "judge", "url": url, "timeout_s": 0.3}
         await fill(str(tmp_path / "evidence.db"))
-        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, EMBEDDER).open)
+        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, embedders).open)
         with pytest.raises(StepFailed, match=r"step `verdicts` .* the judge failed \(deadline\)"):
             await known.evaluate(settings(url, judge=late))
 
@@ -263,7 +263,7 @@ async def test_an_empty_store_is_told_before_anything_is_asked(tmp_path: Path) -
         return say(model, system, question)
 
     async with serving(talk) as url:
-        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, EMBEDDER).open)
+        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, embedders).open)
         with pytest.raises(GateError, match="the store holds no documents"):
             await known.evaluate(settings(url))
     assert asked == []
@@ -273,7 +273,7 @@ async def test_an_empty_store_is_told_before_anything_is_asked(tmp_path: Path) -
 async def test_no_path_leads_out_of_the_folder_of_the_configuration(tmp_path: Path, path: str) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
-    known = Connections(inside, {}, EMBEDDER)
+    known = Connections(inside, {}, embedders)
     for change in ({"evidence": {"store": f"sqlite:{path}"}}, {"evaluation": {"prompt_library": path}}):
         if "evaluation" in change:
             await fill(str(inside / "evidence.db"))
@@ -285,5 +285,5 @@ async def test_no_path_leads_out_of_the_folder_of_the_configuration(tmp_path: Pa
 async def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
     model = {"provider": "openai", "model_id": "target", "url": "http://127.0.0.1:1", "api_key_env": "NO_SUCH_KEY"}
     with pytest.raises(GateError, match="environment variable `NO_SUCH_KEY` holds no key"):
-        async with Connections(tmp_path, {}, EMBEDDER).open(settings("http://127.0.0.1:1", model=model)):
+        async with Connections(tmp_path, {}, embedders).open(settings("http://127.0.0.1:1", model=model)):
             pass

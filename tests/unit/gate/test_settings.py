@@ -42,6 +42,8 @@ def test_the_file_of_the_design_is_read() -> None:
     assert (found.thresholds.deploy, found.thresholds.warn, found.num_prompts) == (0.10, 0.25, 20)
     assert found.doc_sources == ("s3://acme-support-docs/knowledge-base/", "./docs/policies/")
     assert (found.store, found.index) == ("https://my-cluster.es.amazonaws.com", "acme_trusted_docs")
+    assert found.embedder == "model"
+    assert settings_of({**LEAST, "evidence": {"store": "sqlite:x", "embedder": "titan"}}).embedder == "titan"
     assert found.target.name == "bedrock:anthropic.claude-3-sonnet-20240229-v1:0"
     assert found.judge is None
 
@@ -82,6 +84,8 @@ def test_the_flat_shape_of_the_design_means_the_same() -> None:
         ({"evaluations": {}}, "the configuration has `evaluations`, which is not known"),
         ({"elasticsearch": {"index": "x"}}, "`elasticsearch` can't be read"),
         ({"elasticsearch": {"host": "https://x"}, "evidence": {"store": "sqlite:x"}}, "both say where documents are"),
+        ({"evidence": {"store": "sqlite:x", "embedder": "openai"}}, "embedder"),
+        ({"evidence": {"store": "sqlite:x", "embeder": "titan"}}, "`evidence` can't be read"),
         ({"use_case": ""}, "use_case"),
     ],
 )
