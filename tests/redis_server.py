@@ -53,6 +53,12 @@ class RedisServer:
                 return
         raise AssertionError("redis-server did not start")
 
+    @property
+    def process_id(self) -> int:
+        """Of the server that runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """End it with SIGKILL."""
         if self._process is not None:

@@ -2,7 +2,8 @@
 
 A lease is an entry that a consumer holds and has not acknowledged; one that was idle for the lease time is claimed by
 whoever asks next (XAUTOCLAIM). Time is the server's. If its clock is set forward, leases run out early and a job may be
-done twice, which leaves one result: a holder whose lease was taken over can't finish.
+done twice, which leaves one result: a holder whose lease was taken over can't finish. If it is set back, what was
+delayed waits for an hour at most, and the leases of those who died until the clock has caught up.
 
 What the server has acknowledged is accepted. That it survives the server's own kill is for the server's settings to say
 (`appendonly yes`, `appendfsync always`); `weakness` tells what they don't promise.
@@ -136,8 +137,11 @@ class RedisQueue:
             with self._talking():
                 appendonly = self._setting("appendonly")
                 fsync = self._setting("appendfsync")
+                evicts = self._setting("maxmemory") != "0" and self._setting("maxmemory-policy") != "noeviction"
         except StoreFailed:  # a managed server may not tell
             return "redis does not tell whether it writes to disk; see that it has appendonly and appendfsync always"
+        if evicts:
+            return "redis throws keys away when its memory is full, accepted jobs too; set maxmemory-policy noeviction"
         if appendonly != "yes":
             return "redis has no appendonly file: accepted jobs are lost when it is killed"
         if fsync != "always":

@@ -17,6 +17,7 @@ _PRELUDE = """
 local STREAM, BODIES, ATTEMPTS, DELAYED = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local DEAD, DEAD_BODIES, DEAD_ORDER, BYTES, MARKERS = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local GROUP = 'workers'
+local FARTHEST_MS = 3600000
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -105,10 +106,14 @@ LEASE = (
     + """
 -- ARGV: consumer, count, lease in ms, most attempts, wall clock, cursor
 local consumer, count, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', DELAYED, '-inf', now_ms(), 'LIMIT', 0, count)) do
-  redis.call('ZREM', DELAYED, id)
-  enqueue(id)
+local function due(from, to)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', DELAYED, from, to, 'LIMIT', 0, count)) do
+    redis.call('ZREM', DELAYED, id)
+    enqueue(id)
+  end
 end
+due('-inf', now_ms())
+due('(' .. string.format('%.0f', now_ms() + FARTHEST_MS), '+inf')  -- no delay is so long: the clock was set back
 local found = {}
 local function take(entry, id)
   local body = redis.call('HGET', BODIES, id)
@@ -170,7 +175,7 @@ drop_entry(ARGV[1])
 if ARGV[5] == '' then
   bury(ARGV[3], ARGV[6], ARGV[7], true)
 else
-  redis.call('ZADD', DELAYED, now_ms() + tonumber(ARGV[5]), ARGV[3])
+  redis.call('ZADD', DELAYED, now_ms() + math.min(tonumber(ARGV[5]), FARTHEST_MS), ARGV[3])
 end
 return 1
 """
