@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, processors
 
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.manifest import Activation, EntityKind, ModelEntry, ModelFile, ModelKind, ModelLimits
@@ -63,6 +63,15 @@ def encoder(seed: int = 0, changed: Mapping[str, Float] | None = None) -> bytes:
     bare = {name: value for name, value in weights(shape, 1, seed).items() if not name.startswith("head.")}
     data: bytes = encoder_graph({**bare, **(changed or {})}, shape, pooling="tokens", level=True).SerializeToString()
     return data
+
+
+def pair_tokenizer(pair: str = "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1") -> bytes:
+    """Return a tokenizer that frames pairs, by default as BERT's does."""
+    library = Tokenizer.from_str(wordpiece().decode())
+    library.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair=pair, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return library.to_str().encode()
 
 
 def embedding(contents: Mapping[str, bytes], *, dimensions: int = 16, window_tokens: int = 32) -> Model:

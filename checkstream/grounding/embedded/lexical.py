@@ -40,6 +40,9 @@ class Conflict(StrEnum):
 
 
 _FACTOR = {Conflict.NUMBER: 0.5, Conflict.NAME: 0.65, Conflict.NEGATION: 0.5, Conflict.OPPOSITE: 0.6}
+_TURNING = frozenset({Conflict.NEGATION, Conflict.OPPOSITE})
+_LIKE = 0.5
+"""A word with less than this is not there."""
 _ABSENT = 0.6
 """Evidence has nothing like a number of the claim."""
 _ELSEWHERE = 0.9
@@ -63,6 +66,8 @@ class Sentence(msgspec.Struct, frozen=True, eq=False):
     """The text that offsets are in."""
     read: Reading
     quantities: Sequence[Quantity]
+    first: int = 0
+    """Of a stretch, which word of its passage its own first is."""
 
     @property
     def weight(self) -> float:
@@ -82,9 +87,9 @@ class Coverage(msgspec.Struct, frozen=True, eq=False):
     """Its own words that are the claim's."""
 
 
-def prepared(text: str, words: Sequence[Word]) -> Sentence:
-    """Make words of a text ready to be compared."""
-    return Sentence(text, reading(text, words), numbers.quantities(text, words))
+def prepared(text: str, words: Sequence[Word], first: int = 0) -> Sentence:
+    """Make words of a text ready to be compared; `first`: which word of their passage the first one is."""
+    return Sentence(text, reading(text, words), numbers.quantities(text, words), first)
 
 
 def weight(word: Word) -> float:
@@ -102,28 +107,30 @@ class _Aligned(msgspec.Struct, frozen=True, eq=False):
     factor: float
 
 
-def coverage(claim: Sentence, there: Sentence, passage: Reading) -> Coverage:
+def coverage(claim: Sentence, there: Sentence, passage: Reading, near: Sequence[float] = ()) -> Coverage:
     """Compare a sentence of a claim with a stretch of a passage.
 
     Args:
         claim: the sentence.
         there: the stretch.
         passage: all of the passage.
+        near: of each word of the claim, 0 to 1, how near in meaning the stretch comes to it; empty: nobody knows.
     """
     aligned = _aligned(claim, there)
-    total = said = 0.0
-    missing: list[str] = []
-    for word, strength in zip(claim.read.words, aligned.strength, strict=True):
-        total += weight(word)
-        said += weight(word) * strength
-        if not strength and weight(word) == 1:
-            missing.append(claim.text[word.start : word.end])
-    if not total:
-        return Coverage(0.0)
     found, factor = list(aligned.found), aligned.factor
     for finding, penalty in (_names(claim, there, passage, aligned), _polarity(claim, there, aligned)):
         found += finding
         factor *= penalty
+    strengths = _with_meaning(claim, aligned, near, found) if near else aligned.strength
+    total = said = 0.0
+    missing: list[str] = []
+    for word, strength in zip(claim.read.words, strengths, strict=True):
+        total += weight(word)
+        said += weight(word) * strength
+        if strength < _LIKE and weight(word) == 1:
+            missing.append(claim.text[word.start : word.end])
+    if not total:
+        return Coverage(0.0)
     score = said / total * (1 - _ORDER + _ORDER * _order(claim.read, aligned.places)) * factor
     matched = {place for places in aligned.places for place in places}
     return Coverage(score, tuple(found), tuple(missing), tuple(sorted(matched)))
@@ -157,6 +164,21 @@ def _aligned(claim: Sentence, there: Sentence) -> _Aligned:
         shown = "" if other_number is None else _shown(there, other_number)
         found.append(Found(Conflict.NUMBER, _shown(claim, said), shown))
     return _Aligned(places, strengths, found, max(factor, _FACTOR[Conflict.NUMBER] ** 2))
+
+
+def _with_meaning(claim: Sentence, aligned: _Aligned, near: Sequence[float], found: Sequence[Found]) -> list[float]:
+    """Return how far each word is there, by its form or by its meaning.
+
+    Numbers and names are there or not: others are near them in meaning. So are opposites; where one is found, meaning
+    is not asked at all.
+    """
+    if any(each.conflict in _TURNING for each in found):
+        return aligned.strength
+    exact = names.names(claim.read) | {at for each in claim.quantities for at in range(each.first, each.last + 1)}
+    return [
+        strength if at in exact else max(strength, like)
+        for at, (strength, like) in enumerate(zip(aligned.strength, near, strict=True))
+    ]
 
 
 def _other(said: Quantity, claim: Sentence, there: Sentence) -> Quantity | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from checkstream.core.terms import Span
 from checkstream.grounding.embedded.lexical import SUPPORTED, Conflict, Coverage, Found, Sentence, coverage, prepared
+from checkstream.grounding.embedded.nearness import Nearness, Rows
 from checkstream.grounding.embedded.reading import words
 from checkstream.grounding.embedded.windows import PassageReader
 from checkstream.grounding.sentences import sentences
@@ -33,6 +34,25 @@ class _Best(msgspec.Struct, frozen=True, eq=False):
     excerpt: Excerpt | None = None
 
 
+class Source(msgspec.Struct, frozen=True, eq=False):
+    """A passage that claims are compared with."""
+
+    passage: Passage
+    reader: PassageReader
+    rows: Rows | None = None
+    """What a model says of its words, if one was asked."""
+
+
+class Said(msgspec.Struct, frozen=True, eq=False):
+    """A claim, ready to be compared."""
+
+    claim: Claim
+    parts: Sequence[Sentence]
+    """Its sentences."""
+    rows: Sequence[Rows] = ()
+    """What a model says of the words of each, if one was asked."""
+
+
 class EmbeddedVerifier:
     """Compares surfaces: words in order, numbers and dates, names, polarity. No model, no waiting, any language.
 
@@ -45,18 +65,37 @@ class EmbeddedVerifier:
 
     async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
         """Judge claims of one answer against the same passages; without passages nothing is supported."""
-        readers = [(passage, PassageReader(passage.text)) for passage in passages if passage.text.strip()]
-        return [_judged(claim, readers) for claim in claims]
+        read = sources(passages)
+        return [judged(said(claim), read) for claim in claims]
 
     async def entailed(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
         """Return for each (context, claim) how well the context covers the claim, as if that were a chance."""
-        readers: dict[str, PassageReader] = {}
+        known: dict[str, Sequence[Source]] = {}
         found = []
         for context, claim in pairs:
-            reader = readers.setdefault(context, PassageReader(context)) if context not in readers else readers[context]
-            judged = _judged(Claim(text=claim, start=0, end=len(claim)), [(Passage(id="", text=context), reader)])
-            found.append(Entailment(low=judged.score, high=judged.score))
+            read = known.setdefault(context, sources([Passage(id="", text=context)]) if context not in known else ())
+            found.append(entailment_of(judged(said(whole(claim)), read)))
         return found
+
+
+def sources(passages: Sequence[Passage]) -> list[Source]:
+    """Return the passages that hold something, read."""
+    return [Source(passage, PassageReader(passage.text)) for passage in passages if passage.text.strip()]
+
+
+def said(claim: Claim) -> Said:
+    """Return a claim, ready to be compared."""
+    return Said(claim, () if claim.not_checkable else _parts(claim.text))
+
+
+def whole(text: str) -> Claim:
+    """Return a text as one claim."""
+    return Claim(text=text, start=0, end=len(text))
+
+
+def entailment_of(judgement: Judgement) -> Entailment:
+    """Return a judgement's score as if it were a chance."""
+    return Entailment(low=judgement.score, high=judgement.score)
 
 
 def score_of(share: float) -> float:
@@ -68,15 +107,17 @@ def score_of(share: float) -> float:
     return 0.5 + 0.5 * (share - SUPPORTED) / (1 - SUPPORTED)
 
 
-def _judged(claim: Claim, readers: Sequence[tuple[Passage, PassageReader]]) -> Judgement:
+def judged(said: Said, read: Sequence[Source]) -> Judgement:
+    """Judge one claim against passages."""
+    claim = said.claim
     if claim.not_checkable:
         return Judgement(claim=claim, verdict=Verdict.NOT_CHECKABLE, score=0.5, reason=claim.not_checkable)
-    parts = _parts(claim.text)
-    if not any(part.weight for part in parts):
+    if not any(part.weight for part in said.parts):
         return Judgement(claim=claim, verdict=Verdict.NOT_CHECKABLE, score=0.5, reason="the claim has no words")
-    if not readers:
+    if not read:
         return Judgement(claim=claim, verdict=Verdict.UNSUPPORTED, score=0.0, reason="there is no evidence")
-    best = [_best(part, readers) for part in parts if part.weight]
+    rows = said.rows or (None,) * len(said.parts)
+    best = [_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight]
     total = sum(each.weight for each in best)
     share = sum(each.coverage.score * each.weight for each in best) / total
     worst = min(best, key=lambda each: each.coverage.score)
@@ -106,13 +147,15 @@ def _parts(text: str) -> list[Sentence]:
     return found
 
 
-def _best(part: Sentence, readers: Sequence[tuple[Passage, PassageReader]]) -> _Best:
+def _best(part: Sentence, rows: Rows | None, read: Sequence[Source]) -> _Best:
     found = _Best(Coverage(0.0, missing=tuple(word.form for word in part.read.words if not word.function)), part.weight)
-    for passage, reader in readers:
-        for stretch in reader.stretches(part):
-            covered = coverage(part, stretch, reader.whole)
+    for source in read:
+        near = None if rows is None or source.rows is None else Nearness(rows, source.rows)
+        for stretch in source.reader.stretches(part):
+            like = () if near is None else near.within(stretch.first, stretch.first + len(stretch.read.words))
+            covered = coverage(part, stretch, source.reader.whole, like)
             if covered.score > found.coverage.score:
-                found = _Best(covered, part.weight, _excerpt(passage, stretch))
+                found = _Best(covered, part.weight, _excerpt(source.passage, stretch))
     return found
 
 

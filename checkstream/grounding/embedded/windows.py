@@ -30,7 +30,7 @@ class PassageReader:
         self.whole: Reading = reading(text, found)
         self._bounds = _bounds(sentences(text), found)
         self._sentence_of = [number for number, (first, stop) in enumerate(self._bounds) for _ in range(first, stop)]
-        self._words: Sequence[Word] = found
+        self.words: Sequence[Word] = found
         self._stretches: dict[tuple[int, int], Sentence] = {}
 
     def stretches(self, claim: Sentence) -> Iterator[Sentence]:
@@ -47,8 +47,9 @@ class PassageReader:
 
     def _stretch(self, first: int, last: int) -> Sentence:
         if (first, last) not in self._stretches:
-            inside = self._words[self._bounds[first][0] : self._bounds[last][1]]
-            self._stretches[first, last] = prepared(self.text, inside)
+            begin = self._bounds[first][0]
+            inside = self.words[begin : self._bounds[last][1]]
+            self._stretches[first, last] = prepared(self.text, inside, begin)
         return self._stretches[first, last]
 
     def _best(self, claim: Sentence) -> list[int]:

@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from tokenizers import Tokenizer as Library
-from tokenizers import processors
 
 from checkstream.errors import ModelError, ScoringError
 from checkstream.scoring import open_session
@@ -20,28 +19,26 @@ LABELS = ("entailment", "neutral", "contradiction")
 CLAIM = "Ann Smith works at Acme"
 
 
-def framed(*, pair: str = "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1") -> bytes:
-    """Return a tokenizer that frames pairs as BERT's does."""
-    library = Library.from_str(wordpiece().decode())
-    library.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair=pair, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return library.to_str().encode()
-
-
 def opened(
     contents: Mapping[str, bytes] | None = None,
     labels: Sequence[str] = LABELS,
     activation: Activation = Activation.SOFTMAX,
     **more: object,
 ) -> PairSession:
-    files = {"graph": tiny_models.graph(len(labels), types=2), "tokenizer": framed(), **(contents or {})}
+    files = {
+        "graph": tiny_models.graph(len(labels), types=2),
+        "tokenizer": tiny_models.pair_tokenizer(),
+        **(contents or {}),
+    }
     given = {"kind": ModelKind.PAIR, "labels": labels, "activation": activation, **more}
     return PairSession(tiny_models.model(files, **given))  # type: ignore[arg-type]
 
 
 def test_both_texts_are_framed_as_the_library_frames_a_pair() -> None:
-    for data in (framed(), framed(pair="[CLS]:0 $A:0 [SEP]:0 [SEP]:0 $B:0 [SEP]:0")):
+    for data in (
+        tiny_models.pair_tokenizer(),
+        tiny_models.pair_tokenizer(pair="[CLS]:0 $A:0 [SEP]:0 [SEP]:0 $B:0 [SEP]:0"),
+    ):
         library, own = Library.from_str(data.decode()), Tokenizer(data)
         ids, types = own.pair_frame().joined(own.ids(CLAIM), own.ids("paris"))
         whole = library.encode(CLAIM, "paris")
@@ -102,7 +99,7 @@ def test_several_columns_of_one_label_give_the_highest() -> None:
     [
         ({"graph": b"pickle"}, LABELS, "not an ONNX file"),
         ({"tokenizer": b"{"}, LABELS, "tokenizer is not valid"),
-        ({"tokenizer": framed(pair="[CLS]:0 $B:0 [SEP]:0 $A:1 [SEP]:1")}, LABELS, "frames no pair"),
+        ({"tokenizer": tiny_models.pair_tokenizer(pair="[CLS]:0 $B:0 [SEP]:0 $A:1 [SEP]:1")}, LABELS, "frames no pair"),
         ({"graph": tiny_models.graph(2)}, LABELS, "2 columns"),
         ({"graph": tiny_models.graph(3, pooling="tokens")}, LABELS, "not float32"),
     ],
