@@ -9,6 +9,8 @@ from checkstream.grounding.terms import Entailment
 
 _YES = frozenset({"yes", "y"})
 _NO = frozenset({"no", "n"})
+_UNSURE = frozenset({"unsure", "u", "un", "uns"})
+"""Tokenisers cut it up."""
 _MARKS = " \t\r\n\"'`*.,:;!()[]{}<>▁Ġ"
 """White space, quotes, and what tokenisers put for a space."""
 TEXT_YES, TEXT_NO, TEXT_ELSE = 0.85, 0.15, 0.5
@@ -19,7 +21,8 @@ def p_yes(top_logprobs: Sequence[tuple[str, float]]) -> Entailment:
     """Return the probability of yes among the likeliest first words.
 
     Every way to write yes is added up. When none is shown, yes is at most as likely as the least likely word shown, and
-    at most what these leave over. It is never read off a no: the judge may also have been unsure.
+    at most what these leave over. It is never read off a no: the judge may also have been unsure. Where no answer is
+    among the words at all, as when a judge thinks aloud first, that is an error.
 
     Args:
         top_logprobs: Words with the natural logarithm of their probability.
@@ -33,7 +36,12 @@ def p_yes(top_logprobs: Sequence[tuple[str, float]]) -> Entailment:
     if yes:
         return Entailment(low=min(1.0, math.fsum(yes)), high=min(1.0, math.fsum(yes)))
     rest = max(0.0, 1.0 - math.fsum(share for _, share in shown))
-    return Entailment(low=0.0, high=min(rest, *(share for _, share in shown)))
+    answers = any(word in _NO or word in _UNSURE for word, _ in shown)
+    return Entailment(
+        low=0.0,
+        high=min(rest, *(share for _, share in shown)),
+        error="" if answers else "the judge did not begin with YES, NO or UNSURE; name one that answers at once",
+    )
 
 
 def p_yes_of_text(reply: str) -> Entailment:

@@ -16,7 +16,7 @@ import msgspec
 from checkstream.errors import ChatError
 from checkstream.grounding import prompts
 from checkstream.grounding.chat import Chat
-from checkstream.grounding.entailment import p_yes, p_yes_of_text
+from checkstream.grounding.entailment import TEXT_ELSE, p_yes, p_yes_of_text
 from checkstream.grounding.replies import first_object
 from checkstream.grounding.terms import Claim, Entailment, Excerpt, Judgement, Passage, Verdict, Verifier
 
@@ -84,11 +84,11 @@ class LlmJudge:
                 reply = await self._model.ask(prompt.user, system=prompt.system, max_tokens=_YES_TOKENS, odds=True)
             except ChatError as error:
                 return Entailment(low=0.0, high=1.0, error=str(error))
-            if reply.first_words:
-                return p_yes(reply.first_words)
-            if not reply.text.strip():
+            if not reply.first_words and not reply.text.strip():
                 return Entailment(low=0.0, high=1.0, error=f"model `{self._model.model}` said nothing")
-            return p_yes_of_text(reply.text)
+            told, by_odds = p_yes_of_text(reply.text), p_yes(reply.first_words)
+            unread = by_odds.error and (not reply.first_words or told.low != TEXT_ELSE)
+            return told if unread else by_odds
 
         return await _each(pairs, one)
 

@@ -1,30 +1,40 @@
-"""What a judge said, as JSON: taken from prose and fences, and saved when it broke off. Nothing of it is ever run."""
+"""What a judge said, as JSON: taken from prose and fences, and saved when it broke off. Nothing of it is ever run.
+
+What a model thought aloud before it spoke is not what it said.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import Any, NoReturn
+
+from checkstream.core.match.regex import TextRegex
 
 MAX_CHARS = 200_000
 """Of a longer reply only the beginning is read."""
 _MOST_TRIES = 16
 """Opening braces that are tried; a reply with more before its object is garbage."""
 _MOST_DEPTH = 64
+_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
+_STRING_OR_COMMA = TextRegex(r'"(?:[^"\\]|\\.)*"|,\s*[}\]]')
+"""Commas inside strings are found as part of these."""
 
 
 def first_object(reply: str) -> dict[str, Any] | None:
     """Return the first JSON object of `reply`, or nothing.
 
-    An object that broke off is closed behind its last whole member. NaN and infinities make it unreadable.
+    An object that broke off is closed behind its last whole member; a comma too many is left out. NaN and infinities
+    make it unreadable.
     """
-    reply = reply[:MAX_CHARS]
+    reply = _spoken(reply)[:MAX_CHARS]
     at = reply.find("{")
     for _ in range(_MOST_TRIES):
         if at < 0:
             return None
         end, broken = _object_end(reply, at)
-        found = _read(reply[at:end] + broken)
+        found = _read(_plain(reply[at:end] + broken))
         if found is not None:
             return found
         at = reply.find("{", at + 1 if broken or end <= at else end)
@@ -52,6 +62,18 @@ def _read(text: str) -> dict[str, Any] | None:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def _spoken(reply: str) -> str:
+    """Return a reply without the thoughts that it begins with; what was only thought says nothing."""
+    bare = reply.lstrip()
+    return bare.partition(_THOUGHTS_END)[2] if bare.startswith(_THOUGHTS) else reply
+
+
+def _plain(text: str) -> str:
+    """Return JSON without the commas that stand before a closing bracket."""
+    edges = [-1, *(place.start for place in _STRING_OR_COMMA.spans(text) if text[place.start] == ","), len(text)]
+    return "".join(text[left + 1 : right] for left, right in pairwise(edges))
 
 
 def _object_end(reply: str, start: int) -> tuple[int, str]:

@@ -171,6 +171,7 @@ async def test_evidence_beyond_the_budget_is_named_in_the_result() -> None:
         (said("Unknown"), 0.5, 0.5),
         (said("NOTHING says so"), 0.5, 0.5),
         (said("YES", [("NO", -0.01)]), 0.85, 0.85),
+        (said("**YES**", [("**", -0.01), ("The", -5.0)], first="**"), 0.85, 0.85),
     ],
 )
 async def test_the_chance_of_yes_is_read_from_odds_or_from_the_first_word(answer: Any, low: float, high: float) -> None:
@@ -190,6 +191,13 @@ async def test_a_chance_that_nobody_told_is_an_error_and_the_others_are_known(an
         found = await judge.entailed([("context", "good"), ("context", "broken"), ("context", "fine")])
     assert [bool(each.error) for each in found] == [False, True, False]
     assert (found[1].low, found[1].high) == (0.0, 1.0)
+
+
+async def test_a_model_that_thinks_aloud_first_gave_no_chance() -> None:
+    thinking = said("<think>\nThe context", [("<think>", 0.0), ("<", -20.0)], first="<think>")
+    async with judging(lambda _, __: thinking) as (judge, _):
+        (found,) = await judge.entailed([("context", "claim")])
+    assert "name one that answers at once" in found.error
 
 
 async def test_rag_verification_runs_on_the_two_questions() -> None:

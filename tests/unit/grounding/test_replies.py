@@ -23,6 +23,9 @@ from checkstream.grounding.replies import MAX_CHARS, first_object, number
         ('{"a": {"b": 1}, "c": "x', {"a": {"b": 1}}),
         ('{"a": 1, "b', {"a": 1}),
         ("{}", {}),
+        ('{"a": [1, 2,], "b": "x,}",}', {"a": [1, 2], "b": "x,}"}),
+        ('{"a": [1,\n ], "b', {"a": [1]}),
+        ('<think>{"a": 0}</think>\n{"a": 1}', {"a": 1}),
     ],
 )
 def test_the_first_object_is_found_and_what_broke_off_is_closed(reply: str, expected: object) -> None:
@@ -43,6 +46,7 @@ def test_the_first_object_is_found_and_what_broke_off_is_closed(reply: str, expe
         "{" * 50_000,
         "{]" * 50_000,
         "}" * 99,
+        '<think>{"a": 1}',
     ],
 )
 def test_garbage_is_nothing(reply: str) -> None:
@@ -69,6 +73,8 @@ def test_what_is_no_number_is_nothing(value: object) -> None:
 
 def test_logarithms_that_no_model_gives_break_nothing() -> None:
     assert p_yes([("YES", math.nan)]).error
+    assert p_yes([("<think>", 0.0)]).error
+    assert not p_yes([("UN", -0.1), ("The", -3.0)]).error
     assert p_yes([("YES", 5.0)]).low == 1.0
     assert p_yes([("NO", -math.inf)]).high == 0.0
 
