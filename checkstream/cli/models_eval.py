@@ -107,7 +107,12 @@ def run(args: argparse.Namespace) -> int:
     sets = []
     for file, negative in (*((file, False) for file in args.files), *((file, True) for file in args.against)):
         scores: dict[bool, list[float]] = {True: [], False: []}
-        for row, said, took in _read(args, reader, file):
+        rows = _rows(args, file)
+        if not negative and not any(row.label for row in rows):
+            raise FileUnreadable(
+                f"no text in `{file}` has a label; name its key with `--label-key`, or use `--against`"
+            )
+        for row, said, took in _read(reader, rows, file.name):
             score = max(said.scores.values()) if label == _ANY else said.scores[label]
             scores[not negative and row.label in positive].append(score)
             seconds.append(took)
@@ -128,14 +133,18 @@ def _promised(reader: Reader, label: str) -> dict[float, float]:
     return {rate.fpr: rate.threshold for rate in reader.model.entry.rates if rate.label == label}
 
 
-def _read(args: argparse.Namespace, reader: Reader, file: Path) -> list[tuple[Row, Said, float]]:
+def _rows(args: argparse.Namespace, file: Path) -> list[Row]:
     rows = list(read_rows(file, args.text_key, args.label_key, args.spans_key))
     if not rows:
         raise FileUnreadable(f"there is no text in `{file}`; give a file of JSON lines")
     if args.sample is not None and len(rows) > args.sample:
-        rows = random.Random(0).sample(rows, args.sample)  # noqa: S311 - a choice that can be repeated
+        return random.Random(0).sample(rows, args.sample)  # noqa: S311 - a choice that can be repeated
+    return rows
+
+
+def _read(reader: Reader, rows: Sequence[Row], name: str) -> list[tuple[Row, Said, float]]:
     found = []
-    for row in progress(rows, file.name):
+    for row in progress(rows, name):
         began = time.perf_counter()
         said = reader.read(row.text)
         found.append((row, said, time.perf_counter() - began))
@@ -189,7 +198,7 @@ def _spans(args: argparse.Namespace, reader: Reader) -> int:
     names = dict(args.rename)
     counts, seconds, chars = SpanCounts(), [], 0
     for file in (*args.files, *args.against):
-        for row, said, took in _read(args, reader, file):
+        for row, said, took in _read(reader, _rows(args, file), file.name):
             gold = [(span.start, span.end, names.get(span.label, span.label)) for span in row.spans]
             found = [(each.start, each.end, each.entity) for each in said.entities]
             counts.add([span for span in gold if span[2] in reader.kinds], found)

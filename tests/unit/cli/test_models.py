@@ -223,6 +223,15 @@ def test_labels_keys_and_negative_sets_are_the_users(run: Ran, tmp_path: Path) -
     )
 
 
+def test_texts_without_any_label_are_no_negatives_unless_they_are_called_so(run: Ran, tmp_path: Path) -> None:
+    texts = jsonl(tmp_path / "a.jsonl", *[{"text": "you idiot", "is_toxic": 1}, {"text": "hello", "is_toxic": 0}])
+    code, out, err = run("eval", "lexicon", texts)
+    assert (code, out) == (2, "")
+    assert "--label-key" in err
+    code, out, _ = run("eval", "lexicon", "--json", texts, "--label-key", "is_toxic", "--against", texts)
+    assert (code, [(each["positives"], each["negatives"]) for each in json.loads(out)["sets"]]) == (0, [(1, 1), (0, 2)])
+
+
 def test_what_the_maker_promises_is_held_against_it(run: Ran, tmp_path: Path, own: Path) -> None:
     assert run("pull", "--models", own)[0] == 0
     texts = jsonl(tmp_path / "a.jsonl", *[{"text": f"the model {n}", "label": n % 2} for n in range(20)])
