@@ -29,7 +29,7 @@ from checkstream.listen import Admission, Connection
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.upstream import Answer, UpstreamClient
-from checkstream.scoring.scorer import Checked
+from checkstream.scoring.scorer import Asked, Checked
 
 _BACKLOG_BYTES = 262_144
 """Bytes read from the upstream that may wait for the guard before reading pauses."""
@@ -52,7 +52,7 @@ class Machine(Protocol):
 class Classifiers(Protocol):
     """Who answers `Score`."""
 
-    async def score(
+    def ask(
         self,
         classifiers: tuple[str, ...],
         text: str,
@@ -61,11 +61,11 @@ class Classifiers(Protocol):
         ingress: bool = False,
         fresh_chars: int = 0,
         open_chars: int = 0,
-    ) -> Checked:
-        """Score one text.
+    ) -> Asked:
+        """Ask about one text.
 
         Raises:
-            ScoringError: no usable score in time.
+            ScoringError: refused.
         """
 
 
@@ -291,9 +291,7 @@ class Exchange:
             case do.SendDownstream():
                 self._out.append(command.data)
             case do.Score():
-                task = self._tasks.create_task(self._score(command))
-                self._scoring.add(task)
-                task.add_done_callback(self._scoring.discard)
+                self._score(command)
             case do.ArmTimer():
                 self._arm(command)
             case do.DisarmTimer():
@@ -441,9 +439,10 @@ class Exchange:
 
     # --- scores and timers
 
-    async def _score(self, command: do.Score) -> None:
+    def _score(self, command: do.Score) -> None:
+        """Ask; most answers are there at once, for the others a task waits."""
         try:
-            checked = await self._scorer.score(
+            asked = self._scorer.ask(
                 command.classifiers,
                 command.text,
                 command.deadline_ms,
@@ -451,14 +450,35 @@ class Exchange:
                 fresh_chars=command.fresh_chars,
                 open_chars=command.open_chars,
             )
-        except ScoringError as error:
-            self._post(on.ScoringFailed(command.ticket, error.reason))
+            if asked.settled:
+                self._scored(command.ticket, asked.answered())
+                return
         except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
-            self._counts.crashed(error)
-            self._post(on.ScoringFailed(command.ticket, "crash"))
+            self._not_scored(command.ticket, error)
+            return
+        task = self._tasks.create_task(self._wait_for(command.ticket, asked))
+        self._scoring.add(task)
+        task.add_done_callback(self._scoring.discard)
+        task.add_done_callback(lambda _: asked.leave())  # cancelled before it began, it did not leave by itself
+
+    async def _wait_for(self, ticket: int, asked: Asked) -> None:
+        try:
+            checked = await asked.answer()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._not_scored(ticket, error)
         else:
-            self._counts.scored(checked.scores)
-            self._post(on.Scored(command.ticket, checked.scores, checked.entities))
+            self._scored(ticket, checked)
+
+    def _scored(self, ticket: int, checked: Checked) -> None:
+        self._counts.scored(checked.scores)
+        self._post(on.Scored(ticket, checked.scores, checked.entities))
+
+    def _not_scored(self, ticket: int, error: Exception) -> None:
+        if isinstance(error, ScoringError):
+            self._post(on.ScoringFailed(ticket, error.reason))
+            return
+        self._counts.crashed(error)
+        self._post(on.ScoringFailed(ticket, "crash"))
 
     def _arm(self, command: do.ArmTimer) -> None:
         self._disarm(command.timer)

@@ -13,7 +13,7 @@ from checkstream.scoring.catalog import Model, load_models
 from checkstream.scoring.lexicon import LexiconSession
 from checkstream.scoring.manifest import ModelKind
 from checkstream.scoring.remote import RemoteSession
-from checkstream.scoring.scorer import Checked, Observer, Scorer, ScorerLimits
+from checkstream.scoring.scorer import Asked, Checked, Observer, Scorer, ScorerLimits
 from checkstream.scoring.sequence import GatedSession, SequenceSession
 from checkstream.scoring.session import Reading, Readings, Session, Window, read_whole
 from checkstream.scoring.tagger import TaggerSession
@@ -43,6 +43,7 @@ def open_session(model: Model) -> Session:
 
 
 __all__ = [
+    "Asked",
     "Checked",
     "GatedSession",
     "Model",

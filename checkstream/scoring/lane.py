@@ -64,7 +64,7 @@ class Lane:
         else:
             self._model = self._gate.model
             self._line = self._new_line(self._read, runner)
-            self._first = self._new_line(self._glance, gate_runner)
+            self._first = self._new_line(self._glance, gate_runner, brief=True)
         self._tickets: set[Ticket] = set()
         """Who waits."""
         self._cutting: set[Ticket] = set()
@@ -72,8 +72,8 @@ class Lane:
         self._answered = 0.0
         """When the model last read a window in time, monotonic seconds."""
 
-    def _new_line(self, read: Callable[[Window], Outcome | None], runner: Runner) -> Line:
-        return Line(read, self._take, runner=runner, limits=self._limits, ingress=self.ingress)
+    def _new_line(self, read: Callable[[Window], Outcome | None], runner: Runner, *, brief: bool = False) -> Line:
+        return Line(read, self._take, runner=runner, limits=self._limits, ingress=self.ingress, brief=brief)
 
     def submit(self, text: str, deadline: float, fresh_chars: int = 0) -> Ticket:
         """Queue a text. A long one is cut in slices of the loop, while its first windows are being read.
@@ -84,7 +84,8 @@ class Lane:
             fresh_chars: so much at the end of the text must be covered; 0: all.
 
         Returns:
-            The ticket. It fails, perhaps at once, with `crash` or `garbage` when the text can't be cut into windows,
+            The ticket, settled perhaps: what a gate clears is answered at once while the loop has time for it. It
+            fails, perhaps at once, with `crash` or `garbage` when the text can't be cut into windows,
             and with `overload` when the queue is full.
 
         Raises:
@@ -100,6 +101,7 @@ class Lane:
         self._tickets.add(ticket)
         self._cutting.add(ticket)
         self._slices.add(self._cut(ticket, text, fresh_chars), ingress=self.ingress)
+        ticket.wait()
         return ticket
 
     def _cut(self, ticket: Ticket, text: str, fresh_chars: int) -> Iterator[None]:

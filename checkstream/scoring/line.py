@@ -34,7 +34,7 @@ class Runner(Protocol):
     """Runs the windows of lines at the right time and place."""
 
     def wake(self, line: Line) -> None:
-        """Note that `line` has work; it is taken at the end of this turn of the loop."""
+        """Note that `line` has work; it is taken at the end of this turn of the loop, if not at once."""
 
     async def close(self) -> None:
         """Stop; nothing runs afterwards."""
@@ -51,6 +51,7 @@ class Line:
         runner: Runner,
         limits: LaneLimits,
         ingress: bool,
+        brief: bool = False,
     ) -> None:
         """Begin empty.
 
@@ -60,9 +61,11 @@ class Line:
             runner: when and where it is read.
             limits: bounds of a batch.
             ingress: windows of prompts.
+            brief: reading a window costs less than to put it off: it may be read as it comes.
         """
         self.read = read
         self.ingress = ingress
+        self.brief = brief
         self._take = take
         self._runner = runner
         self._limits = limits

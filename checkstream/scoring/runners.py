@@ -36,23 +36,36 @@ class LoopRunner:
         self._ingress: deque[Line] = deque()
         self._scheduled: asyncio.Handle | None = None
         self._passed_over = 0
+        self._left_s = SLICE_S
+        """What is left of this turn's slice."""
 
     def wake(self, line: Line) -> None:
-        """Read windows of `line` at the end of this turn, or as soon as its turn comes."""
+        """Read windows of `line` at the end of this turn, or as soon as its turn comes; a brief one's at once.
+
+        At once as far as the turn's slice goes: the asker's answer comes without a task, a future or a turn of the
+        loop, which cost as much as reading does.
+        """
         lines = self._ingress if line.ingress else self._midstream
+        at_once = line.brief and not lines and self._left_s > 0
         if line not in lines:
             lines.append(line)
+        if at_once:
+            began = time.monotonic()
+            self._slice(lines, began)
+            self._left_s -= time.monotonic() - began
         self._schedule()
 
     def _turn(self) -> None:
         self._scheduled = None
+        began = time.monotonic()
         prompts_starve = bool(self._ingress) and self._passed_over >= INGRESS_EVERY
         if self._midstream:
-            self._slice(self._midstream)
+            self._slice(self._midstream, began + SLICE_S)
             self._passed_over += bool(self._ingress)
         if self._ingress and (prompts_starve or not self._midstream):
-            self._slice(self._ingress)
+            self._slice(self._ingress, time.monotonic() + SLICE_S)
             self._passed_over = 0
+        self._left_s = began + SLICE_S - time.monotonic()
         if self._midstream or self._ingress:
             self._schedule()
 
@@ -61,9 +74,8 @@ class LoopRunner:
             self._scheduled = asyncio.get_running_loop().call_soon(self._turn)
 
     @staticmethod
-    def _slice(lines: deque[Line]) -> None:
-        """Read windows one by one until the slice is used up."""
-        until = time.monotonic() + SLICE_S  # a loop may cache its own clock for a turn
+    def _slice(lines: deque[Line], until: float) -> None:
+        """Read windows one by one, one at least, until the slice is used up (a loop may cache its own clock)."""
         while lines:
             line = lines.popleft()
             batch = line.form(1)

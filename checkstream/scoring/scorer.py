@@ -9,7 +9,7 @@ streams, policies or metrics; what it did is told to an `Observer`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -22,7 +22,7 @@ from checkstream.scoring.lane import Lane
 from checkstream.scoring.line import LaneLimits, Runner
 from checkstream.scoring.remote import RemoteRunner, RemoteSession
 from checkstream.scoring.runners import LoopRunner, ThreadRunner
-from checkstream.scoring.session import Session
+from checkstream.scoring.session import Reading, Session
 from checkstream.scoring.slices import Slices
 from checkstream.scoring.ticket import Ticket
 
@@ -57,6 +57,47 @@ class Checked(msgspec.Struct, frozen=True):
     """`classifier.label` -> 0..1, for every label of every classifier asked."""
     entities: tuple[EntityFound, ...] = ()
     """In order of their place; those of one classifier don't overlap."""
+
+
+class Asked:
+    """A text that classifiers are asked about. Whoever has it takes its answer, or leaves."""
+
+    def __init__(self, tickets: Sequence[tuple[Sequence[str], Ticket]]) -> None:
+        """Wait for tickets, each with the names of its scores."""
+        self._tickets = tickets
+
+    @property
+    def settled(self) -> bool:
+        """The answer is there: `answer` will not wait."""
+        return all(ticket.over for _, ticket in self._tickets)
+
+    def answered(self) -> Checked:
+        """Return the answer, which is there.
+
+        Raises:
+            ScoringError: see `answer`.
+        """
+        try:
+            return _joined((names, ticket.future.result()) for names, ticket in self._tickets)
+        finally:
+            self.leave()
+
+    async def answer(self) -> Checked:
+        """Return the answer.
+
+        Raises:
+            ScoringError: some classifier gave no usable answer in time; `reason` is `deadline`, `crash`,
+                `garbage` or `overload`. What the others say is not kept.
+        """
+        try:
+            return _joined([(names, await ticket.future) for names, ticket in self._tickets])
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Wait no longer; harmless after the answer."""
+        for _, ticket in self._tickets:
+            ticket.abandon()
 
 
 class Scorer:
@@ -135,7 +176,27 @@ class Scorer:
         fresh_chars: int = 0,
         open_chars: int = 0,
     ) -> Checked:
-        """Score one text with each of the classifiers.
+        """Score one text with each of the classifiers: ask, and wait for the answer. See `ask`.
+
+        Raises:
+            ScoringError: some classifier refused, or gave no usable answer in time; see `Asked.answer`.
+        """
+        asked = self.ask(
+            classifiers, text, deadline_ms, ingress=ingress, fresh_chars=fresh_chars, open_chars=open_chars
+        )
+        return await asked.answer()
+
+    def ask(
+        self,
+        classifiers: tuple[str, ...],
+        text: str,
+        deadline_ms: float,
+        *,
+        ingress: bool = False,
+        fresh_chars: int = 0,
+        open_chars: int = 0,
+    ) -> Asked:
+        """Ask each of the classifiers about one text.
 
         Args:
             classifiers: names of classifiers.
@@ -146,30 +207,22 @@ class Scorer:
             open_chars: so much at the end must be searched for entities; 0: all.
 
         Returns:
-            A score for every label of every classifier asked, and the entities that they found.
+            What will have a score for every label of every classifier, and the entities that they found; perhaps it
+            has it already.
 
         Raises:
-            ScoringError: some classifier gave no usable answer in time; `reason` is `deadline`, `crash`,
-                `garbage` or `overload`. What the others say is not kept.
+            ScoringError: some classifier refused (`overload`), or is not loaded (`crash`).
         """
         deadline = time.monotonic() + deadline_ms / 1000
-        tickets: list[tuple[str, Ticket]] = []
-        scores: dict[str, float] = {}
-        found: list[EntityFound] = []
+        tickets: list[tuple[Sequence[str], Ticket]] = []
         try:
-            # A generator: what was asked before a refusal must be freed.
-            tickets.extend(
-                (name, self._ask(name, text, deadline, ingress, open_chars if name in self._taggers else fresh_chars))
-                for name in classifiers
-            )
-            for name, ticket in tickets:
-                reading = await ticket.future
-                scores.update(zip(self._names[name], reading.scores.tolist(), strict=True))
-                found += reading.entities
-        finally:
-            for _, ticket in tickets:
-                ticket.abandon()
-        return Checked(scores, tuple(sorted(found, key=lambda entity: (entity.start, entity.end, entity.entity))))
+            for name in classifiers:
+                covered_chars = open_chars if name in self._taggers else fresh_chars
+                tickets.append((self._names.get(name, ()), self._ask(name, text, deadline, ingress, covered_chars)))
+        except Exception:
+            Asked(tickets).leave()
+            raise
+        return Asked(tickets)
 
     def _ask(self, name: str, text: str, deadline: float, ingress: bool, covered_chars: int) -> Ticket:
         if self._closed:
@@ -199,6 +252,17 @@ class Scorer:
             await service.close()
         for thread in self._threads.values():
             await thread.close()
+
+
+def _joined(readings: Iterable[tuple[Sequence[str], Reading]]) -> Checked:
+    """Join what classifiers say of one text, each with the names of its scores."""
+    scores: dict[str, float] = {}
+    found: list[EntityFound] = []
+    for names, reading in readings:
+        scores.update(zip(names, reading.scores.tolist(), strict=True))
+        found += reading.entities
+    found.sort(key=lambda entity: (entity.start, entity.end, entity.entity))
+    return Checked(scores, tuple(found))
 
 
 def _lane_name(*, ingress: bool) -> str:

@@ -33,8 +33,8 @@ class Ticket:
 
     def __init__(self, issuer: Issuer, deadline: float, *, probe: bool, alone: bool) -> None:
         """Start waiting; `alone`: nothing else waited in the lane when it came."""
-        loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Reading] = loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Reading] = self._loop.create_future()
         """What the model says of the whole text."""
         self.deadline = deadline
         self.probe = probe
@@ -45,12 +45,17 @@ class Ticket:
         self._sealed = False
         self._readings: list[Reading] = []
         self._over = False
-        self._timer = loop.call_later(max(0.0, deadline - self.started), self.expire)
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def over(self) -> bool:
         """Nobody waits any more. May be asked on a thread."""
         return self._over or self.future.done()  # done, not over: its task was cancelled in this very turn
+
+    def wait(self) -> None:
+        """Fail at the deadline, unless it has settled: most do before anybody has to wait."""
+        if not self._over:
+            self._timer = self._loop.call_later(max(0.0, self.deadline - self.started), self.expire)
 
     def expect(self) -> None:
         """Wait for one window more."""
@@ -101,4 +106,5 @@ class Ticket:
 
     def _leave(self) -> None:
         self._over = True
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()

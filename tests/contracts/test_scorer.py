@@ -398,9 +398,11 @@ class GatedFake(FaultySession):
 
 
 @asynccontextmanager
-async def gated(limits: ScorerLimits | None = None) -> AsyncIterator[tuple[GatedFake, Scorer]]:
+async def gated(
+    limits: ScorerLimits | None = None, observer: Told | None = None
+) -> AsyncIterator[tuple[GatedFake, Scorer]]:
     session = GatedFake()
-    scorer = Scorer([fake_model()], lambda _: session, limits=limits)
+    scorer = Scorer([fake_model()], lambda _: session, limits=limits, observer=observer)
     try:
         yield session, scorer
     finally:
@@ -415,6 +417,55 @@ async def test_a_check_that_the_gate_clears_never_leaves_the_loop() -> None:
         assert checked.scores == {"fake.a": pytest.approx(0.01), "fake.b": pytest.approx(0.02)}
         assert session.threads == {threading.get_ident()}
         assert not session.batches
+
+
+async def test_what_the_gate_clears_is_answered_before_the_question_returns() -> None:
+    told = Told()
+    async with gated(observer=told) as (_, scorer):
+        asked = scorer.ask(("fake",), "calm 1|calm 2", PATIENT_MS)
+        assert asked.settled
+        assert asked.answered().scores == {"fake.a": pytest.approx(0.01), "fake.b": pytest.approx(0.02)}
+        assert told.checks == [("fake", None)]
+        doubted = scorer.ask(("fake",), "calm|doubted", PATIENT_MS)
+        assert not doubted.settled
+        assert (await doubted.answer()).scores == {"fake.a": 0.25, "fake.b": 0.75}
+        assert not scorer.ask(("fake",), "calm", PATIENT_MS, ingress=True).settled
+
+
+async def test_a_turn_answers_no_more_at_once_than_its_slice_holds_and_nobody_is_overtaken() -> None:
+    async with gated() as (session, scorer):
+        scorer._loop_runner._left_s = 0.0
+        first = scorer.ask(("fake",), "calm 1", PATIENT_MS)
+        scorer._loop_runner._left_s = 1.0
+        second = scorer.ask(("fake",), "calm 2", PATIENT_MS)
+        assert not first.settled
+        assert not second.settled
+        await asyncio.gather(first.answer(), second.answer())
+        assert session.glances == ["calm 1", "calm 2"]
+        await asyncio.sleep(0)
+        assert scorer.ask(("fake",), "calm 3", PATIENT_MS).settled
+
+
+async def test_g23_a_failure_that_is_there_at_once_is_told_at_once() -> None:
+    async with gated() as (_, scorer):
+        asked = scorer.ask(("fake",), "broken", PATIENT_MS)
+        assert asked.settled
+        with pytest.raises(ScoringError) as caught:
+            asked.answered()
+        assert caught.value.reason == "crash"
+
+
+async def test_a_question_that_is_left_is_forgotten() -> None:
+    async with gated() as (session, scorer):
+        hanging = scorer.ask(("fake",), "wait", PATIENT_MS)
+        await asyncio.to_thread(session.started.wait, 20)
+        left = scorer.ask(("fake",), "doubted", PATIENT_MS)
+        left.leave()
+        left.leave()
+        session.go.set()
+        assert (await hanging.answer()).scores
+        assert (await scorer.score(("fake",), "other", PATIENT_MS)).scores
+        assert session.batches == [["wait"], ["other"]]
 
 
 async def test_only_windows_in_doubt_go_to_the_model_and_are_not_shown_to_the_gate_again() -> None:

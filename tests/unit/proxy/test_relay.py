@@ -20,12 +20,12 @@ from checkstream.config import Address, Upstream
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.errors import AuditError, Overloaded
+from checkstream.errors import AuditError, Overloaded, ScoringError
 from checkstream.listen import Admission, Listener, Times, connection_of, read_body
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.relay import Exchange, Outgoing
 from checkstream.proxy.upstream import UpstreamClient
-from checkstream.scoring import Checked
+from checkstream.scoring import Asked, Checked
 from checkstream.telemetry.logs import open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -87,8 +87,33 @@ class KeptRecords:
         self.records.append(record)
 
 
-class NoScores:
-    async def score(
+class Pending(Asked):
+    """An answer that never comes."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.left = 0
+
+    @property
+    def settled(self) -> bool:
+        return False
+
+    async def answer(self) -> Checked:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def leave(self) -> None:
+        self.left += 1
+
+
+class Asking:
+    """Classifiers that give these answers in turn."""
+
+    def __init__(self, *answers: Asked | Exception) -> None:
+        self.answers = list(answers)
+        self.questions: list[tuple[object, ...]] = []
+
+    def ask(
         self,
         classifiers: tuple[str, ...],
         text: str,
@@ -97,8 +122,12 @@ class NoScores:
         ingress: bool = False,
         fresh_chars: int = 0,
         open_chars: int = 0,
-    ) -> Checked:
-        raise RuntimeError(classifiers, text, deadline_ms, ingress, fresh_chars, open_chars)
+    ) -> Asked:
+        self.questions.append((classifiers, text, deadline_ms, ingress, fresh_chars, open_chars))
+        given = self.answers.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
 
 
 class Rig:
@@ -112,6 +141,7 @@ class Rig:
         self.url = ""
         self.exchange: Exchange | None = None
         self.client: UpstreamClient | None = None
+        self.scorer = Asking()
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         assert self.client is not None
@@ -123,7 +153,7 @@ class Rig:
             surface=SURFACE,
             upstream=self.client,
             outgoing=Outgoing("/v1/chat/completions", (), None),
-            scorer=NoScores(),
+            scorer=self.scorer,
             ledger=self.ledger,
             counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
             admission=self.admission,
@@ -377,9 +407,45 @@ async def test_timers_replace_each_other_and_broken_classifiers_are_crashes() ->
                 raise AssertionError(event)
 
     rig = Rig(react)
+    rig.scorer = Asking(RuntimeError("broken"))
     async with rig.asked("http://127.0.0.1:9") as response:
         assert response.status == 200
     assert rig.guard.kinds() == ["RequestReceived", "TimerFired", "ScoringFailed"]
+
+
+async def test_what_classifiers_answer_at_once_is_told_in_the_same_turn_and_what_is_refused_too() -> None:
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        match event:
+            case on.RequestReceived():
+                return [do.Score(1, ("c",), "text", 50), do.Score(2, ("c",), "text", 50)]
+            case on.ScoringFailed():
+                return [do.Reply(200, b"done"), do.Record(RECORD)]
+            case _:
+                return []
+
+    rig = Rig(react)
+    rig.scorer = Asking(Asked(()), ScoringError("classifier `c` is rested", reason="overload"))
+    async with model(streaming(b"x")) as url, rig.asked(url) as response:
+        assert await response.read() == b"done"
+    assert rig.guard.events[1:] == [on.Scored(1, {}), on.ScoringFailed(2, "overload")]
+    assert rig.scorer.questions == [(("c",), "text", 50, False, 0, 0)] * 2
+
+
+async def test_a_question_whose_exchange_ends_before_anybody_waits_is_left() -> None:
+    asked = Pending()
+
+    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
+        match event:
+            case on.RequestReceived():
+                return [do.Score(1, ("c",), "text", 50), do.Reply(200, b"done"), do.Record(RECORD)]
+            case _:
+                return []
+
+    rig = Rig(react)
+    rig.scorer = Asking(asked)
+    async with model(streaming(b"x")) as url, rig.asked(url) as response:
+        assert await response.read() == b"done"
+    assert asked.left == 1
 
 
 async def test_the_upstreams_failures_have_their_kinds() -> None:
