@@ -1,8 +1,9 @@
-"""The embedded queue on this disk: durable leases and acknowledgements a second, and what `put` costs a request.
+"""The queues on this machine: durable leases and acknowledgements a second, and what `put` costs a request.
 
-A lease is a commit that waits for no disk (it is over anyway when the machine starts again), an acknowledgement with
-its result one that does; a worker takes and returns what has come together, so the figure depends on how many go into
-one commit.
+In the embedded queue a lease is a commit that waits for no disk (it is over anyway when the machine starts again), an
+acknowledgement with its result one that does; a worker takes and returns what has come together, so the figure depends
+on how many go into one commit. Redis runs with `appendfsync always`, its file in memory; there a worker takes and
+returns jobs all the time that `put` is measured.
 
     python -m bench.jobs [FOLDER]
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +24,11 @@ from bench.report import machine
 from checkstream.errors import StoreFailed
 from checkstream.jobs.exchange import Exchange, scoring_jobs
 from checkstream.jobs.feeder import Dropped, Feeder, FeederSettings
+from checkstream.jobs.redis_queue import RedisQueue
 from checkstream.jobs.room import Load
 from checkstream.jobs.sqlite_queue import SqliteQueue
-from checkstream.jobs.terms import Finished, Job, Result
+from checkstream.jobs.terms import Finished, Job, Queue, Result
+from tests.redis_server import RedisServer
 
 _ANSWER = "The balance is 1,200 pounds, and the rate is 4.2 % until March. " * 20
 _ROOM = Load(1_000_000, 1 << 40)
@@ -43,16 +47,25 @@ class Pace(msgspec.Struct, frozen=True):
     """CPU time of one of them, microseconds."""
 
 
+class Puts(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Feeder.put` costs who calls it, and what becomes of it."""
+
+    us: tuple[float, float, float]
+    """Median, 99th percentile, most; microseconds."""
+    fed_s: float
+    """Exchanges a second that the feeder got accepted."""
+    done_s: float = 0.0
+    """Jobs a second that a worker took and acknowledged meanwhile."""
+
+
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured."""
 
     fsync_ms: float
     """Median time of one fsync of this disk."""
     paces: tuple[Pace, ...]
-    put_us: tuple[float, float, float]
-    """Of `Feeder.put`: median, 99th percentile, most; microseconds."""
-    fed_s: float
-    """Exchanges a second that the feeder got accepted."""
+    embedded: Puts
+    redis: Puts
 
 
 class _Told:
@@ -74,8 +87,8 @@ def run(folder: Path | None = None) -> Figures:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
         paces = tuple(_pace(place / f"{together}.db", together) for together in (1, 4, 16, 64))
-        put_us, fed_s = _put(place / "fed.db")
-        return Figures(fsync_ms=_fsync_ms(place / "x"), paces=paces, put_us=put_us, fed_s=fed_s)
+        embedded = _put(SqliteQueue(place / "fed.db", capacity=_ROOM))
+        return Figures(fsync_ms=_fsync_ms(place / "x"), paces=paces, embedded=embedded, redis=_redis())
 
 
 def _exchange(number: int) -> Exchange:
@@ -87,31 +100,50 @@ def _pace(path: Path, together: int) -> Pace:
     count = min(_LEASES, together * 250)
     queue.put([scoring_jobs(_exchange(number), ["watchdog"], 0, 1 << 20)[0] for number in range(count)])
     begin, cpu = time.perf_counter(), time.process_time()
-    while leases := queue.lease(together):
-        queue.done(
-            [
-                Finished(
-                    lease=lease,
-                    result=Result(
-                        stream=lease.job.stream,
-                        route="chat",
-                        scorer="watchdog",
-                        version="1",
-                        risk=1,
-                        report=b"{}",
-                        at_ms=0,
-                    ),
-                )
-                for lease in leases
-            ]
-        )
+    while _take(queue, together):
+        pass
     took, cpu = time.perf_counter() - begin, time.process_time() - cpu
     queue.close()
     return Pace(together, count / took, cpu / count * 1e6)
 
 
-def _put(path: Path) -> tuple[tuple[float, float, float], float]:
-    feeder = Feeder(SqliteQueue(path, capacity=_ROOM), FeederSettings(), _Told())
+def _take(queue: Queue, together: int) -> int:
+    """Lease jobs and acknowledge them with a result; return how many."""
+    leases = queue.lease(together)
+    if leases:
+        queue.done([Finished(lease=lease, result=_result(lease.job)) for lease in leases])
+    return len(leases)
+
+
+def _result(job: Job) -> Result:
+    return Result(stream=job.stream, route="chat", scorer="watchdog", version="1", risk=1, report=b"{}", at_ms=0)
+
+
+def _redis() -> Puts:
+    """Put while a worker works."""
+    with RedisServer() as server:
+        queue = RedisQueue(server.url, capacity=_ROOM)
+        queue.put([scoring_jobs(_exchange(-number), ["watchdog"], 0, 1 << 20)[0] for number in range(1, 20_000)])
+        stop, done = threading.Event(), 0
+
+        def work() -> None:
+            nonlocal done
+            while not stop.is_set():
+                done += _take(queue, 16)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        begin = time.perf_counter()
+        puts = _put(RedisQueue(server.url, capacity=_ROOM))
+        done_s = done / (time.perf_counter() - begin)
+        stop.set()
+        worker.join()
+        queue.close()
+    return msgspec.structs.replace(puts, done_s=done_s)
+
+
+def _put(queue: Queue) -> Puts:
+    feeder = Feeder(queue, FeederSettings(), _Told())
     exchanges = [_exchange(number) for number in range(_PUTS)]
     took = []
     begin = time.perf_counter()
@@ -122,7 +154,7 @@ def _put(path: Path) -> tuple[tuple[float, float, float], float]:
     feeder.close(120)
     fed_s = _PUTS / (time.perf_counter() - begin)
     took.sort()
-    return (took[len(took) // 2], took[len(took) * 99 // 100], took[-1]), fed_s
+    return Puts(us=(took[len(took) // 2], took[len(took) * 99 // 100], took[-1]), fed_s=fed_s)
 
 
 def _fsync_ms(path: Path) -> float:
@@ -137,14 +169,19 @@ def _fsync_ms(path: Path) -> float:
     return sorted(took)[50]
 
 
+def _told(puts: Puts) -> str:
+    middle, p99, most = puts.us
+    return f"`put` takes {middle:.0f} µs, p99 {p99:.0f} µs, at most {most:.0f} µs; {puts.fed_s:,.0f}/s are accepted."
+
+
 def lines(figures: Figures) -> list[str]:
     """Return the report, as lines of Markdown."""
-    median, p99, most = figures.put_us
+    embedded, redis = figures.embedded, figures.redis
     return [
         "## The background queue",
         "",
         f"An fsync of this disk takes {figures.fsync_ms:.2f} ms.",
-        f"`put` takes {median:.0f} µs, p99 {p99:.0f} µs, at most {most:.0f} µs; {figures.fed_s:,.0f}/s are accepted.",
+        f"{_told(embedded)} With Redis, while a worker acknowledges {redis.done_s:,.0f} jobs/s: {_told(redis)}",
         "",
         "| jobs of one commit | leases and durable acknowledgements a second | CPU of one, µs |",
         "|---:|---:|---:|",

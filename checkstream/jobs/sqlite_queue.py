@@ -34,6 +34,8 @@ from checkstream.jobs.terms import (
 )
 from checkstream.sqlite_file import transaction
 
+_FARTHEST_S = 3600.0
+"""No delay is longer."""
 LEASE_LOST = "the lease ran out {attempts} times: whoever held it died or hung"
 _PURGE = (
     "DELETE FROM dead WHERE at_ms < ?",
@@ -137,7 +139,7 @@ class SqliteQueue:
         held = []
         with self._transaction() as run:
             for failure in failures:
-                due = now + (failure.retry_s or 0.0)
+                due = now + min(failure.retry_s or 0.0, _FARTHEST_S)
                 held.append(update(run, DELAY, (due,), failure.lease))
                 if held[-1] and failure.retry_s is None:
                     bury(run, failure.lease.job.id, failure.error, self._clock.wall_ms())
@@ -256,6 +258,9 @@ class SqliteQueue:
             if run.execute("SELECT id FROM boot").fetchone() != (self._clock.boot,):
                 run.execute("UPDATE jobs SET due = 0, lease = NULL")
                 run.execute("UPDATE boot SET id = ?", (self._clock.boot,))
+            # where the system names no boot, a moment beyond all leases and delays was written in another one
+            farthest = self._clock.elapsed() + max(_FARTHEST_S, self._lease_s)
+            run.execute("UPDATE jobs SET due = 0, lease = NULL WHERE due > ?", (farthest,))
 
     @contextlib.contextmanager
     def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:

@@ -87,7 +87,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     """The reason, for people."""
     retry_s: float | None
-    """Seconds until it is tried again; None: it is a dead letter."""
+    """Seconds until it is tried again, an hour at most; None: it is a dead letter."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

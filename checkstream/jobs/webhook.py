@@ -9,7 +9,6 @@ Source: Standard Webhooks 1.0 (headers `webhook-id`, `webhook-timestamp`, `webho
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from checkstream.jobs.reaction import read_webhook_job
 from checkstream.jobs.terms import Job
 from checkstream.jobs.worker import Outcome
 
+_PREFIX = "whsec_"
 _TIMEOUT = aiohttp.ClientTimeout(total=15.0, connect=5.0)
 
 
@@ -35,13 +35,20 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 def signing_key(secret: str) -> bytes:
-    """Return the key of a secret: what `whsec_` and base64 say, else the secret's own bytes."""
-    if secret.startswith("whsec_"):
-        try:
-            return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-        except binascii.Error:
-            pass
-    return secret.encode()
+    """Return the key of a secret: what `whsec_` and base64 say, else the secret's own bytes.
+
+    Raises:
+        JobError: it begins as one of the standard, and holds no key.
+    """
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except ValueError:
+        key = b""
+    if not key:  # anybody could sign with it
+        raise JobError("the secret of a webhook begins with `whsec_`, but no key in base64 follows; copy it anew")
+    return key
 
 
 def sign(key: bytes, id_: str, at_s: int, body: bytes) -> str:

@@ -318,6 +318,16 @@ def test_g28_all_of_it_survives_a_restart(store: Store) -> None:
     assert found["score:4"].job.body == bytes(range(256)) * 100
 
 
+def test_a_job_of_a_kind_that_is_not_known_yet_is_leased_as_any_other(store: Store) -> None:
+    queue = store.open()
+    later = job(1, kind="of a later version")
+    queue.put([later])
+    (lease,) = queue.lease(1)
+    assert lease.job == later
+    queue.fail([Failure(lease=lease, error="x", retry_s=None)])
+    assert [letter.kind for letter in queue.dead(1)] == ["of a later version"]
+
+
 HOSTILE = [
     "\0",
     "\n",

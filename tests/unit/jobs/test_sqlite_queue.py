@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from checkstream.errors import StoreFailed
 from checkstream.jobs.clock import Clock, boot_id
 from checkstream.jobs.sqlite_queue import SqliteQueue
-from checkstream.jobs.terms import Finished
+from checkstream.jobs.terms import Failure, Finished
 from tests.jobs_store import LEASE_S, ROOM, SqliteStore, job
 from tests.redis_server import memory_folder
 
@@ -88,6 +88,21 @@ def test_a_restart_of_the_machine_gives_every_job_back_at_once(folder: Path) -> 
     assert [(lease.job, lease.attempt) for lease in queue.lease(9)] == [(job(1), 2), (job(2), 1)]
     other = store.open()
     assert other.counts().leased == 2, "a second process of the same boot took the leases away"
+    store.close()
+
+
+def test_where_the_system_names_no_boot_a_restart_gives_every_job_back_too(folder: Path) -> None:
+    store = SqliteStore(folder)
+    store.boot, store.now = "", 1e6
+    queue = store.open()
+    queue.put([job(1), job(2), job(3)])
+    one, _ = queue.lease(2)
+    queue.fail([Failure(lease=one, error="x", retry_s=600.0)])
+    store.restart()
+    assert len(store.open().lease(9)) == 1, "the same boot"
+    store.restart()
+    store.now = 5.0
+    assert len(store.open().lease(9)) == 3
     store.close()
 
 

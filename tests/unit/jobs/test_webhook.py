@@ -79,7 +79,13 @@ def test_the_standards_own_example_is_signed_as_there() -> None:
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     )
     assert signing_key("plain words") == b"plain words"
-    assert signing_key("whsec_not base64!") == b"whsec_not base64!"
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_not base64!", "whsec_====", "whsec_é"])
+def test_a_secret_that_begins_as_one_and_holds_no_key_is_refused_and_not_told(secret: str) -> None:
+    with pytest.raises(JobError, match="no key in base64") as caught:
+        signing_key(secret)
+    assert secret not in str(caught.value).replace("`whsec_`", "")
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 400, 404, 500])
