@@ -12,6 +12,7 @@ of lists and the terminator are no part of a claim's text.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Sequence
 from enum import IntEnum
 
@@ -78,9 +79,14 @@ def _of_sentence(answer: str, sentence: Span, cited: Sequence[Citation], level: 
     for part, subject in parts:
         text = _tidy(answer, part.start, part.end, cited) if len(parts) > 1 else whole
         text = f"{subject} {text}" if subject else text
-        why = reason or ("fragment" if len(text) < min_chars else "")
+        why = reason or ("fragment" if _width(text) < min_chars else "")
         made.append(Claim(text=text, start=part.start, end=part.end, citing=ids, not_checkable=why))
     return made
+
+
+def _width(text: str) -> int:
+    """Return how long a text is in Latin letters: those of Han, kana and Hangul say about as much as two each."""
+    return len(text) if text.isascii() else len(text) + sum(unicodedata.east_asian_width(char) in "WF" for char in text)
 
 
 def _without(answer: str, start: int, end: int, cited: Sequence[Citation]) -> str:

@@ -56,7 +56,7 @@ class HallucinationCheck(msgspec.Struct, frozen=True, kw_only=True):
     errors: int
     ungrounded: int
     not_checkable: int
-    """Questions, greetings and abstentions of the answer."""
+    """Questions, greetings, headings and abstentions of the answer."""
     unchecked: int
     """Claims beyond the most that are checked."""
     claims: tuple[CheckedClaim, ...]
@@ -94,7 +94,7 @@ async def check(
 
 
 def claims_of(answer: str, known: Sequence[str] = ()) -> tuple[list[Claim], int]:
-    """Return the claims of `answer`, and how many of its sentences are questions, greetings or abstentions."""
+    """Return the claims of `answer`, and how many of its sentences are no statements."""
     found = claims(answer, Level.SENTENCE, known=known, min_chars=MIN_CHARS)
     aside = sum(claim.not_checkable not in {"", "fragment"} for claim in found)
     return [claim for claim in found if not claim.not_checkable], aside

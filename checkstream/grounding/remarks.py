@@ -1,4 +1,4 @@
-"""Sentences that nothing can be held against: questions, greetings, and sayings that the answer is not known.
+"""Sentences that nothing can be held against: questions, greetings, headings, and that the answer is not known.
 
 English, Hebrew, German, French and Spanish. What is not known to be such counts as a claim: one too many is
 checked, one too few is not.
@@ -68,18 +68,36 @@ _OFFER = TextRegex(
     r"|(?:please|you (?:can|may|could|might|should)) (?:contact|ask|check|visit|consult|reach|call|try|refer|see|find)"
     r"|feel free|let me|that|this|so)\b"
 )
+_HEADING = TextRegex(
+    r"^\s*(?:(?:[-*+•]|\d{1,2}[.)])\s+)?(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?|[^\n]*[:：](?:\*\*)?)\s*$"
+)
+_TELLING = TextRegex(
+    r"(?i)[\p{N}$€£₪¥%=]|(?:^|[^\pL])(?:(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could|may|might|must|"
+    r"shall|should|cannot|not|no|never|none|nothing|only|all|every|always|"
+    r"ist|sind|war|waren|hat|haben|wird|werden|kann|können|darf|dürfen|muss|müssen|soll|nicht|nie|kein(?:e[mnrs]?)?|"
+    r"est|sont|était|étaient|ont|peut|peuvent|doit|pas|jamais|es|son|era|eran|está|están|tiene|puede|pueden|nunca|"
+    r"הוא|היא|הם|יש|אין|לא|ניתן|אפשר|אסור|מותר)(?:$|[^\pL])|[^\pL]?n['’]t\b)"
+)
+"""Numbers, and words that make a heading a statement."""
+_MOST_HEADING_WORDS = 8
 _LEAST_WORDS = 3
 """Of a statement behind an abstention."""
 
 
 def not_checkable(sentence: str) -> str:
-    """Return why nothing can say if `sentence` is true: `question`, `greeting`, `abstention`; empty for a statement."""
+    """Return why nothing can say if `sentence` is true; empty for a statement.
+
+    Returns:
+        `question`, `abstention`, `greeting`, `heading`, or nothing.
+    """
     if sentence.rstrip(" \t\"'”’»)]*_!.…").endswith(_QUESTION_MARKS):
         return "question"
     abstained = _ABSTENTION.spans(sentence)
     if abstained:
         return "" if _states(sentence[abstained[0].end :]) else "abstention"
-    return "greeting" if _GREETING.found_in(sentence) else ""
+    if _GREETING.found_in(sentence):
+        return "greeting"
+    return "heading" if _is_heading(sentence) else ""
 
 
 def _states(rest: str) -> bool:
@@ -89,3 +107,12 @@ def _states(rest: str) -> bool:
         if len(said.split()) >= _LEAST_WORDS and not _OFFER.found_in(said) and not not_checkable(said):
             return True
     return False
+
+
+def _is_heading(sentence: str) -> bool:
+    """Return whether a line only says what follows: `## Refunds`, `**Key points:**`; not `## Refunds take 14 days`."""
+    return (
+        len(sentence.split(None, _MOST_HEADING_WORDS + 2)) <= _MOST_HEADING_WORDS + 1  # its mark counts too
+        and _HEADING.found_in(sentence)
+        and not _TELLING.found_in(sentence.lstrip(" \t#*+-•0123456789.)"))
+    )

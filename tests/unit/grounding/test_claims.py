@@ -185,6 +185,29 @@ def test_a_statement_that_only_begins_so_stays_a_claim(sentence: str) -> None:
     assert not_checkable(sentence) == ""
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["## Refund policy overview", "**Key points:**", "1. **Supported systems**", "Supported systems:",
+     "# Öffnungszeiten", "### מדיניות החזרים", "- **Coût de la livraison :**"],
+)  # fmt: skip
+def test_a_line_that_only_names_what_follows_is_a_heading(line: str) -> None:
+    assert not_checkable(line) == "heading"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["## Refunds take 14 days", "**Opened software is not refundable**", "The fee is as follows:", "# Kinder sind frei",
+     "The warranty lasts long", "**Warranty** and shipping", "## החזר אינו אפשרי: אין", "## No refunds",
+     "## A very long line of words that goes on and on and names so much"],
+)  # fmt: skip
+def test_a_heading_that_states_something_is_checked(line: str) -> None:
+    assert not_checkable(line) == ""
+
+
+def test_a_short_claim_in_a_wide_script_is_no_fragment() -> None:
+    assert [claim.not_checkable for claim in claims("退款在30天内可以。是的。")] == ["", "fragment"]
+
+
 def test_brackets_around_a_citation_go_with_it() -> None:
     assert texts("It is free (see [S0]) and fast ([1], [2]).", Level.SENTENCE) == ["It is free and fast"]
     assert texts("Call f() and wait [S0].", Level.SENTENCE) == ["Call f() and wait"]
