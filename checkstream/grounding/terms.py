@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     """The evidence says nothing of it, or there is none."""
     CONTRADICTED = "contradicted"
     NOT_CHECKABLE = "not_checkable"
-    """A greeting, a heading, a question, an abstention: there is nothing to be true. Counted, left out of every ratio."""
+    """A greeting, a heading, a question, an abstention: nothing in it can be true. Counted, left out of ratios."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
