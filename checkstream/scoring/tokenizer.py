@@ -176,6 +176,14 @@ class Tokenizer:
             return self._stretches(text)
         return self._blocks(text, placed=placed)
 
+    def words(self, text: str) -> list[str] | None:
+        """Return what `word` is to be asked about, in order; None: more than that is to be seen in this text."""
+        return _shown(text).split() if self.by_words and len(text) <= _BLOCK_CHARS else None
+
+    def word(self, word: str) -> tuple[int, ...] | None:
+        """Return the ids of a word between blanks; None: it is long, and has to be read in parts."""
+        return self._short(word).ids if len(word) <= _CACHED_CHARS else None
+
     def _short(self, word: str) -> Unit:
         unit = self._young.get(word)
         if unit is None:

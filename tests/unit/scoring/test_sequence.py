@@ -14,6 +14,7 @@ from checkstream.scoring import GatedSession, SequenceSession, Window, open_sess
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.manifest import Activation, Rate, Threshold, TokenTypes
 from checkstream.scoring.onnx_runtime import ort
+from checkstream.scoring.sequence import Cutter
 from checkstream.scoring.session import windows_of
 from checkstream.scoring.tokenizer import Tokenizer
 from tests.tiny_models import VOCABULARY, graph, model
@@ -105,6 +106,32 @@ def test_a_check_covers_what_is_fresh_and_shows_what_came_before(text: str, fres
         start += 1  # of a word that is fresh in part, the part may have more tokens than the whole
     assert len(shown) >= len(PLAIN.ids(text[start:]))
     assert all(window.tokens <= 32 for window in windows)
+
+
+class TheLongWay(Cutter):
+    """Cuts every text as texts of any kind are."""
+
+    def _alone(self, text: str, fresh: int) -> Window | None:  # noqa: ARG002 - never that way
+        return None
+
+
+WORDS = st.one_of(
+    st.sampled_from([*PROMPT.split(), "[MASK]", "the", "instructions", "previous", ",", "x" * 60, "x" * 130]),
+    st.text("ab.\u0301漢\x1c\x85\u2028", max_size=5),
+)
+BLANKS = st.sampled_from([" ", " ", "\n", "  ", "\x1c", "\u00a0"])
+
+
+@settings(max_examples=300)
+@given(
+    text=st.lists(st.tuples(WORDS, BLANKS), max_size=60).map(lambda said: "".join(map("".join, said))),
+    fresh=st.integers(0, 120),
+)
+def test_a_text_that_fits_a_window_is_cut_as_any_other(text: str, fresh: int) -> None:
+    entry = model(contents()).entry
+    short, long = (cutter(entry, PLAIN, words=False).cut(text, fresh) for cutter in (Cutter, TheLongWay))
+    found, wanted = ([(list(each.ids), each.context) for each in cut if each is not None] for cut in (short, long))
+    assert found == wanted
 
 
 def test_a_check_of_a_running_answer_is_one_window_full_of_context() -> None:
