@@ -71,6 +71,18 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     prior: Entailment
 
 
+class Questions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verifier is asked about an answer."""
+
+    claims: tuple[Claim, ...]
+    contexts: tuple[tuple[str, str], ...]
+    """For each claim: all evidence, and all but what it cites."""
+    aside: int
+    """Sentences of the answer that are no statements."""
+    unchecked: int
+    """Claims beyond the most that are asked of."""
+
+
 async def check(
     answer: str,
     docs: Sequence[Passage],
@@ -80,17 +92,37 @@ async def check(
     language: str = "en",
 ) -> HallucinationCheck:
     """Ask `verifier` twice of each claim of `answer` and decide."""
-    found, aside = claims_of(answer, [doc.id for doc in docs])
-    asked = found[:MAX_CLAIMS]
-    full = context(docs)
-    contexts = [(full, context(scrubbed(docs, claim.citing))) for claim in asked]
-    said = await verifier.entailed(
-        [(side, claim.text) for claim, sides in zip(asked, contexts, strict=True) for side in sides]
-    )
-    pairs = [Pair(posterior=said[at], prior=said[at + 1]) for at in range(0, len(said), 2)]
+    return await ask(questions(answer, docs), verifier, profile=profile, language=language)
+
+
+async def ask(
+    asked: Questions, verifier: Verifier, *, profile: Profile = "strict", language: str = "en"
+) -> HallucinationCheck:
+    """Ask what `questions` prepared, and decide; shells prepare long texts elsewhere than they wait."""
+    pairs = zip(asked.claims, asked.contexts, strict=True)
+    said = await verifier.entailed([(side, claim.text) for claim, sides in pairs for side in sides])
     return decided(
-        asked, pairs, profile=profile, language=language, aside=aside, unchecked=len(found) - len(asked)
-    )  # fmt: skip
+        asked.claims,
+        [Pair(posterior=said[at], prior=said[at + 1]) for at in range(0, len(said), 2)],
+        profile=profile,
+        language=language,
+        aside=asked.aside,
+        unchecked=asked.unchecked,
+    )
+
+
+def questions(answer: str, docs: Sequence[Passage]) -> Questions:
+    """Return what is asked of the first claims of `answer`; each document is masked once."""
+    found, aside = claims_of(answer, [doc.id for doc in docs])
+    asked = tuple(found[:MAX_CLAIMS])
+    known = [msgspec.structs.replace(doc, text=masked(doc.text)) for doc in docs] if asked else []
+    full = joined(known)
+    return Questions(
+        claims=asked,
+        contexts=tuple((full, joined(scrubbed(known, claim.citing))) for claim in asked),
+        aside=aside,
+        unchecked=len(found) - len(asked),
+    )
 
 
 def claims_of(answer: str, known: Sequence[str] = ()) -> tuple[list[Claim], int]:
@@ -106,9 +138,9 @@ def scrubbed(docs: Sequence[Passage], citing: Sequence[str]) -> list[Passage]:
     return [msgspec.structs.replace(doc, text=REDACTED) if not gone or doc.id in gone else doc for doc in docs]
 
 
-def context(docs: Sequence[Passage]) -> str:
-    """Return `docs` as one text, each behind its id, what entails nothing masked."""
-    return "\n\n".join(f"[{doc.id}] {masked(doc.text)}" for doc in docs)
+def joined(docs: Sequence[Passage]) -> str:
+    """Return `docs` as one text, each behind its id."""
+    return "\n\n".join(f"[{doc.id}] {doc.text}" for doc in docs)
 
 
 def masked(text: str) -> str:
