@@ -92,9 +92,9 @@ class Cutter:
                 break
             left -= len(ids)
             known.append(ids)
-        inside = [token for ids in reversed(known) for token in ids]
-        ids = [*before, *inside, *new, *after]
-        return Window("", len(ids), ids, context=len(inside))
+        inside = [token for part in reversed(known) for token in part]
+        framed = [*before, *inside, *new, *after]
+        return Window("", len(framed), framed, context=len(inside))
 
     def _context_start(self, text: str, end: int) -> int:
         begin = max(0, end - self._room * _CHARS_PER_TOKEN)
