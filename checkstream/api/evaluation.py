@@ -216,14 +216,14 @@ def _require_harmless(settings: GateSettings) -> None:
         RequestInvalid: it names a file of prompts, a server that holds documents, a key, or a provider that finds its
             keys by itself.
     """
-    if settings.prompt_library or settings.embedder == "titan" or not settings.store.startswith("sqlite:"):
-        raise RequestInvalid(
-            "a `config` that is sent names no `prompt_library`, no store but `sqlite:FILE`, and not `titan`; put it "
-            "into a file below the served folder, and name that with `config_path`"
-        )
     for model in (settings.target, settings.judge):
         if model is not None and (model.api_key_env or model.provider == "bedrock"):
             raise RequestInvalid(
                 f"`{model.name}` needs a key of this machine, which a `config` that is sent can't have; put it into a "
                 "file below the served folder, and name that with `config_path`"
             )
+    if settings.prompt_library or settings.embedder == "titan" or not settings.store.startswith("sqlite:"):
+        raise RequestInvalid(
+            "a `config` that is sent names no `prompt_library`, no store but `sqlite:FILE`, and not `titan`; put it "
+            "into a file below the served folder, and name that with `config_path`"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ async def test_a_model_is_evaluated_and_its_runs_are_told(tmp_path: Path) -> Non
     await fill(str(folder / "evidence.db"), evidence_embedder())
     (folder / "prompts.txt").write_text("How long?\n")
     async with serving(lambda _model, _system, _question: WRONG) as llm:
-        settings = {
+        settings: dict[str, Any] = {
             "use_case": "support",
             "thresholds": {"deploy": 0.1, "warn": 0.25},
             "prompt_library": "prompts.txt",
@@ -85,18 +86,43 @@ async def test_a_model_is_evaluated_and_its_runs_are_told(tmp_path: Path) -> Non
             report = await asyncio.to_thread(asked, url, "/evaluate", {})
             inline = await asyncio.to_thread(asked, url, "/evaluate", {"config": settings}, 400)
             settings["model"] = {"provider": "openai", "model_id": "target", "url": llm}
+            del settings["prompt_library"]
+            settings["num_prompts"] = 1
             sent = await asyncio.to_thread(asked, url, "/evaluate", {"config": settings})
             kept = await asyncio.to_thread(http, "GET", f"{url}/runs/{report['run_id']}", headers=KEY)
             listed = await asyncio.to_thread(http, "GET", f"{url}/runs", headers=KEY)
             found = await asyncio.to_thread(http, "GET", f"{url}/search?q=90+days&kind=response", headers=KEY)
         finally:
             code = await asyncio.to_thread(process.stop)
+        process, url = await asyncio.to_thread(worker, tmp_path, "--gate", str(folder))
+        try:
+            examples = [await asyncio.to_thread(run_example, each, url) for each in readme_examples()]
+        finally:
+            await asyncio.to_thread(process.stop)
+    assert examples == [200] * 5
     assert (report["decision"], report["total_claims"], sent["decision"]) == ("block", 1, "block")
     assert "needs a key of this machine" in inline["error"]["message"]
     assert json.loads(kept[2]) == report
     assert len(json.loads(listed[2])["runs"]) == 2
     assert [each["text"] for each in json.loads(found[2])["found"]] == [WRONG, WRONG]
     assert code == 0
+
+
+def readme_examples() -> list[str]:
+    """Return the `curl` commands of the README's section on the API."""
+    section = (ROOT / "README.md").read_text("utf-8").partition("## The scoring API")[2].partition("\n## ")[0]
+    block = section.partition("```sh\n")[2].partition("```")[0]
+    return [f"curl {each}" for each in block.split("\ncurl ")[1:]]
+
+
+def run_example(command: str, url: str) -> int:
+    """Send what a `curl` command of the README sends, with the address and the key of this test; return the status."""
+    _, address, *options = shlex.split(command, comments=True)
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert given["-H"] == "authorization: Bearer KEY"
+    body = given["-d"].encode() if "-d" in given else None
+    address = address.replace("http://127.0.0.1:8095", url)
+    return http("GET" if body is None else "POST", address, body, headers=KEY, timeout_s=60)[0]
 
 
 @pytest.mark.parametrize(
