@@ -28,6 +28,8 @@ _NEGATIVE = TextRegex(
     r"(?i)\b(?:not(?: only)?|no|never|false|wrong|cannot|nicht|kein(?:e[mnrs]?)?|falsch|jamais|nunca)\b|n['’]t\b"
     r"|(?:^|[^\pL])(?:לא|אין|אינו|אינה|אינם|אינן|מעולם|שגוי|שגויה|שקר)(?:$|[^\pL])"
 )
+_JOINT = TextRegex(r"(?i)[,;:()–—]\s|\s(?:and|but|while|und|aber|et|mais|y|pero|אבל)\s")
+"""A negative word speaks of its own clause."""
 
 
 class RagStatus(StrEnum):
@@ -104,13 +106,12 @@ def _negatives(text: str) -> list[Span]:
 
 
 def _speaks_against(sentence: _Sentence, shared: frozenset[str]) -> bool:
-    """Return whether a negative word of `sentence` stands near one of the `shared` terms."""
+    """Return whether a negative word of `sentence` stands near one of the `shared` terms, in the same clause."""
     for negative in sentence.negatives:
-        around = (
-            sentence.text[max(0, negative.start - _NEAR) : negative.start]
-            + " "
-            + sentence.text[negative.end : negative.end + _NEAR]
-        )
-        if terms(around) & shared:
+        before = sentence.text[max(0, negative.start - _NEAR) : negative.start]
+        behind = sentence.text[negative.end : negative.end + _NEAR]
+        before = before[max((joint.end for joint in _JOINT.spans(before)), default=0) :]
+        behind = behind[: next((joint.start for joint in _JOINT.spans(behind)), len(behind))]
+        if terms(f"{before} {behind}") & shared:
             return True
     return False

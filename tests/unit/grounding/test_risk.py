@@ -119,3 +119,20 @@ def test_work_does_not_grow_with_claims_times_sentences(monkeypatch: pytest.Monk
 def test_a_contradiction_is_found_behind_sentences_that_share_a_frequent_word() -> None:
     text = "The company grew. " * 1000 + "The company was not profitable."
     assert Documents([text]).status("The company was profitable") == RagStatus.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim", "status"),
+    [
+        ("La garantía es de 24 meses y no cubre daños.", "La garantía es de 24 meses.", RagStatus.SUPPORTED),
+        ("Delivery is free, but it is not insured.", "Delivery is free.", RagStatus.SUPPORTED),
+        (
+            "Opened software, games and music are not refundable.",
+            "Opened games are refundable.",
+            RagStatus.CONTRADICTED,
+        ),
+        ("Refunds are possible, but not for software.", "Refunds for software.", RagStatus.CONTRADICTED),
+    ],
+)
+def test_a_negative_word_speaks_of_its_own_clause(evidence: str, claim: str, status: RagStatus) -> None:
+    assert Documents([evidence]).status(claim) == status
