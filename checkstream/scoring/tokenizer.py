@@ -115,7 +115,7 @@ class Tokenizer:
             raise ModelError(f"the tokenizer is not valid: {error}; use a `tokenizer.json`") from error
         self._library.no_truncation()
         self._library.no_padding()
-        self.size: int = self._library.get_vocab_size(with_added_tokens=True)
+        self.size: int = 1 + max(self._library.get_vocab(with_added_tokens=True).values(), default=-1)
         """Ids are below this."""
         self.by_words = form.by_words
         """Ids come from words by themselves, through the cache."""

@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 import os
 import re
 from collections.abc import Callable
@@ -140,6 +141,14 @@ def test_the_frame_is_what_the_tokenizer_puts_around_a_text(words: Tokenizer) ->
     assert (words.before, words.after) == ((2,), (3,))
     bare = Tokenizer(changed(wordpiece(), post_processor=None))
     assert (bare.before, bare.after) == ((), ())
+
+
+def test_ids_are_below_the_size_where_they_have_gaps_too() -> None:
+    form = json.loads(wordpiece())
+    word = max(form["model"]["vocab"], key=form["model"]["vocab"].__getitem__)
+    form["model"]["vocab"][word] += 1_000
+    gapped = Tokenizer(json.dumps(form).encode())
+    assert gapped.size == form["model"]["vocab"][word] + 1 == Tokenizer(wordpiece()).size + 1_000
 
 
 def test_lone_surrogates_are_read_as_nothing(words: Tokenizer) -> None:
