@@ -18,6 +18,7 @@ import checkstream
 from checkstream import scoring
 from checkstream.app.background import QueueFeed
 from checkstream.app.force import InForce, Loaded, load, put_in_force
+from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel, open_models
 from checkstream.app.turns import beside_streams, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
@@ -113,6 +114,8 @@ class App:
         self._background = QueueFeed(Watching(metrics, self._log, {}))
         opening.push_async_callback(asyncio.to_thread, self._background.close)
         await asyncio.to_thread(self._background.open, config)
+        assessor = Inline(config, self._log)
+        opening.push_async_callback(assessor.close)
         recorder = await asyncio.to_thread(_open_recorder, config.record, self._counts)
         if recorder is not None:
             opening.push_async_callback(asyncio.to_thread, recorder.close)
@@ -124,6 +127,7 @@ class App:
             counts=self._counts,
             recorder=recorder,
             background=self._background,
+            assessor=assessor,
         )
         admin = Admin(self, self._trail, self._expose, token)
         self.listener, self.admin = Listener(self.proxy.respond, times), Listener(admin.respond, times)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from checkstream.config import Config, JobsSettings
 from checkstream.core.terms import Dialogue, Document
 from checkstream.grounding.terms import Passage
@@ -60,18 +62,7 @@ class QueueFeed:
         """Put one exchange for each choice of the answer into the buffer. Never waits."""
         if self._feeder is None or route.grounding is None:
             return
-        for choice, answer in dialogue.answers.items():
-            exchange = Exchange(
-                stream=stream if not choice else f"{stream}/{choice}",
-                route=route.name,
-                surface="" if route.surface is None else route.surface.name,
-                model=dialogue.model,
-                policies=() if route.plan is None else route.plan.program.packs,
-                messages=tuple(Message(message.role, message.text) for message in dialogue.messages),
-                answer=answer,
-                documents=passages(dialogue.documents),
-                conversation=conversation_key(caller or "", dialogue.conversation) if dialogue.conversation else "",
-            )
+        for exchange in exchanges(dialogue, stream, route, caller):
             self._feeder.put(exchange, route.grounding.profiles)
 
     def earlier_risk(self, caller: str | None, conversation: str) -> float | None:
@@ -80,6 +71,22 @@ class QueueFeed:
             None if self._feeder is None else self._feeder.take_marker(conversation_key(caller or "", conversation))
         )
         return None if marker is None else marker.risk
+
+
+def exchanges(dialogue: Dialogue, stream: str, route: Route, caller: str | None) -> Iterator[Exchange]:
+    """Yield an exchange for each choice of the answer."""
+    for choice, answer in dialogue.answers.items():
+        yield Exchange(
+            stream=stream if not choice else f"{stream}/{choice}",
+            route=route.name,
+            surface="" if route.surface is None else route.surface.name,
+            model=dialogue.model,
+            policies=() if route.plan is None else route.plan.program.packs,
+            messages=tuple(Message(message.role, message.text) for message in dialogue.messages),
+            answer=answer,
+            documents=passages(dialogue.documents),
+            conversation=conversation_key(caller or "", dialogue.conversation) if dialogue.conversation else "",
+        )
 
 
 def passages(documents: tuple[Document, ...]) -> tuple[Passage, ...]:

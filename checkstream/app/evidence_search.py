@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from checkstream.app.evidence import evidence_embedder, open_evidence
+from checkstream.app.force import searching_routes
 from checkstream.app.profiles import Brought, Evidence
 from checkstream.config import Config
 from checkstream.errors import ConfigError, Fault
@@ -53,9 +54,7 @@ async def open_search(config: Config) -> AsyncIterator[Evidence]:
         ConfigError: its secret or its embedder is not there, or it was filled by another embedder.
         StoreUnusable: it can't be used.
     """
-    routes = frozenset(
-        route.name for route in config.routes if route.grounding is not None and route.grounding.from_store
-    )
+    routes = searching_routes(config)
     if not routes:
         yield Brought()
         return

@@ -12,6 +12,7 @@ from checkstream.app.models import OpenModel, asked, files_of, labels_of
 from checkstream.config import (
     BUILTIN,
     Config,
+    GroundingSettings,
     RouteSettings,
     Secret,
     Upstream,
@@ -23,6 +24,7 @@ from checkstream.config import (
 )
 from checkstream.core.guard import Plan
 from checkstream.core.holdback import HoldSettings
+from checkstream.core.plan import Assessing
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
@@ -166,11 +168,31 @@ def _refuse_restart_settings(old: Config, new: Config) -> None:
         Fault(
             file="configuration", reason=f"`{name}` has changed", advice="restart to put it in force, or change it back"
         )
-        for name in ("server", "audit", "record", "jobs", "telemetry")
+        for name in ("server", "audit", "record", "jobs", "evidence", "verifier", "telemetry")
         if getattr(old, name) != getattr(new, name)
     ]
+    if searching_routes(old) != searching_routes(new):
+        reason, advice = "`from_store` of routes has changed", "restart to put it in force, or change it back"
+        faults.append(Fault(file="configuration", reason=reason, advice=advice))
     if faults:
         raise ConfigError(tuple(faults))
+
+
+def searching_routes(config: Config) -> frozenset[str]:
+    """Return the routes whose answers are held against the store of evidence."""
+    return frozenset(
+        route.name for route in config.routes if route.grounding is not None and route.grounding.from_store
+    )
+
+
+def _assessing(route: RouteSettings) -> Assessing:
+    grounding = route.grounding or GroundingSettings()
+    return Assessing(
+        always=grounding.inline,
+        profiles=grounding.profiles,
+        deadline_ms=grounding.inline_ms,
+        block=grounding.block,
+    )
 
 
 def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> UpstreamClient:
@@ -210,6 +232,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         answer_bytes=limits.answer_bytes,
         prompt_chars=limits.prompt_chars,
         parts=route.parts,
+        assessing=_assessing(route),
         scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
     )
     return Route(

@@ -7,9 +7,9 @@ could make last for minutes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -78,7 +78,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     """A new one scores anew."""
-    assess: Callable[[Exchange], Awaitable[Said]]
+    assess: Callable[[Exchange], Coroutine[Any, Any, Said]]
     """Whatever it raises, the answer was not assessed."""
 
 

@@ -25,15 +25,25 @@ def settle() -> None:
 
 
 @contextmanager
-def beside_streams() -> Iterator[None]:
-    """Load something large in another thread: short turns, and no collection until it is there."""
-    before, collecting = sys.getswitchinterval(), gc.isenabled()
+def short_turns() -> Iterator[None]:
+    """Keep turns short meanwhile: another thread works beside the streams."""
+    before = sys.getswitchinterval()
     sys.setswitchinterval(min(before, _TURN_S))
-    gc.disable()
     try:
         yield
-        settle()
     finally:
         sys.setswitchinterval(before)
+
+
+@contextmanager
+def beside_streams() -> Iterator[None]:
+    """Load something large in another thread: short turns, and no collection until it is there."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with short_turns():
+            yield
+            settle()
+    finally:
         if collecting:
             gc.enable()

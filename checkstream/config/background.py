@@ -71,7 +71,7 @@ Profile = Literal["watchdog", "rag", "budget"]
 
 
 class GroundingSettings(Settings, frozen=True):
-    """How a route's answers are held against evidence, in the background, by `checkstream worker`."""
+    """How a route's answers are held against evidence: in the background by `checkstream worker`, or in the reply."""
 
     sample: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """Share of answers that is scored in the background."""
@@ -79,6 +79,12 @@ class GroundingSettings(Settings, frozen=True):
     """What scores them."""
     from_store: bool = False
     """Look for evidence in the store (`evidence`) where a request brings no documents along."""
+    inline: bool = False
+    """Put what the profiles say into the reply."""
+    inline_ms: Annotated[int, Meta(ge=1, le=600_000)] = 3_000
+    """How long a reply waits for that; then it goes without."""
+    block: Annotated[float, Meta(gt=0, le=100)] | None = None
+    """Whole answers whose risk reaches this are blocked; null: none are."""
     high: Annotated[float, Meta(ge=0, le=100)] = 70
     """From here on a risk is high."""
     on_high: tuple[Literal["metric", "log", "webhook", "marker"], ...] = ("metric", "log")
@@ -89,6 +95,8 @@ class GroundingSettings(Settings, frozen=True):
 
     def __post_init__(self) -> None:
         """What is to happen can happen."""
+        if self.block is not None and not self.inline:
+            raise ValueError("`block` needs `inline: true`: a score that comes afterwards can block nothing")
         if len(set(self.profiles)) < len(self.profiles):
             raise ValueError("`profiles` names one twice; name it once")
         if len(set(self.on_high)) < len(self.on_high):

@@ -40,7 +40,6 @@ _UNSOUND = Upstream(url="http://unsound")
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
-    "routes.grounding.inline": "remove it",
     "telemetry.otlp": "collect the Prometheus metrics of the admin listener",
 }
 """Settings of the documented format that this version can't carry out -> what to do."""

@@ -92,6 +92,14 @@ class Score(Command, frozen=True):
     may have been read before: with more text behind it the answer may be another."""
 
 
+class Assess(Command, frozen=True):
+    """Hold what was said against evidence while its caller waits; always answered by `Assessed`, in the time given."""
+
+    dialogue: Dialogue
+    profiles: tuple[str, ...]
+    deadline_ms: float
+
+
 class ArmTimer(Command, frozen=True):
     """Fire `TimerFired(timer)` after this time; replaces a running timer of the same name."""
 
@@ -157,6 +165,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     degradations: tuple[str, ...]
     confirmed: tuple[str, ...] = ()
     """Ids of rules that asked for a confirmation and got it."""
+    risks: dict[str, float] = {}
+    """Profile that was asked while the caller waited -> what it said, 0 to 100."""
     upstream_failure: str | None
     held_ms: float
     """Longest time that released text was held, milliseconds."""
@@ -194,6 +204,7 @@ AnyCommand = (
     | PauseUpstream
     | ResumeUpstream
     | Score
+    | Assess
     | ArmTimer
     | DisarmTimer
     | Decided

@@ -88,6 +88,17 @@ class ScoringFailed(Event, frozen=True):
     reason: Literal["deadline", "crash", "garbage", "overload"]
 
 
+class Assessed(Event, frozen=True):
+    """An `Assess` command has been answered; what failed says nothing."""
+
+    members: dict[str, msgspec.Raw] = {}
+    """Name -> JSON, as the reply carries it."""
+    risks: dict[str, float] = {}
+    """Profile -> 0 (sound) to 100; of several choices the highest."""
+    failed: tuple[str, ...] = ()
+    """Profiles that could not say anything in time."""
+
+
 class TimerFired(Event, frozen=True):
     """A timer that the guard armed has run out."""
 
@@ -110,6 +121,7 @@ AnyEvent = (
     | UpstreamFailed
     | Scored
     | ScoringFailed
+    | Assessed
     | TimerFired
     | DownstreamClosed
     | Draining

@@ -6,7 +6,7 @@ nothing itself: scores, time-outs and failures come back as events.
 States::
 
     NEW -> INGRESS -> FORWARDED -> STREAMING -> CLOSING -> CLOSED
-                   \            \-> WHOLE ----/
+                   \            \-> WHOLE ----/ \-> ASSESSING -> CLOSED
                     \-> CLOSED (refused)
 
 An answer that a rule turns goes back to STREAMING, or to FORWARDED when it is not streamed, with a second request.
@@ -25,9 +25,11 @@ import msgspec
 
 from checkstream.core.actions import Halt, Pivot
 from checkstream.core.answer import Answer
+from checkstream.core.assessment import MOST_CHARS, Assessment
 from checkstream.core.checking import Checking
 from checkstream.core.commands import (
     AnyCommand,
+    Assess,
     CancelUpstream,
     CloseDownstream,
     ConfirmationWanted,
@@ -41,6 +43,7 @@ from checkstream.core.commands import (
 )
 from checkstream.core.events import (
     AnyEvent,
+    Assessed,
     DownstreamClosed,
     Draining,
     RequestReceived,
@@ -79,10 +82,11 @@ class State(enum.Enum):
     STREAMING = enum.auto()
     WHOLE = enum.auto()
     CLOSING = enum.auto()
+    ASSESSING = enum.auto()
     CLOSED = enum.auto()
 
 
-_RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING)
+_RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING, State.ASSESSING)
 
 
 class _Ending(msgspec.Struct, frozen=True):
@@ -127,6 +131,9 @@ class Guard:
         """The first part of a whole answer that was continued."""
         self._given = False
         """The caller has got some of the answer, or is about to."""
+        self._assessment = Assessment(plan)
+        self._finished: tuple[bytes, str] | None = None
+        """A whole answer as it may go out, and the outcome that it stands for."""
         self._watch = Watch(plan, self._checking)
 
     def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
@@ -176,7 +183,10 @@ class Guard:
         self.state = State.FORWARDED
         self._upstream_open = True
         self._streaming = request.streaming
-        self._outbox.heard = Heard(whole=self._plan.program.turns, most_chars=self._plan.scored_chars)
+        self._assessment.read(request)
+        self._outbox.holds_end = self._assessment.waits
+        most_chars = self._plan.scored_chars or (MOST_CHARS if self._assessment.waits else 0)
+        self._outbox.heard = Heard(whole=self._plan.program.turns, most_chars=most_chars)
         self._do(ForwardRequest(body, request.streaming))
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -235,6 +245,8 @@ class Guard:
             self._fail("answer_too_large", f"the answer passed {self._plan.answer_bytes} bytes")
         elif self._ending is None and self._decoder.fault is not None:
             self._fail("upstream_error", str(self._decoder.fault))
+        elif self._ending is None and self._outbox.holds_end and self._answer.terminated:
+            self._begin_closing(_Ending("complete"))  # its last word waits here; the upstream may take its time
         else:
             self._settle()
 
@@ -360,6 +372,38 @@ class Guard:
         elif self._answer.settled:
             self._give_whole()
 
+    # --- what evidence says of it, while the caller waits
+
+    def _assess(self) -> bool:
+        """Have what was said held against evidence, where that is wanted; tell whether it is under way."""
+        assessment, heard = self._assessment, self._outbox.heard
+        if not assessment.waits:
+            return False
+        if heard.too_long:
+            self._take_assessment(Assessed(failed=assessment.profiles))
+            return False
+        answers = heard.answers
+        if not answers:
+            assessment.drop()
+            return False
+        assessment.asked = True
+        self.state = State.ASSESSING
+        self._do(Assess(self._prompt.dialogue(answers), assessment.profiles, assessment.deadline_ms))
+        return True
+
+    def _on_assessed(self, event: Assessed) -> None:
+        self._take_assessment(event)
+        self.state = State.CLOSING
+        if self._streaming:
+            self._close_stream()
+        else:
+            self._deliver()
+
+    def _take_assessment(self, said: Assessed) -> None:
+        self._assessment.take(said)
+        for name in said.failed:
+            self._checking.degrade(f"not_assessed:{name}")
+
     # --- an answer that goes on under stricter parameters
 
     def _settle_turn(self) -> None:
@@ -437,7 +481,26 @@ class Guard:
             self._fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
             return
         self._ledger.held_s = max(self._ledger.held_s, whole.held_s)
-        outcome = "stopped" if self._answer.stopped else "complete"
+        self._finished = data, "stopped" if self._answer.stopped else "complete"
+        if not self._assess():
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Give the caller the whole answer, with what was said of it; or say that it is blocked."""
+        if self._finished is None:
+            raise AssertionError("a whole answer is finished before it is delivered")
+        data, outcome = self._finished
+        refusal = self._assessment.refusal
+        if refusal is not None:
+            self._ledger.carried_out("stop")
+            body = self._surface.error_body("response_blocked", refusal)
+            self._reply(502, body, "stopped", action="stop", retry=False)
+            return
+        if self._assessment.members:
+            try:
+                data = self._surface.write_results(data, self._assessment.members)
+            except WireError:
+                self._checking.degrade("results_not_written")
         self._given = True
         self._reply(self._status, data, outcome, action=self._ledger.action)
 
@@ -493,11 +556,18 @@ class Guard:
 
     def _close_stream(self) -> None:
         ending = self._ending or _Ending("complete")
+        if ending.error is None and self._assess():
+            return
+        self._outbox.holds_end = False
+        last = self._outbox.release(self._now)
         if len(self._outbox):
             # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
             self._checking.degrade("undecided_text")
             ending = _Ending("failed", ("guard_error", "part of the answer could not be decided"))
         data = self._outbox.open_ends()
+        if self._assessment.members:
+            data += self._surface.result_event(self._outbox.like, self._assessment.members)
+        data += last.data if last is not None else b""
         if ending.error is not None:
             data += self._surface.error_event(*ending.error)
         elif ending.terminate and not self._answer.terminated:
@@ -545,6 +615,9 @@ class Guard:
 
     def _on_draining(self, _: Draining) -> None:
         self._cancel_upstream()
+        if self.state is State.ASSESSING:
+            self._on_assessed(Assessed(failed=self._assessment.profiles))
+            return
         unfinished = self.state is not State.CLOSING or self._answer.turning is not None
         self._answer.may_turn = False
         self._answer.turning = None
@@ -594,6 +667,7 @@ class Guard:
             program=self._plan.program,
             prompt_chars=self._prompt.chars,
             released_chars=self._outbox.released_chars,
+            risks=self._assessment.risks,
         )
         self._do(Observe("tokens_in", -(-record.prompt_chars // _CHARS_PER_TOKEN)))
         self._do(Observe("tokens_out", -(-record.released_chars // _CHARS_PER_TOKEN)))
@@ -622,6 +696,7 @@ class Guard:
         (State.WHOLE, UpstreamBytes): _on_whole_bytes,
         (State.WHOLE, UpstreamClosed): _on_whole_end,
         (State.WHOLE, UpstreamFailed): _on_upstream_failed,
+        (State.ASSESSING, Assessed): _on_assessed,
         **dict.fromkeys(((state, Scored) for state in _RUNNING), _on_score),
         **dict.fromkeys(((state, ScoringFailed) for state in _RUNNING), _on_score),
         **dict.fromkeys(((state, TimerFired) for state in _RUNNING), _on_timer),

@@ -75,6 +75,7 @@ class Ledger:
         program: Program,
         prompt_chars: int,
         released_chars: int,
+        risks: dict[str, float],
     ) -> StreamRecord:
         """Return the record of the exchange; of a prompt that was not judged no characters count."""
         prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
@@ -102,6 +103,7 @@ class Ledger:
             prompt_chars=prompt_chars if prompt else 0,
             answer_chars=sum(judge.holdback.received - judge.prelude for judge in answer),
             released_chars=released_chars,
+            risks=risks,
         )
 
 

@@ -105,6 +105,7 @@ class Outbox:
         "bytes_held",
         "fault",
         "heard",
+        "holds_end",
         "released_chars",
         "usage_sent",
     )
@@ -126,6 +127,8 @@ class Outbox:
         self._turned = False
         self.bytes_held = 0
         self.heard = Heard()
+        self.holds_end = False
+        """Keep the surface's last word: something is still to be said before it."""
         self.released_chars = 0
         self.usage_sent = False
         self.fault: str | None = None
@@ -141,6 +144,11 @@ class Outbox:
         self.bytes_held += len(waiting.unit.raw)
         if waiting.unit.choices and not self._turned:
             self._like = waiting.unit
+
+    @property
+    def like(self) -> Unit:
+        """The latest unit of the answer, whose ids others can have."""
+        return self._like
 
     # --- answers that are continued
 
@@ -217,6 +225,8 @@ class Outbox:
         return Released(joined, held_s) if joined else None
 
     def _ready(self, waiting: Waiting) -> bool:
+        if self.holds_end and waiting.unit.terminator and self._turning is None:
+            return False
         for part in waiting.parts:
             if part.judge is None:
                 continue

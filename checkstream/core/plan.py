@@ -11,6 +11,17 @@ from checkstream.core.judge import FailMode
 from checkstream.core.policy.program import Program
 
 
+class Assessing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a route holds answers against evidence before their callers have all of them."""
+
+    always: bool = False
+    """Of every answer; else only where the request asks."""
+    profiles: tuple[str, ...] = ("watchdog",)
+    deadline_ms: float = 3000.0
+    block: float | None = None
+    """Whole answers of this risk and above are blocked, 0..100. Where it is given no request can switch it off."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What one route asks of the guard. An exchange keeps the plan that it started with (G25)."""
 
@@ -35,6 +46,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     prompt_chars: int = 400_000
     parts: Literal["pass", "refuse"] = "pass"
     """What becomes of parts of a prompt that are not text."""
+    assessing: Assessing | None = None
+    """None: nobody is there who could."""
     scored_chars: int = 0
     """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
     0: none is."""

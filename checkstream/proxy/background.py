@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from checkstream.core.commands import Assess
+from checkstream.core.events import Assessed
 from checkstream.core.plan import Plan
 from checkstream.core.terms import Dialogue
 from checkstream.proxy.accept import Route
@@ -27,6 +29,14 @@ class Background(Protocol):
 
     def earlier_risk(self, caller: str | None, conversation: str) -> float | None:
         """Return the risk of an earlier answer of a conversation where it was high, once; 0 to 100."""
+        ...
+
+
+class Assessor(Protocol):
+    """Who holds an answer against evidence while its caller waits."""
+
+    async def assess(self, command: Assess, *, stream: str, route: Route) -> Assessed:
+        """Return what the profiles say, in the command's time; what fails is told in it."""
         ...
 
 

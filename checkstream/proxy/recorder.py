@@ -221,6 +221,8 @@ class Recording:
             self.lines.clear()
             self.asked.clear()
             return
+        if isinstance(event, on.Assessed):
+            event = on.Assessed(risks=event.risks, failed=event.failed)  # a reply is made anew from what is asked anew
         asked = self.asked.get(event.ticket) if isinstance(event, on.Scored | on.ScoringFailed) else None
         at = round(now - self._started, 6)
         self.lines.append(Line(at=at, event=event, asked=None if asked is None else digest_of(asked)))

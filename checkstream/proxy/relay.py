@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol, assert_never, cast
 
 import msgspec
@@ -118,6 +118,7 @@ class Exchange:
         fail_closed: bool,
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
         enqueue: Callable[[Dialogue], None] | None = None,
+        assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -137,6 +138,7 @@ class Exchange:
             fail_closed: An answer whose record can't be written is not finished.
             respond: Makes the response of a whole answer.
             enqueue: Takes what is to be scored later, without waiting; None: nobody does.
+            assess: Answers `Assess`; None: nobody can.
         """
         self._request = request
         self._connection = connection
@@ -153,6 +155,7 @@ class Exchange:
         self._fail_closed = fail_closed
         self._respond = respond
         self._enqueue = enqueue
+        self._assess = assess
         self._loop = asyncio.get_running_loop()
         self._inbox: collections.deque[on.AnyEvent] = collections.deque()
         self._wake = asyncio.Event()
@@ -292,6 +295,10 @@ class Exchange:
                 self._out.append(command.data)
             case do.Score():
                 self._score(command)
+            case do.Assess():
+                task = self._tasks.create_task(self._assess_one(command))
+                self._scoring.add(task)
+                task.add_done_callback(self._scoring.discard)
             case do.ArmTimer():
                 self._arm(command)
             case do.DisarmTimer():
@@ -479,6 +486,15 @@ class Exchange:
             return
         self._counts.crashed(error)
         self._post(on.ScoringFailed(ticket, "crash"))
+
+    async def _assess_one(self, command: do.Assess) -> None:
+        said = on.Assessed(failed=command.profiles)
+        if self._assess is not None:
+            try:
+                said = await self._assess(command)
+            except Exception as error:  # noqa: BLE001 - what can't be assessed is told as such
+                self._counts.crashed(error)
+        self._post(said)
 
     def _arm(self, command: do.ArmTimer) -> None:
         self._disarm(command.timer)

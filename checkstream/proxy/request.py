@@ -5,14 +5,15 @@ from __future__ import annotations
 import collections
 import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
 
 from checkstream.audit.entries import PassEntry, StreamEntry
-from checkstream.core.commands import StreamRecord
-from checkstream.core.events import RequestReceived
+from checkstream.core.commands import Assess, StreamRecord
+from checkstream.core.events import Assessed, RequestReceived
 from checkstream.core.guard import Guard
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
@@ -26,7 +27,7 @@ from checkstream.listen import (
     read_body,
 )
 from checkstream.proxy.accept import Route, candidates, choose
-from checkstream.proxy.background import Afterwards, Background, risk_header
+from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.passing import Passing
@@ -63,6 +64,7 @@ class Proxy:
         counts: Counted,
         recorder: Recorder | None = None,
         background: Background | None = None,
+        assessor: Assessor | None = None,
     ) -> None:
         """Take what the path needs.
 
@@ -74,9 +76,11 @@ class Proxy:
             counts: Takes metrics and logs.
             recorder: Records a sample of the exchanges, if any are to be recorded.
             background: Scores answers afterwards; without it none are.
+            assessor: Holds answers against evidence while their callers wait; without it nobody does.
         """
         self._recorder = recorder
         self._background = background
+        self._assessor = assessor
         self._intake = intake
         self._routes = routes
         self._in_use = collections.Counter[Classifiers]()
@@ -175,6 +179,7 @@ class Proxy:
                 fail_closed=fail_closed,
                 respond=confirming.respond,
                 enqueue=afterwards.put,
+                assess=self._assessing(route, stream),
             )
             self._running.add(exchange)
             try:
@@ -183,6 +188,9 @@ class Proxy:
                 self._running.discard(exchange)
         counts.ended(response.status)
         return response
+
+    def _assessing(self, route: Route, stream: str) -> Callable[[Assess], Awaitable[Assessed]] | None:
+        return None if self._assessor is None else partial(self._assessor.assess, stream=stream, route=route)
 
     async def _pass_on(
         self, request: BaseRequest, route: Route, outgoing: Outgoing, body: bytes, ledger: _Ledger

@@ -15,7 +15,7 @@ from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_message, read_object_event
-from checkstream.core.wire.openai_fields import CHAT_FIELDS, EXTENSION
+from checkstream.core.wire.openai_fields import CHAT_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_join import join_whole
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -87,7 +87,7 @@ class OpenAIChat:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
         if shaping is None:
-            return openai_edits.edit_request(request.unit, texts, EXTENSION)
+            return openai_edits.edit_request(request.unit, texts, OWN_FIELDS)
         shaped = openai_shaping.Shaped(request, texts)
         if shaping.instructions:
             openai_shaping.instruct(shaped, shaping.instructions)
@@ -164,17 +164,29 @@ class OpenAIChat:
         if envelope.id is None:  # the first event of its stream: nothing has said who speaks
             delta = {"role": "assistant"} | delta
         body: dict[str, object] = {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}
-        return openai_json.event(envelope, _FORM, _ID, [body], None)
+        return openai_json.event(envelope, _FORM, _ID, [body], {})
 
     def finish_event(self, like: Unit, choice: int) -> bytes:
         """Return an event that ends a choice as stopped by policy."""
         body: dict[str, object] = {"index": choice, "delta": {}, "logprobs": None, "finish_reason": "content_filter"}
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], None)
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], {})
 
     def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
         """Return a usage event with an estimate, marked as one (G16)."""
         usage = openai_json.estimated_usage(prompt_tokens, completion_tokens)
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], usage)
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], {"usage": usage})
+
+    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return an event without choices that carries `members` beside the ids and model of `like`."""
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], members)
+
+    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return a whole answer with these members, in place of any that the upstream has called so.
+
+        Raises:
+            WireError: the body is no JSON object, or has two members of one name.
+        """
+        return openai_edits.put_members(body, members)
 
     def terminator(self) -> bytes:
         """Return `data: [DONE]` and a blank line."""

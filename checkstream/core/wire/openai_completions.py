@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_object_event
-from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, EXTENSION
+from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_join import join_whole
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -48,7 +50,7 @@ class OpenAICompletions:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
         if shaping is None:
-            return openai_edits.edit_request(request.unit, texts, EXTENSION)
+            return openai_edits.edit_request(request.unit, texts, OWN_FIELDS)
         if shaping.instructions or shaping.tools is not None:
             raise WireError("a completion has no system messages and no tools; use them on chat routes")
         shaped = openai_shaping.Shaped(request, texts)
@@ -114,7 +116,19 @@ class OpenAICompletions:
     def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
         """Return a usage event with an estimate, marked as one (G16)."""
         usage = openai_json.estimated_usage(prompt_tokens, completion_tokens)
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], usage)
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], {"usage": usage})
+
+    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return an event without choices that carries `members` beside the ids and model of `like`."""
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], members)
+
+    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return a whole answer with these members, in place of any that the upstream has called so.
+
+        Raises:
+            WireError: the body is no JSON object, or has two members of one name.
+        """
+        return openai_edits.put_members(body, members)
 
     def terminator(self) -> bytes:
         """Return `data: [DONE]` and a blank line."""
@@ -131,7 +145,7 @@ class OpenAICompletions:
     @staticmethod
     def _event(like: Unit, choice: int, text: str, reason: str | None) -> bytes:
         body: dict[str, object] = {"index": choice, "text": text, "logprobs": None, "finish_reason": reason}
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], None)
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], {})
 
 
 def _read_text(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

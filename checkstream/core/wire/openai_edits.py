@@ -141,25 +141,42 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     return document.apply(splices).encode()
 
 
-def edit_request(unit: Unit, texts: Mapping[int, str], removed: str) -> bytes:
-    """Return the body with texts replaced and without the top-level member `removed`.
+def edit_request(unit: Unit, texts: Mapping[int, str], removed: frozenset[str]) -> bytes:
+    """Return the body with texts replaced and without the top-level members `removed`.
 
     Raises:
         WireError: the body is not the JSON that `unit` was read from.
     """
     document = JsonText(unit.raw.decode())
-    splices = document.cut((), frozenset({removed})) + request_splices(document, unit, texts, removed)
+    splices = document.cut((), frozenset[str | int](removed)) + request_splices(document, unit, texts, removed)
     return document.apply(splices).encode() if splices else unit.raw
 
 
-def request_splices(document: JsonText, unit: Unit, texts: Mapping[int, str], removed: str) -> list[Splice]:
-    """Return the splices that replace texts of a body, but for those in the top-level member `removed`.
+def request_splices(document: JsonText, unit: Unit, texts: Mapping[int, str], removed: frozenset[str]) -> list[Splice]:
+    """Return the splices that replace texts of a body, but for those in the top-level members `removed`.
 
     Raises:
         WireError: the body is not the JSON that `unit` was read from.
     """
-    changed = {i: text for i, text in _changed(unit, texts).items() if unit.deltas[i].path[0] != removed}
+    changed = {i: text for i, text in _changed(unit, texts).items() if unit.deltas[i].path[0] not in removed}
     return [_replace(document, unit.deltas[i].path, text) for i, text in changed.items()]
+
+
+def put_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+    """Return the JSON object `body` with these members, in place of those of the same names.
+
+    Raises:
+        WireError: it is no JSON object, or has two members of one name.
+    """
+    document = JsonText(body.decode())
+    there = document.entries(())
+    start = document.span(())
+    if start is None or not document.text.startswith("{", start[0]):
+        raise WireError("nothing can be added to an answer that is no JSON object")
+    added = ",".join(f"{quote(name)}:{bytes(value).decode()}" for name, value in members.items())
+    comma = "," if added and there.keys() - members.keys() else ""
+    splices = [Splice(start[0] + 1, start[0] + 1, added + comma), *document.cut((), frozenset[str | int](members))]
+    return document.apply(splices).encode()
 
 
 def _changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:

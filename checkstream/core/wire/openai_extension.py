@@ -12,6 +12,7 @@ from checkstream.core.wire.strict_json import shown
 from checkstream.core.wire.surface import Document, Extension
 from checkstream.errors import RequestInvalid
 
+_MEMBERS = ("context", "documents", "conversation", "verify")
 DOCUMENTS: Path = (EXTENSION, "documents")
 _OWN = ("text", "title", "url", "id")
 
@@ -23,10 +24,10 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
         RequestInvalid: it has another form, or a field that is not known.
     """
     if not isinstance(value, dict):
-        raise RequestInvalid(f"`{EXTENSION}` must be an object with context, documents or conversation")
+        raise RequestInvalid(f"`{EXTENSION}` must be an object with context, documents, conversation or verify")
     for name in value:
-        if name not in ("context", "documents", "conversation"):
-            raise RequestInvalid(f"`{EXTENSION}.{shown(name)}` is not known; use context, documents, conversation")
+        if name not in _MEMBERS:
+            raise RequestInvalid(f"`{EXTENSION}.{shown(name)}` is not known; use {', '.join(_MEMBERS)}")
     context = value.get("context")
     documents = value.get("documents")
     conversation = value.get("conversation")
@@ -36,6 +37,9 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
         raise RequestInvalid(f"`{EXTENSION}.documents` must be an array")
     if conversation is not None and not isinstance(conversation, str):
         raise RequestInvalid(f"`{EXTENSION}.conversation` must be a string")
+    verify = value.get("verify")
+    if verify is not None and not isinstance(verify, bool):
+        raise RequestInvalid(f"`{EXTENSION}.verify` must be true or false")
     found: list[Document] = []
     for i, document in enumerate(documents or []):
         if not isinstance(document, str | dict):
@@ -43,7 +47,7 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
         at: Path = (*DOCUMENTS, i)
         prompt.all("document", position, document, at)
         found.append(Document(document) if isinstance(document, str) else _document(document, at))
-    return Extension(context=context or {}, documents=tuple(found), conversation=conversation)
+    return Extension(context=context or {}, documents=tuple(found), conversation=conversation, verify=verify)
 
 
 def _document(value: Mapping[str, object], path: Path) -> Document:

@@ -14,6 +14,9 @@ from types import MappingProxyType
 
 EXTENSION = "checkstream"
 """The field that is ours: removed before forwarding."""
+VERIFICATION = "enable_verification"
+"""Asks for RAG verification of the answer, as its design has it: removed before forwarding, too."""
+OWN_FIELDS = frozenset({EXTENSION, VERIFICATION})
 
 TEXT_FIELDS: Mapping[str, str] = MappingProxyType({
     "documents": "document",             # vLLM, Cohere: retrieved texts for the template

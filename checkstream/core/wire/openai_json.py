@@ -6,7 +6,7 @@ Knows the forms that chat and legacy completions share; what a choice looks like
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 import msgspec
@@ -134,9 +134,13 @@ def envelope_of(like: Unit) -> Envelope:
 
 
 def event(
-    envelope: Envelope, form: str, default_id: str, choices: list[dict[str, object]], usage: dict[str, object] | None
+    envelope: Envelope,
+    form: str,
+    default_id: str,
+    choices: list[dict[str, object]],
+    more: Mapping[str, object],
 ) -> bytes:
-    """Return an event of one answer: its envelope, `object: form`, these choices and, if given, usage."""
+    """Return an event of one answer: its envelope, `object: form`, these choices and more members."""
     body: dict[str, object] = {
         "id": envelope.id or default_id,
         "object": form,
@@ -146,9 +150,7 @@ def event(
     if envelope.system_fingerprint is not msgspec.UNSET:
         body["system_fingerprint"] = envelope.system_fingerprint
     body["choices"] = choices
-    if usage is not None:
-        body["usage"] = usage
-    return sse.encode(msgspec.json.encode(body))
+    return sse.encode(msgspec.json.encode({**body, **more}))
 
 
 def estimated_usage(prompt_tokens: int, completion_tokens: int) -> dict[str, object]:

@@ -36,7 +36,7 @@ def start_request(body: bytes, known: frozenset[str]) -> tuple[dict[str, object]
         RequestInvalid: as `read_body`, or a field that differs from a known one in case only.
     """
     found, prompt = read_body(body), Prompt()
-    prompt.names("", found, known | fields.TEXT_FIELDS.keys() | {fields.EXTENSION})
+    prompt.names("", found, known | fields.TEXT_FIELDS.keys() | fields.OWN_FIELDS)
     return found, prompt
 
 
@@ -63,6 +63,9 @@ def finish_request(
     streaming = found.get("stream")
     if streaming is not None and not isinstance(streaming, bool):
         raise RequestInvalid("`stream` must be true or false")
+    verification = found.get(fields.VERIFICATION)
+    if verification is not None and not isinstance(verification, bool):
+        raise RequestInvalid(f"`{fields.VERIFICATION}` must be true or false")
     model, user = _name("model", found.get("model")), _name("user", found.get("user"))
     options = found.get("stream_options")
     if options is not None and not isinstance(options, dict):
@@ -76,6 +79,7 @@ def finish_request(
         choices=prompts * (n if isinstance(n := found.get("n"), int) else 1),
         unknown_fields=tuple(prompt.unknown),
         extension=extension,
+        verification=verification,
         tools=offered(found),
         temperature=_temperature(found.get("temperature")),
         user=user,

@@ -14,7 +14,7 @@ import msgspec
 
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
 from checkstream.core.wire.openai_edits import request_splices
-from checkstream.core.wire.openai_fields import EXTENSION, FORM_FIELDS
+from checkstream.core.wire.openai_fields import FORM_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.openai_requests import is_structured, read_body
 from checkstream.core.wire.openai_tools import choice_allowed, tool_allowed, tool_lists
@@ -46,7 +46,7 @@ class Shaped:
         self.splices: list[Splice] = []
         self._doomed: dict[Path, set[str | int]] = {}
         self._texts = texts
-        self.remove((), (EXTENSION,))
+        self.remove((), tuple(OWN_FIELDS))
 
     def put(self, name: str, value: str) -> None:
         """Set the top-level member `name` to the JSON `value`."""
@@ -90,7 +90,7 @@ class Shaped:
         Raises:
             WireError: the body is not the JSON that the request was read from.
         """
-        edits = request_splices(self.document, self.request.unit, self._texts, EXTENSION)
+        edits = request_splices(self.document, self.request.unit, self._texts, OWN_FIELDS)
         written = {(splice.start, splice.end) for splice in self.splices}
         splices = [*self.splices, *(edit for edit in edits if (edit.start, edit.end) not in written)]
         for path, names in self._doomed.items():

@@ -38,6 +38,8 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """Every string of them is scanned too, as `document` channels."""
     conversation: str | None = None
     """The caller's name for the conversation that this request is part of."""
+    verify: bool | None = None
+    """Whether the reply is to say what the route's profiles make of the answer; None: as the route has it."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Fields outside the surface's table (`foo`, `messages[].foo`): the route's fail mode decides on them."""
     extension: Extension | None = None
     """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
+    verification: bool | None = None
+    """Whether the reply is to carry RAG verification (`enable_verification`, taken out of the body as well)."""
     tools: tuple[str, ...] = ()
     """Names of the tools and functions that the model is offered."""
     temperature: float | None = None
@@ -179,6 +183,16 @@ class Surface(Protocol):
 
     def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
         """Return a usage event with an estimate, marked `checkstream_estimated: true` (G16)."""
+
+    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return an event without choices that carries `members` (name -> JSON) beside the ids and model of `like`."""
+
+    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return a whole answer with these members (name -> JSON), in place of any that the upstream has called so.
+
+        Raises:
+            WireError: the body is no JSON object, or has two members of one name.
+        """
 
     def terminator(self) -> bytes:
         """Return the surface's last word (`data: [DONE]` and a blank line)."""

@@ -1,0 +1,150 @@
+"""Holds answers against evidence while their callers wait: on a thread of its own, in bounded time, a few at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from checkstream.app.background import exchanges
+from checkstream.app.evidence_search import open_search
+from checkstream.app.profiles import KEYS, Profile, Said, profiles
+from checkstream.app.turns import short_turns
+from checkstream.app.verifiers import open_verifiers
+from checkstream.config import Config
+from checkstream.core.commands import Assess
+from checkstream.core.events import Assessed
+from checkstream.jobs import Exchange
+from checkstream.proxy.accept import Route
+from checkstream.telemetry.logs import Log
+
+_MOST = 16
+"""Answers that are held against evidence at a time; one more goes without rather than make all of them late."""
+_SLACK_S = 0.25
+"""The thread keeps the time itself; this is how much later the event loop stops to wait for it."""
+_NULL = msgspec.Raw(b"null")
+_T = TypeVar("_T")
+
+
+class Inline:
+    """Asks profiles on a thread with an event loop of its own. Implements `proxy.background.Assessor`."""
+
+    def __init__(self, config: Config, log: Log) -> None:
+        """Start nothing yet: verifier and evidence are opened when the first answer is to be assessed.
+
+        Args:
+            config: Says who judges, and where evidence is.
+            log: Told of profiles that fail.
+        """
+        self._config = config
+        self._log = log
+        self._running = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._opened: Mapping[str, Profile] | None = None
+        self._opening = asyncio.Lock()
+        self._stack = contextlib.AsyncExitStack()
+        self._turns = contextlib.ExitStack()
+
+    async def assess(self, command: Assess, *, stream: str, route: Route) -> Assessed:
+        """Return what the profiles say, in the command's time; what fails is told in it."""
+        if self._running >= _MOST:
+            return _nothing(command.profiles)
+        self._running += 1
+        seconds = command.deadline_ms / 1000
+        try:
+            async with asyncio.timeout(seconds + _SLACK_S):
+                asked = list(exchanges(command.dialogue, stream, route, caller=None))
+                return await self._away(self._assess(command.profiles, asked, seconds))
+        except TimeoutError:
+            return _nothing(command.profiles)
+        finally:
+            self._running -= 1
+
+    async def close(self) -> None:
+        """Close what is open, and end the thread; one that reckons on is left behind."""
+        if self._loop is not None and self._thread is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._away(self._close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            await asyncio.to_thread(self._thread.join, 1.0)
+            self._turns.close()
+            if not self._thread.is_alive():
+                self._loop.close()
+
+    async def _away(self, work: Coroutine[Any, Any, _T]) -> _T:
+        if self._loop is None:
+            self._turns.enter_context(short_turns())
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="inline", daemon=True)
+            self._thread.start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    # --- on the thread
+
+    async def _close(self) -> None:
+        await self._stack.aclose()
+
+    async def _assess(self, names: Sequence[str], asked: Sequence[Exchange], seconds: float) -> Assessed:
+        """Ask every profile of every choice; the choice with the highest risk speaks for the answer."""
+        try:
+            known = await self._profiles()
+        except Exception as error:  # noqa: BLE001 - whatever is missing, the answer goes without
+            self._log.error("inline.unavailable", detail=str(error))
+            return _nothing(names)
+        tasks = {
+            (name, exchange.stream): asyncio.create_task(known[name].assess(exchange))  # noqa: TID251 - awaited here
+            for name in names
+            for exchange in asked
+        }
+        _, late = await asyncio.wait(tasks.values(), timeout=seconds)
+        for task in late:
+            task.cancel()
+        members: dict[str, msgspec.Raw] = {}
+        risks: dict[str, float] = {}
+        failed: list[str] = []
+        for name in names:
+            said = [self._said(name, tasks[name, exchange.stream]) for exchange in asked]
+            if worst := max((each for each in said if each is not None), key=_risk_of, default=None):
+                members |= {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in worst.members.items()}
+            else:
+                members |= dict.fromkeys(KEYS[name], _NULL)
+            if worst is not None and worst.risk is not None:
+                risks[name] = worst.risk
+            if any(each is None or each.risk is None for each in said):
+                failed.append(name)
+        return Assessed(members, risks, tuple(failed))
+
+    def _said(self, name: str, task: asyncio.Task[Said]) -> Said | None:
+        if not task.done() or task.cancelled():
+            self._log.warning("inline.late", profile=name)
+            return None
+        error = task.exception()
+        if error is not None:
+            self._log.warning("inline.failed", profile=name, error=type(error).__name__)
+            return None
+        return task.result()
+
+    async def _profiles(self) -> Mapping[str, Profile]:
+        async with self._opening:
+            if self._opened is None:
+                async with contextlib.AsyncExitStack() as opening:
+                    verifiers = await opening.enter_async_context(open_verifiers(self._config.verifier))
+                    evidence = await opening.enter_async_context(open_search(self._config))
+                    self._stack = opening.pop_all()
+                self._opened = profiles(verifiers, evidence)
+            return self._opened
+
+
+def _risk_of(said: Said) -> float:
+    return -1.0 if said.risk is None else said.risk
+
+
+def _nothing(names: Sequence[str]) -> Assessed:
+    """Return what is said where nobody could say anything."""
+    return Assessed({key: _NULL for name in names for key in KEYS[name]}, {}, tuple(names))
