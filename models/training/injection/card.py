@@ -64,6 +64,9 @@ _LIMITS = """\
 - Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
   1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does. In a longer window
   the gate clears some of them.
+- Figures above are the encoder's. The gate is tuned to what that finds at 1 %, and costs more at 5 %: of 299 attacks of
+  inj_neuralchemy, never learnt from, the encoder finds 34.8 % at 1 % and 59.2 % at 5 %, behind the gate 32.1 % and
+  47.8 % (innocent texts of that set: 2.7 % and 4.7 %, behind the gate 1.7 % and 3.7 %).
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.
