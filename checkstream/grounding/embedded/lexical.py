@@ -27,7 +27,9 @@ _NEAR = 4
 _PLACES = 16
 """Of a word that stands in a stretch again and again, so many places are looked at."""
 _LONE = 0.7
-"""The order of a claim with one word."""
+"""The order of words none of which has its neighbour."""
+_ALONE = 0.1
+"""The order of a claim with one plain word: many texts have it, and may say anything with it."""
 
 
 class Conflict(StrEnum):
@@ -131,7 +133,7 @@ def coverage(claim: Sentence, there: Sentence, passage: Reading, near: Sequence[
             missing.append(claim.text[word.start : word.end])
     if not total:
         return Coverage(0.0)
-    score = said / total * (1 - _ORDER + _ORDER * _order(claim.read, aligned.places)) * factor
+    score = said / total * (1 - _ORDER + _ORDER * _order(claim.read, there.read, aligned.places)) * factor
     matched = {place for places in aligned.places for place in places}
     return Coverage(score, tuple(found), tuple(missing), tuple(sorted(matched)))
 
@@ -195,7 +197,8 @@ def _other(said: Quantity, claim: Sentence, there: Sentence) -> Quantity | None:
 
 def _shown(sentence: Sentence, quantity: Quantity) -> str:
     words = sentence.read.words
-    return sentence.text[words[quantity.first].start : words[quantity.last].end]
+    negative = any(value < 0 for value in quantity.values)
+    return sentence.text[words[quantity.first].start - negative : words[quantity.last].end]
 
 
 def _names(claim: Sentence, there: Sentence, passage: Reading, aligned: _Aligned) -> tuple[list[Found], float]:
@@ -219,7 +222,7 @@ def _polarity(claim: Sentence, there: Sentence, aligned: _Aligned) -> tuple[list
     for at, word in enumerate(claim.read.words):
         if weight(word) < 1:
             continue
-        if aligned.places[at] and polarity.turned(claim.read, at, there.read, aligned.places[at]):
+        if polarity.turned(claim.read, at, there.read, aligned.places):
             return [Found(Conflict.NEGATION, _word(claim, at), _word(there, aligned.places[at][0]))], _FACTOR[
                 Conflict.NEGATION
             ]
@@ -235,7 +238,7 @@ def _word(sentence: Sentence, at: int) -> str:
     return sentence.text[word.start : word.end]
 
 
-def _order(claim: Reading, places: Sequence[Sequence[int]]) -> float:
+def _order(claim: Reading, evidence: Reading, places: Sequence[Sequence[int]]) -> float:
     """Return the share of neighbouring words of a claim that stand in this order, and near, in evidence too."""
     pairs = kept = 0
     before: Sequence[int] = ()
@@ -248,6 +251,14 @@ def _order(claim: Reading, places: Sequence[Sequence[int]]) -> float:
             pairs += 1
             kept += any(0 <= after - place <= _NEAR for place in before for after in there)
         before = there
-    if not pairs:
-        return 1.0 if content < 2 else _LONE
-    return kept / pairs
+    if pairs:
+        return kept / pairs
+    if content > 1:
+        return _LONE
+    # A name or a number says something by itself; a name is one in evidence too, where no sentence begins with it.
+    plain = not any(
+        word.digits or (word.capitalised and any(place and evidence.words[place].capitalised for place in there))
+        for word, there in zip(claim.words, places, strict=True)
+        if weight(word) == 1
+    )
+    return _ALONE if plain else 1.0

@@ -41,7 +41,7 @@ def quantities(text: str, words: Sequence[Word]) -> list[Quantity]:
     found: list[Quantity] = []
     at = 0
     while at < len(words):
-        quantity = _date(text, words, at) or _number(text, words, at)
+        quantity = _date(text, words, at) or _clock(text, words, at) or _number(text, words, at)
         if quantity is None:
             at += 1
         else:
@@ -169,6 +169,37 @@ def _year_behind(text: str, words: Sequence[Word], at: int) -> tuple[int, int | 
     return at, None
 
 
+# --- times of day
+
+
+def _clock(text: str, words: Sequence[Word], at: int) -> Quantity | None:
+    """Read `17:30`, `5:30 pm`, `5 p.m.` as minutes of the day."""
+    hour, minute, last = _whole(words[at]), 0, at
+    if hour is None or len(words[at].form) > 2:
+        return None
+    if _gap(text, words, at) == ":":
+        minutes = _whole(words[at + 1])
+        if minutes is None or minutes > 59 or len(words[at + 1].form) != 2:
+            return None
+        minute, last = minutes, at + 1
+    half, end = _half_day(text, words, last)
+    if half is None:
+        return Quantity(at, last, (60.0 * hour + minute,), 1, "clock") if last > at and hour <= 24 else None
+    if not 1 <= hour <= 12:
+        return None
+    return Quantity(at, end, (60.0 * (hour % 12 + half) + minute,), 1, "clock")
+
+
+def _half_day(text: str, words: Sequence[Word], at: int) -> tuple[int | None, int]:
+    """Return the hours that `am` or `pm` behind a word adds, and the last word of it; None where neither stands."""
+    following = [word.form for word in words[at + 1 : at + 3]]
+    if following[:1] in (["am"], ["pm"]):
+        return 12 * (following[0] == "pm"), at + 1
+    if following in (["a", "m"], ["p", "m"]) and _gap(text, words, at + 1) == ".":
+        return 12 * (following[0] == "p"), at + 2
+    return None, at
+
+
 # --- numbers
 
 
@@ -179,6 +210,8 @@ def _number(text: str, words: Sequence[Word], at: int) -> Quantity | None:
         return Quantity(at, at, values=(value,), precision=1, unit="ordinal", weak=value <= 2)
     if word.digits:
         values, precision, last = *_values(word.form), at
+        if _negative(text, word):
+            values = tuple(-value for value in values)
     elif word.form in NUMBER_WORDS:
         values, precision, last = *_spelled(words, at)[:2], _spelled(words, at)[2]
     else:
@@ -202,6 +235,12 @@ def _number(text: str, words: Sequence[Word], at: int) -> Quantity | None:
     year = _year(word) if last == at else None
     dates: tuple[Date, ...] = () if year is None else ((year, None, None),)
     return Quantity(at, last, values, precision, dates=dates, weak=weak)
+
+
+def _negative(text: str, word: Word) -> bool:
+    """Tell whether a minus stands before a number: right before it, and behind nothing that it could join."""
+    before = text[max(0, word.start - 2) : word.start]
+    return before[-1:] in ("-", "\u2212") and (len(before) == 1 or before[0] in " \t\n(=:")
 
 
 def _scales(word: Word, *, glued: bool) -> bool:

@@ -8,6 +8,9 @@ from types import MappingProxyType
 from checkstream.grounding.embedded.reading import Reading, stem
 from checkstream.grounding.embedded.vocabulary import NEGATING_PREFIXES, OPPOSITES_WRITTEN
 
+_CLAUSE = 4
+"""Words so near are of one clause, as far as a denial reaches."""
+
 
 def _opposites() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
@@ -22,9 +25,31 @@ def _opposites() -> Mapping[str, frozenset[str]]:
 _OPPOSITES = _opposites()
 
 
-def turned(claim: Reading, at: int, there: Reading, places: Sequence[int]) -> bool:
-    """Tell whether a word of a claim is negated and the same word of evidence never is, or the other way about."""
-    return all(there.negated[place] != claim.negated[at] for place in places)
+def turned(claim: Reading, at: int, there: Reading, places: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a word of a claim is negated and the same word of evidence never is, or the other way about.
+
+    The same denial may stand elsewhere in its clause (`no refunds are given`, `refunds are not given`): then it also
+    turns a word nearby that both have.
+
+    Args:
+        claim: the claim's words.
+        at: the word.
+        there: the evidence's words.
+        places: of each word of the claim, where evidence has it.
+    """
+    own = places[at]
+    if not own or any(there.negated[place] == claim.negated[at] for place in own):
+        return False
+    nearby = range(max(0, at - _CLAUSE), min(len(claim.words), at + _CLAUSE + 1))
+    return not any(
+        claim.negated[other] and any(there.negated[place] and _beside(place, own) for place in places[other])
+        for other in nearby
+        if other != at
+    )
+
+
+def _beside(place: int, others: Sequence[int]) -> bool:
+    return any(abs(place - other) <= _CLAUSE for other in others)
 
 
 def opposite(claim: Reading, at: int, there: Reading) -> int | None:

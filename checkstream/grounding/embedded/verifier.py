@@ -14,13 +14,15 @@ from checkstream.grounding.embedded.windows import PassageReader
 from checkstream.grounding.sentences import sentences
 from checkstream.grounding.terms import Claim, Entailment, Excerpt, Judgement, Passage, Verdict
 
-_SILENT = 0.4
+_SILENT = 0.5
 """Up to this share of a claim's words, evidence as good as says nothing: texts of any topic share so much."""
 _SILENT_SCORE = 0.05
 _WEAKLY = 0.3
 """From this score on a claim is weakly supported."""
 _ABOUT = 0.4
 """A stretch that shares less than this with a claim is not about it, and can't contradict it."""
+_TELLING = 2.0
+"""Words that a sentence has at least to say something by itself; `Yes, I think so.` has not."""
 _SHOWN_WORDS = 4
 _MOST_SENTENCES, _SENTENCE_WORDS = 32, 256
 """Of one claim; a claim is one statement, and nothing that is longer is read to its end."""
@@ -120,11 +122,11 @@ def judged(said: Said, read: Sequence[Source]) -> Judgement:
     best = [_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight]
     total = sum(each.weight for each in best)
     share = sum(each.coverage.score * each.weight for each in best) / total
-    worst = min(best, key=lambda each: each.coverage.score)
+    telling = [each for each in best if each.weight >= _TELLING] or best
+    worst = min(telling, key=lambda each: each.coverage.score)
     against = [each for each in best if each.coverage.found]
-    if any(finding.there for each in against for finding in each.coverage.found):
-        # One false sentence makes a claim false, however much else is said.
-        share = (share + worst.coverage.score) / 2
+    # One false sentence makes a claim false, however much else is said.
+    share = (share + worst.coverage.score) / 2
     score = min(1.0, score_of(share))
     found = [finding for each in against if _shared(each.coverage) >= _ABOUT for finding in each.coverage.found]
     return Judgement(

@@ -57,7 +57,10 @@ NEGATORS = _set(
 """Turn what follows into its opposite. `personne` and `rien` do so in answers; as nouns they are rare in claims."""
 
 OPPOSITES_WRITTEN = (
-    "increase/decrease/decline/reduce rise/fall/drop rose/fell/dropped grow/shrink grew/shrank up/down "
+    "increase/decrease/decline/reduce/fall/fell/fallen/drop/shrink/shrank rise/fall/drop/decline/decrease/shrink "
+    "rose/fell/dropped/declined/decreased/shrank risen/fallen/dropped/declined/decreased/shrunk "
+    "grow/shrink/fall/drop/decline/decrease grew/shrank/fell/dropped/declined/decreased "
+    "grown/shrunk/fallen/dropped/declined/decreased climb/fall/fell/drop/decline/decrease up/down "
     "more/less/fewer high/low higher/lower highest/lowest before/after first/last win/lose won/lost "
     "open/closed open/close start/end begin/end began/ended accept/reject/refuse allow/ban/prohibit/forbid "
     "permit/prohibit male/female man/woman men/women boy/girl mother/father son/daughter brother/sister "

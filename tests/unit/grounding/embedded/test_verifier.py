@@ -152,3 +152,27 @@ def test_the_score_rises_with_the_share_and_is_one_half_where_a_claim_counts_as_
     scores = [score_of(share) for share in shares]
     assert scores == sorted(scores)
     assert (scores[0], score_of(SUPPORTED), scores[-1]) == (0.0, 0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim", "verdict"),
+    [
+        ("The temperature was -5 degrees.", "The temperature was 5 degrees.", Verdict.CONTRADICTED),
+        ("The store closes at 17:30.", "The store closes at 5:30 pm.", Verdict.SUPPORTED),
+        ("The store closes at 17:30.", "The store closes at 5:30 am.", Verdict.CONTRADICTED),
+        ("Revenue grew 4.2% in 2022.", "Revenue fell 4.2% in 2022.", Verdict.CONTRADICTED),
+        ("No refunds are given after 30 days.", "Refunds are not given after 30 days.", Verdict.SUPPORTED),
+        ("Plants have leaves and roots.", "It leaves.", Verdict.WEAKLY_SUPPORTED),
+    ],
+)
+async def test_signs_times_opposites_and_denials_are_read(evidence: str, claim: str, verdict: Verdict) -> None:
+    found = await judged(claim, Passage(id="S0", text=evidence))
+    assert found.verdict is verdict
+
+
+async def test_a_passage_more_never_lowers_a_score_though_it_denies_one_sentence() -> None:
+    claim = "I would not think so. The duo has earned two platinum albums."
+    own = Passage(id="own", text="The duo has earned two platinum albums.")
+    denying = Passage(id="other", text="I would think so, said the man of the party.")
+    alone, among = await judged(claim, own), await judged(claim, denying, own)
+    assert among.score >= alone.score
