@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from checkstream.cli import models_eval_claims
 from checkstream.cli.models_predict import open_reader
 from checkstream.cli.progress import progress
 from checkstream.cli.results import counted, safe, write_json
@@ -22,6 +23,7 @@ from checkstream.evaluation.reading import PATTERNS, ModelReader, Reader, Said
 from checkstream.evaluation.report import interval, page, spans_page
 from checkstream.evaluation.rows import Row, read_rows
 from checkstream.evaluation.spans import SpanCounts, SpanFigures
+from checkstream.evaluation.verifiers import PREFIX
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -37,10 +39,11 @@ def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
         help="measure a model on labelled texts",
         description="Measure a model on files of JSON lines (.jsonl, .jsonl.gz): recall at fixed false-positive rates "
         "with one threshold for all files, false positives of each file, AUC with its interval, latency. For a model "
-        "that finds entities: precision, recall and F1 of the spans. Exit 0: done. 2: wrong use.",
+        "that finds entities: precision, recall and F1 of the spans. For a verifier, on files of {premise, claim, "
+        "label}: AUC and balanced accuracy with their intervals, per file and on average. Exit 0: done. 2: wrong use.",
         epilog="example: checkstream models eval injection attacks.jsonl --against benign.jsonl --html report.html",
     )
-    parser.add_argument("name", metavar="NAME", help=f"a model, or `{PATTERNS}`")
+    parser.add_argument("name", metavar="NAME", help=f"a model, `{PATTERNS}`, or `{PREFIX}embedded`")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="labelled texts")
     parser.add_argument("--text-key", metavar="KEY", default="text", help="key of the text (default: text)")
     parser.add_argument("--label-key", metavar="KEY", default="label", help="key of the label (default: label)")
@@ -65,6 +68,7 @@ def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
     parser.add_argument("--sample", metavar="N", type=_count, help="only N texts of each file, chosen by a fixed seed")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a report with plots, a page of its own")
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
+    models_eval_claims.add_arguments(parser)
     return parser
 
 
@@ -95,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
         FileUnreadable: a file can't be read, or holds no texts.
         ScoringError: the model gave no usable scores.
     """
+    if args.name.startswith(PREFIX):
+        return models_eval_claims.run(args)
     reader = open_reader(args.name, args.models)
     if not reader.labels:
         return _spans(args, reader)

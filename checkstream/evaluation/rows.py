@@ -35,6 +35,38 @@ class Row(msgspec.Struct, frozen=True):
     spans: tuple[GoldSpan, ...] = ()
 
 
+class PairRow(msgspec.Struct, frozen=True):
+    """A claim and what it is held against."""
+
+    premise: str
+    claim: str
+    label: str
+    """As it is written in JSON; empty when there is none."""
+    split: str = ""
+    """Which part of its set it is of, if the file says so."""
+
+
+def read_pairs(path: Path, premise_key: str, claim_key: str, label_key: str) -> Iterator[PairRow]:
+    """Yield the rows of a file of claims.
+
+    Args:
+        path: `.jsonl`, or `.jsonl.gz`.
+        premise_key: key of the evidence.
+        claim_key: key of the claim.
+        label_key: key of the label; it may be missing.
+
+    Raises:
+        FileUnreadable: the file can't be read, or a row has no such texts; names the line.
+    """
+    for number, values in _file_objects(path):
+        premise, claim = values.get(premise_key), values.get(claim_key)
+        if not isinstance(premise, str) or not isinstance(claim, str):
+            raise FileUnreadable(
+                f"{path.name}:{number}: `{premise_key}` or `{claim_key}` is missing or no text; name the keys"
+            )
+        yield PairRow(premise, claim, _word(values.get(label_key)), _word(values.get("split")))
+
+
 def read_objects(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield each line that is not empty, with its number from 1, as a JSON object.
 
@@ -71,16 +103,20 @@ def read_rows(path: Path, text_key: str, label_key: str, spans_key: str) -> Iter
     Raises:
         FileUnreadable: the file can't be read, or a row has no such text; names the line.
     """
+    for number, values in _file_objects(path):
+        try:
+            text = msgspec.convert(values.get(text_key), str)
+            spans = msgspec.convert(values.get(spans_key, ()), tuple[GoldSpan, ...])
+        except msgspec.ValidationError as error:
+            reason = f"`{text_key}` or `{spans_key}` is missing or of another form ({error}); name the keys"
+            raise FileUnreadable(f"{path.name}:{number}: {reason}") from error
+        yield Row(text, _word(values.get(label_key)), spans)
+
+
+def _file_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         with path.open("rb") as raw, _plain(path, raw) as file:
-            for number, values in read_objects(file, path.name):
-                try:
-                    text = msgspec.convert(values.get(text_key), str)
-                    spans = msgspec.convert(values.get(spans_key, ()), tuple[GoldSpan, ...])
-                except msgspec.ValidationError as error:
-                    reason = f"`{text_key}` or `{spans_key}` is missing or of another form ({error}); name the keys"
-                    raise FileUnreadable(f"{path.name}:{number}: {reason}") from error
-                yield Row(text, _word(values.get(label_key)), spans)
+            yield from read_objects(file, path.name)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileUnreadable(f"can't read `{path}`: {reason.lower()}; give a file of JSON lines") from error
