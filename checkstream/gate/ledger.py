@@ -1,15 +1,19 @@
 """Every run, kept: what each step gave, for going on after a cut-off, for search, trend and comparison. SQLite.
 
-INVARIANT: a row of `items` is written once; a run that has ended is never written to again.
+INVARIANT: a row of `items` is written once; a run that has ended is never written to again. What a kill finds written
+stays. That a run has begun or ended is on disk when the call returns; of what its items gave, a power cut may take the
+last back, and they are asked again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +21,7 @@ import msgspec
 from checkstream.errors import GateError
 from checkstream.gate.spoken import spoken
 from checkstream.gate.terms import Run, Said
+from checkstream.sqlite_file import BUSY_S, to_wal, transaction
 
 _Made = TypeVar("_Made")
 
@@ -40,7 +45,7 @@ _LATER = 1
 
 
 class Ledger:
-    """A file of runs. Its calls block; the async ones of `Kept` hand them to a thread."""
+    """A file of runs. Its calls block; the async ones of `Kept` hand them to a thread. Threads take turns."""
 
     def __init__(self, path: Path) -> None:
         """Open the file, made when it isn't there.
@@ -49,33 +54,28 @@ class Ledger:
             GateError: it can't be opened, is no such file, or is of a later version.
         """
         self._path = path
+        self._turn = Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
                 path.touch(mode=0o600)  # answers may hold what only some may read
-            with self._open() as db:
-                version = db.execute("PRAGMA user_version").fetchone()[0]
-                if version > _LATER:
-                    raise GateError(f"`{path}` was written by a later version; use that, or another file")
-                db.execute("PRAGMA journal_mode = WAL")
-                db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_LATER}; COMMIT;")
+            self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            weakref.finalize(self, self._db.close)
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > _LATER:
+                raise GateError(f"`{path}` was written by a later version; use that, or another file")
+            to_wal(self._db)
+            self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_LATER}; COMMIT;")
         except (OSError, sqlite3.Error) as error:
             raise GateError(f"`{path}` can't be used as the file of runs: {error}; name another") from error
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+    def _used(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """Take the connection; `durable`: what is committed is on disk, with all that was committed before."""
         try:
-            db.execute("PRAGMA synchronous = FULL")
-            yield db
-        finally:
-            db.close()
-
-    @contextmanager
-    def _used(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with self._open() as db:
-                yield db
+            with self._turn:
+                self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                yield self._db
         except sqlite3.Error as error:
             raise GateError(f"the file of runs `{self._path}` can't be used: {error}") from error
 
@@ -85,7 +85,7 @@ class Ledger:
         Raises:
             GateError: there is one of that id.
         """
-        with self._used() as db:
+        with self._used(durable=True) as db:
             try:
                 db.execute(
                     "INSERT INTO runs (run_id, config_hash, target, verifier, snapshot, begun) "
@@ -112,15 +112,13 @@ class Ledger:
             said: what of that has words.
             at: seconds since 1970.
         """
-        with self._used() as db:
-            db.execute("BEGIN IMMEDIATE")
+        with self._used() as db, transaction(db):
             fresh = db.execute("INSERT OR IGNORE INTO items VALUES (?, ?, ?, ?, ?)", (*place, made, at)).rowcount
             if fresh:
                 db.executemany(
                     "INSERT INTO said (run_id, kind, item, at, text) VALUES (?, ?, ?, ?, ?)",
                     [(each.run_id, each.kind, each.item, each.at, each.text) for each in said],
                 )
-            db.execute("COMMIT")
 
     def end(self, run: Run, report: str | None, said: Sequence[Said] = ()) -> None:
         """Write how a run ended; a second end of a run that was decided is not taken.
@@ -128,8 +126,7 @@ class Ledger:
         Raises:
             GateError: there is no such run, or it was decided before.
         """
-        with self._used() as db:
-            db.execute("BEGIN IMMEDIATE")
+        with self._used(durable=True) as db, transaction(db):
             changed = db.execute(
                 "UPDATE runs SET ended = ?, decision = ?, risk = ?, total_claims = ?, supported = ?, "
                 "weakly_supported = ?, unsupported = ?, failure = ?, report = ? WHERE run_id = ? AND decision IS NULL",
@@ -140,7 +137,6 @@ class Ledger:
                 "INSERT INTO said (run_id, kind, item, at, text) VALUES (?, ?, ?, ?, ?)",
                 [(each.run_id, each.kind, each.item, each.at, each.text) for each in said if changed],
             )
-            db.execute("COMMIT")
         if not changed:
             raise GateError(f"there is no undecided run `{run.run_id}`; list the runs")
 
@@ -247,7 +243,7 @@ class Kept:
         return None if found is None else msgspec.json.decode(found, type=kind)
 
     async def keep(self, step: str, item: str, value: object) -> None:
-        """Keep what an item gave, on disk, before anything is built on it."""
+        """Keep what an item gave, before anything is built on it."""
         made = msgspec.json.encode(value).decode()
         said = [
             Said(run_id=self._run_id, kind=kind, item=name, at=self._now, text=text)
