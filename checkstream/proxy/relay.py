@@ -61,6 +61,7 @@ class Classifiers(Protocol):
         ingress: bool = False,
         fresh_chars: int = 0,
         open_chars: int = 0,
+        caller: str | None = None,
     ) -> Asked:
         """Ask about one text.
 
@@ -172,6 +173,7 @@ class Exchange:
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
+        self._caller = ""
         self._whole = False
         self._whole_bytes = 0
         self._answer: Answer | None = None
@@ -182,6 +184,7 @@ class Exchange:
 
     async def run(self, received: on.RequestReceived) -> StreamResponse:
         """Carry the exchange through and return the response, which may have been sent already."""
+        self._caller = received.caller or ""
         self._hold(len(received.body))
         self._post(received)
         self._connection.watch(self._caller_left, self._look_whether_to_read)
@@ -456,6 +459,7 @@ class Exchange:
                 ingress=command.ingress,
                 fresh_chars=command.fresh_chars,
                 open_chars=command.open_chars,
+                caller=self._caller,
             )
             if asked.settled:
                 self._scored(command.ticket, asked.answered())

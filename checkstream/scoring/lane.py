@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker
+from checkstream.scoring.known import Known, key_of
 from checkstream.scoring.line import LaneLimits, Line, Runner, Waiting
 from checkstream.scoring.outcomes import Outcome, judged
-from checkstream.scoring.session import Gate, Session, Window
+from checkstream.scoring.session import Gate, Reading, Session, Window
 from checkstream.scoring.slices import Slices
 from checkstream.scoring.ticket import Ticket
 
@@ -33,6 +34,7 @@ class Lane:
         gate_runner: Runner | None,
         slices: Slices,
         report: Callable[[Lane, float, ScoringReason | None], None],
+        known: Known | None,
         ingress: bool,
     ) -> None:
         """Queue for `session`.
@@ -47,6 +49,7 @@ class Lane:
             gate_runner: shows windows to the model's gate first, if it has one; None: the model asks its gate itself.
             slices: cuts texts.
             report: hears of every settled ticket and its seconds.
+            known: remembers what was said of texts; None: they are not expected to come again.
             ingress: a lane for prompts.
         """
         self.name = name
@@ -57,6 +60,7 @@ class Lane:
         self._limits = limits
         self._slices = slices
         self._report = report
+        self._known = known
         self._model = session
         self._gate: Gate | None = None if gate_runner is None else session.gate
         if gate_runner is None or self._gate is None:
@@ -75,17 +79,18 @@ class Lane:
     def _new_line(self, read: Callable[[Window], Outcome | None], runner: Runner, *, brief: bool = False) -> Line:
         return Line(read, self._take, runner=runner, limits=self._limits, ingress=self.ingress, brief=brief)
 
-    def submit(self, text: str, deadline: float, fresh_chars: int = 0) -> Ticket:
+    def submit(self, text: str, deadline: float, fresh_chars: int = 0, caller: str | None = None) -> Ticket:
         """Queue a text. A long one is cut in slices of the loop, while its first windows are being read.
 
         Args:
             text: what to score.
             deadline: monotonic seconds at which the ticket fails.
             fresh_chars: so much at the end of the text must be covered; 0: all.
+            caller: whose text it is; None: nobody's, and not to be remembered.
 
         Returns:
-            The ticket, settled perhaps: what a gate clears is answered at once while the loop has time for it. It
-            fails, perhaps at once, with `crash` or `garbage` when the text can't be cut into windows,
+            The ticket, settled perhaps: what is known is answered at once, and what a gate clears while the loop has
+            time for it. It fails, perhaps at once, with `crash` or `garbage` when the text can't be cut into windows,
             and with `overload` when the queue is full.
 
         Raises:
@@ -97,7 +102,13 @@ class Lane:
             self._report(self, 0.0, error.reason)
             raise error
         alone = not self._cutting and not self._first.waiting and not self._line.waiting
-        ticket = Ticket(self, deadline, probe=admission == "probe", alone=alone)
+        key = None if self._known is None or caller is None else key_of(caller, text, fresh_chars)
+        ticket = Ticket(self, deadline, probe=admission == "probe", alone=alone, key=key)
+        if self._known is not None and key is not None and not ticket.probe:
+            reading = self._known.find(key)
+            if reading is not None:
+                ticket.recall(reading)
+                return ticket
         self._tickets.add(ticket)
         self._cutting.add(ticket)
         self._slices.add(self._cut(ticket, text, fresh_chars), ingress=self.ingress)
@@ -170,17 +181,22 @@ class Lane:
         crash.__cause__ = cause
         return crash
 
-    def settled(self, ticket: Ticket, error: ScoringError | None) -> None:
-        """Tell the breaker and the report how a ticket ended."""
+    def settled(self, ticket: Ticket, outcome: Outcome) -> None:
+        """Remember the answer; tell the breaker and the report how a ticket ended."""
         now = time.monotonic()
         self._forget(ticket)
-        if error is None:
+        reason: ScoringReason | None = None
+        if isinstance(outcome, Reading):
             self.breaker.succeed(probe=ticket.probe)
-        elif error.reason == "overload" or (error.reason == "deadline" and self._answered > ticket.started):
-            self._release(ticket)  # says nothing about the detector: there was too much to read, and it went on reading
+            if self._known is not None and ticket.key is not None:
+                self._known.keep(ticket.key, outcome)
         else:
-            self.breaker.fail(now, probe=ticket.probe)
-        self._report(self, now - ticket.started, None if error is None else error.reason)
+            reason = outcome.reason
+            if reason == "overload" or (reason == "deadline" and self._answered > ticket.started):
+                self._release(ticket)  # nothing about the detector: there was too much to read, and it went on reading
+            else:
+                self.breaker.fail(now, probe=ticket.probe)
+        self._report(self, now - ticket.started, reason)
 
     def forsaken(self, ticket: Ticket) -> None:
         """Note that a ticket ended without saying anything about the detector."""

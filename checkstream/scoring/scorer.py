@@ -18,6 +18,7 @@ from checkstream.core.events import EntityFound
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker, State
 from checkstream.scoring.catalog import Model
+from checkstream.scoring.known import Known
 from checkstream.scoring.lane import Lane
 from checkstream.scoring.line import LaneLimits, Runner
 from checkstream.scoring.remote import RemoteRunner, RemoteSession
@@ -152,6 +153,8 @@ class Scorer:
             gate_runner=None if ingress or session.gate is None else self._loop_runner,
             slices=self._slices,
             report=self._report,
+            # Answers are new; and who serves a remote detector may change its model.
+            known=Known() if ingress and not isinstance(session, RemoteSession) else None,
             ingress=ingress,
         )
 
@@ -195,6 +198,7 @@ class Scorer:
         ingress: bool = False,
         fresh_chars: int = 0,
         open_chars: int = 0,
+        caller: str | None = None,
     ) -> Asked:
         """Ask each of the classifiers about one text.
 
@@ -205,6 +209,7 @@ class Scorer:
             ingress: part of a prompt: waits in its own queue, behind the checks of answers.
             fresh_chars: so much at the end of the text must be scored, the rest is context; 0: all.
             open_chars: so much at the end must be searched for entities; 0: all.
+            caller: whose text it is: a prompt that comes from it again is not read again. None: nobody's.
 
         Returns:
             What will have a score for every label of every classifier, and the entities that they found; perhaps it
@@ -217,20 +222,21 @@ class Scorer:
         tickets: list[tuple[Sequence[str], Ticket]] = []
         try:
             for name in classifiers:
+                lane = self._lane_of(name, ingress=ingress)
                 covered_chars = open_chars if name in self._taggers else fresh_chars
-                tickets.append((self._names.get(name, ()), self._ask(name, text, deadline, ingress, covered_chars)))
+                tickets.append((self._names[name], lane.submit(text, deadline, covered_chars, caller)))
         except Exception:
             Asked(tickets).leave()
             raise
         return Asked(tickets)
 
-    def _ask(self, name: str, text: str, deadline: float, ingress: bool, covered_chars: int) -> Ticket:
+    def _lane_of(self, name: str, *, ingress: bool) -> Lane:
         if self._closed:
             raise ScoringError(f"classifier `{name}` is closed", reason="overload")
         lane = self._lanes.get((name, ingress))
         if lane is None:
             raise ScoringError(f"classifier `{name}` is not loaded; name one of the manifest", reason="crash")
-        return lane.submit(text, deadline, covered_chars)
+        return lane
 
     def _report(self, lane: Lane, seconds: float, failure: ScoringReason | None) -> None:
         if self._observer is None:

@@ -21,8 +21,8 @@ class Issuer(Protocol):
     def name(self) -> str:
         """The detector, as errors call it."""
 
-    def settled(self, ticket: Ticket, error: ScoringError | None) -> None:
-        """Hear that a ticket got its answer, or this error."""
+    def settled(self, ticket: Ticket, outcome: Outcome) -> None:
+        """Hear that a ticket got this answer, or this error."""
 
     def forsaken(self, ticket: Ticket) -> None:
         """Hear that a ticket ended before it was answered, since nobody waits any more."""
@@ -31,14 +31,15 @@ class Issuer(Protocol):
 class Ticket:
     """Who waits for what a model says of a text."""
 
-    def __init__(self, issuer: Issuer, deadline: float, *, probe: bool, alone: bool) -> None:
-        """Start waiting; `alone`: nothing else waited in the lane when it came."""
+    def __init__(self, issuer: Issuer, deadline: float, *, probe: bool, alone: bool, key: bytes | None = None) -> None:
+        """Start waiting; `alone`: nothing else waited in the lane when it came, `key`: what its text is known by."""
         self._loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Reading] = self._loop.create_future()
         """What the model says of the whole text."""
         self.deadline = deadline
         self.probe = probe
         self.alone = alone
+        self.key = key
         self.started = time.monotonic()
         self._issuer = issuer
         self._missing = 0
@@ -79,9 +80,15 @@ class Ticket:
 
     def _look_whether_all(self) -> None:
         if self._sealed and not self._missing and not self.over:
+            reading = joined(self._readings)
             self._leave()
-            self._issuer.settled(self, None)
-            self.future.set_result(joined(self._readings))
+            self._issuer.settled(self, reading)
+            self.future.set_result(reading)
+
+    def recall(self, reading: Reading) -> None:
+        """Settle with what is known already; the issuer does not hear of it, since nothing was asked of its model."""
+        self._over = True
+        self.future.set_result(reading)
 
     def fail(self, error: ScoringError) -> None:
         """Settle without scores."""

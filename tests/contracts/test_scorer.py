@@ -376,6 +376,56 @@ async def test_what_was_read_by_the_time_the_loop_looks_comes_in_one_call() -> N
         assert calls <= 2
 
 
+# Prompts that come again
+
+
+async def again(scorer: Scorer, text: str, caller: str | None, **more: int) -> Checked:
+    return await scorer.ask(("fake",), text, PATIENT_MS, ingress=True, caller=caller, **more).answer()
+
+
+@both
+async def test_a_prompt_that_its_caller_sends_again_is_not_read_again(inline: bool) -> None:
+    async with rig(inline=inline) as r:
+        first = await again(r.scorer, "one|two|Ann", "a")
+        asked = r.scorer.ask(("fake",), "one|two|Ann", PATIENT_MS, ingress=True, caller="a")
+        assert asked.settled
+        assert asked.answered() == first
+        assert first.entities
+        assert r.session.batches == [["one"], ["two"], ["Ann"]]
+        assert r.told.checks == [("fake", None)]
+
+
+@both
+async def test_what_is_known_to_one_caller_is_read_for_another(inline: bool) -> None:
+    async with rig(inline=inline) as r:
+        for caller in ("a", "b", None, None, ""):
+            assert not r.scorer.ask(("fake",), "text", PATIENT_MS, ingress=True, caller=caller).settled
+            await again(r.scorer, "text", caller)
+        await again(r.scorer, "text", "a", fresh_chars=2)
+        runs = len(r.session.batches)
+        await again(r.scorer, "other", "a")
+        await r.scorer.ask(("fake",), "text", PATIENT_MS, caller="a").answer()  # an answer is not a prompt
+        assert len(r.session.batches) == runs + 2
+
+
+@both
+async def test_g23_a_failure_is_not_remembered_and_what_is_known_says_nothing_of_the_detector(inline: bool) -> None:
+    async with rig(inline=inline, limits=ScorerLimits(breaker_failures=2, breaker_open_s=1_000.0)) as r:
+        await again(r.scorer, "fine", "a")
+        for _ in range(2):
+            with pytest.raises(ScoringError):
+                await again(r.scorer, "crash", "a")
+            if not r.told.states:
+                await again(r.scorer, "fine", "a")  # does not end the row of failures
+        assert [state for _, _, state in r.told.states] == ["open"]
+        with pytest.raises(ScoringError):
+            await again(r.scorer, "fine", "a")
+        r.scorer._lanes["fake", True].breaker._open_s = 0.0
+        runs = len(r.session.batches)
+        await again(r.scorer, "fine", "a")  # the probe asks the detector itself
+        assert len(r.session.batches) == runs + 1
+
+
 # A gate before the model
 
 

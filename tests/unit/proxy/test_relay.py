@@ -122,8 +122,9 @@ class Asking:
         ingress: bool = False,
         fresh_chars: int = 0,
         open_chars: int = 0,
+        caller: str | None = None,
     ) -> Asked:
-        self.questions.append((classifiers, text, deadline_ms, ingress, fresh_chars, open_chars))
+        self.questions.append((classifiers, text, deadline_ms, ingress, fresh_chars, open_chars, caller))
         given = self.answers.pop(0)
         if isinstance(given, Exception):
             raise given
@@ -428,7 +429,7 @@ async def test_what_classifiers_answer_at_once_is_told_in_the_same_turn_and_what
     async with model(streaming(b"x")) as url, rig.asked(url) as response:
         assert await response.read() == b"done"
     assert rig.guard.events[1:] == [on.Scored(1, {}), on.ScoringFailed(2, "overload")]
-    assert rig.scorer.questions == [(("c",), "text", 50, False, 0, 0)] * 2
+    assert rig.scorer.questions == [(("c",), "text", 50, False, 0, 0, "")] * 2
 
 
 async def test_a_question_whose_exchange_ends_before_anybody_waits_is_left() -> None:
