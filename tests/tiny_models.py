@@ -1,9 +1,12 @@
 """Small models with random weights, built by the recipe's own graph: for tests of what loads and runs them."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import yaml
 from tokenizers import Tokenizer, processors
 
 from checkstream.scoring.catalog import Model
@@ -122,3 +125,23 @@ def model(
         **more,  # type: ignore[arg-type]
     )
     return Model(entry=entry, contents=contents)
+
+
+def own_pairs(folder: Path) -> Path:
+    """Write a `models.yaml` with a model of pairs, `nli`, still to be pulled; return the file."""
+    (folder / "model.onnx").write_bytes(graph(3, types=2))
+    (folder / "tokenizer.json").write_bytes(pair_tokenizer())
+    named = {"0": "CONTRADICTION", "1": "ENTAILMENT", "2": "NEUTRAL"}
+    (folder / "config.json").write_text(json.dumps({"id2label": named}))
+    nli = {
+        "name": "nli",
+        "kind": "pair",
+        "source": {"path": "."},
+        "activation": "softmax",
+        "labels": {name: name.lower() for name in named.values()},
+        "window_tokens": 32,
+        "overlap_tokens": 4,
+    }
+    file = folder / "models.yaml"
+    file.write_text(yaml.safe_dump({"models": [nli]}))
+    return file

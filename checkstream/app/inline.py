@@ -134,7 +134,8 @@ class Inline:
         async with self._opening:
             if self._opened is None:
                 async with contextlib.AsyncExitStack() as opening:
-                    verifiers = await opening.enter_async_context(open_verifiers(self._config.verifier))
+                    opened = open_verifiers(self._config.verifier, self._config.models)
+                    verifiers = await opening.enter_async_context(opened)
                     evidence = await opening.enter_async_context(open_search(self._config))
                     self._stack = opening.pop_all()
                 self._opened = profiles(verifiers, evidence)

@@ -7,16 +7,24 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
+from checkstream.app.evidence import sentence_encoder
 from checkstream.config import reveal
 from checkstream.config.background import VerifierSettings
+from checkstream.errors import ConfigError, Fault, ModelError
 from checkstream.grounding.chat import ChatModel, ChatSettings
 from checkstream.grounding.claim_judge import ClaimJudge
+from checkstream.grounding.cross_encoder import CrossEncoderVerifier
 from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.judge import LlmJudge
+from checkstream.grounding.meaning import MeaningVerifier
 from checkstream.grounding.rag import RagJudge
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verifier
+from checkstream.scoring.manifest import ModelKind
+from checkstream.scoring.pairs import PairSession
+from checkstream.scoring.provenance import described_models, load_described
 
 _THREADS = 2
 """More would only take turns at the interpreter, and make the event loop wait for its own."""
@@ -54,20 +62,51 @@ class Threaded:
 
 
 @contextlib.asynccontextmanager
-async def open_verifiers(settings: VerifierSettings) -> AsyncIterator[Verifiers]:
+async def open_verifiers(settings: VerifierSettings, models: str | Path | None = None) -> AsyncIterator[Verifiers]:
     """Open the verifier that is configured, and let go of it at the end. It belongs to this event loop.
 
+    Args:
+        settings: which one.
+        models: the `models.yaml` of an operator's own models.
+
     Raises:
-        ConfigError: the judge's key can't be read.
+        ConfigError: the judge's key can't be read, or a model is missing or can't be used.
     """
     async with contextlib.AsyncExitStack() as stack:
         threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="verify")
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
-        embedded = Threaded(EmbeddedVerifier(), threads)
-        if settings.kind == "embedded" or settings.url is None or settings.model is None:
-            yield Verifiers(embedded, ClaimJudge(embedded))
+        embedded: Verifier = Threaded(EmbeddedVerifier(), threads)
+        if settings.kind == "judge" and settings.url is not None and settings.model is not None:
+            key = None if settings.key is None else await asyncio.to_thread(reveal, settings.key)
+            asked = ChatSettings(url=settings.url, model=settings.model, timeout_ms=settings.timeout_ms)
+            judge = LlmJudge(await stack.enter_async_context(ChatModel(asked, key)), fallback=embedded)
+            yield Verifiers(judge, judge)
             return
-        key = None if settings.key is None else await asyncio.to_thread(reveal, settings.key)
-        asked = ChatSettings(url=settings.url, model=settings.model, timeout_ms=settings.timeout_ms)
-        judge = LlmJudge(await stack.enter_async_context(ChatModel(asked, key)), fallback=embedded)
-        yield Verifiers(judge, judge)
+        verifier = embedded
+        if settings.kind == "meaning":
+            verifier = Threaded(MeaningVerifier(await asyncio.to_thread(sentence_encoder)), threads)
+        elif settings.kind == "cross_encoder":
+            session = await asyncio.to_thread(_configured, settings.model or "", models)
+            verifier = CrossEncoderVerifier(session, embedded, claim_s=settings.timeout_ms / 1e3)
+        yield Verifiers(verifier, ClaimJudge(verifier))
+
+
+def _configured(name: str, models: str | Path | None) -> PairSession:
+    try:
+        return open_pairs(name, models)
+    except ModelError as error:
+        raise ConfigError((Fault(file=f"model {name}", reason=str(error)),)) from error
+
+
+def open_pairs(name: str, models: str | Path | None) -> PairSession:
+    """Load a model that reads claim and evidence together.
+
+    Raises:
+        ConfigError: models.yaml holds faults.
+        ModelError: there is no such model, or it can't be used.
+    """
+    pairs = {each: model for each, model in described_models(models).items() if model.entry.kind is ModelKind.PAIR}
+    if name not in pairs:
+        known = ", ".join(f"`{each}`" for each in pairs) or "none"
+        raise ModelError(f"there is no model `{name}` of the kind `pair`; known: {known}; name one in your models.yaml")
+    return PairSession(load_described(pairs[name]))

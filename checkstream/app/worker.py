@@ -104,7 +104,7 @@ async def run_worker(
         if weakness:
             log.warning("jobs.weakness", detail=weakness)
         async with (
-            open_verifiers(config.verifier) as verifiers,
+            open_verifiers(config.verifier, config.models) as verifiers,
             open_search(config) as evidence,
             _api(config, api_at, verifiers, gate) as api,
             _metrics(metrics, metrics_at) as address,

@@ -38,23 +38,29 @@ class WebhookSettings(Settings, frozen=True):
 class VerifierSettings(Settings, frozen=True):
     """Who says what evidence supports."""
 
-    kind: Literal["embedded", "judge"] = "embedded"
-    """embedded: words, numbers, names and negations are compared here. judge: a language model is asked."""
+    kind: Literal["embedded", "meaning", "cross_encoder", "judge"] = "embedded"
+    """embedded: words, numbers, names and negations are compared here. meaning: the same, with the model `embedding`
+    beside it, which knows other words for the same. cross_encoder: a model of yours reads claim and evidence together.
+    judge: a language model is asked."""
     url: str | None = None
     """Of the judge: root of an OpenAI-compatible API, such as `https://api.openai.com/v1`."""
     model: str | None = None
-    """Its name there."""
+    """The judge's name there; of `cross_encoder` the name of a model of the kind `pair` in `models`."""
     key: Secret | None = None
     """Sent as a bearer token."""
     timeout_ms: Annotated[int, Meta(ge=1, le=600_000)] = 30_000
     """For a question with all its repeats."""
 
     def __post_init__(self) -> None:
-        """A judge is somewhere and has a name; what is embedded has neither."""
+        """A judge is somewhere and has a name; what reads here has no place, and only a model of yours a name."""
         if self.kind == "judge" and (self.url is None or not self.model):
             raise ValueError("a judge needs `url` and `model`; write both, or `kind: embedded`")
-        if self.kind == "embedded" and (self.url or self.model or self.key):
-            raise ValueError("the embedded verifier asks nobody; write `kind: judge`, or remove `url`, `model`, `key`")
+        if self.kind == "cross_encoder" and not self.model:
+            raise ValueError("a cross-encoder needs `model`: one of the kind `pair` in your models.yaml")
+        if self.kind != "judge" and (self.url or self.key):
+            raise ValueError(f"`{self.kind}` asks nobody; write `kind: judge`, or remove `url` and `key`")
+        if self.kind in ("embedded", "meaning") and self.model:
+            raise ValueError(f"`{self.kind}` has its own model; remove `model`, or write another `kind`")
         try:
             parts = urlsplit(self.url or "http://unnamed")
             sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from checkstream.app.verifiers import Threaded, open_verifiers
 from checkstream.config.background import VerifierSettings
 from checkstream.config.parts import Secret
+from checkstream.errors import ConfigError, ScoringError
 from checkstream.grounding.claims import claims
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verdict
+from checkstream.scoring.pairs import PairSession
+from checkstream.scoring.pull import pull
 from tests.scripted_chat import Asked, scripted
+from tests.tiny_models import own_pairs
 
 ANSWER = "Goods can be returned within 30 days of delivery."
 
@@ -71,3 +77,56 @@ async def test_the_event_loop_does_none_of_the_work() -> None:
         await moved.entailed([])
     assert len(where.threads) == 2
     assert threading.get_ident() not in where.threads
+
+
+async def test_the_model_of_meanings_is_opened_where_it_is_configured() -> None:
+    said, other = "The physician treated the child at the clinic.", "The doctor treated the kid at the hospital."
+    async with open_verifiers(VerifierSettings(kind="meaning")) as verifiers:
+        (found,) = await verifiers.verifier.judge(claims(other), [Passage(id="p", text=said)])
+        assert verifiers.verifier.name == "embedded+meaning"
+    async with open_verifiers(VerifierSettings()) as verifiers:
+        (without,) = await verifiers.verifier.judge(claims(other), [Passage(id="p", text=said)])
+    assert found.score > without.score + 0.1
+
+
+async def test_a_model_of_pairs_judges_and_its_failure_is_the_embedded_verifiers_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = own_pairs(tmp_path)
+    await pull(models)
+    settings = VerifierSettings(kind="cross_encoder", model="nli")
+    async with open_verifiers(settings, models) as verifiers:
+        (found,) = await verifiers.verifier.judge(claims(ANSWER), [Passage(id="p", text=ANSWER)])
+        monkeypatch.setattr(PairSession, "read", fail)
+        (failed,) = await verifiers.verifier.judge(claims(ANSWER), [Passage(id="p", text=ANSWER)])
+        name = verifiers.verifier.name
+    assert (name, found.degraded) == ("cross_encoder:nli", ())
+    assert (failed.verdict, failed.degraded) == (Verdict.SUPPORTED, ("cross_encoder:crash",))
+
+
+def fail(*_: object) -> None:
+    raise ScoringError("it is broken", reason="crash")
+
+
+@pytest.mark.parametrize("name", ["safety", "none"])
+async def test_a_model_that_compares_no_texts_is_no_cross_encoder(tmp_path: Path, name: str) -> None:
+    models = own_pairs(tmp_path)
+    await pull(models)
+    with pytest.raises(ConfigError, match=f"no model `{name}` of the kind `pair`; known: `nli`"):
+        async with open_verifiers(VerifierSettings(kind="cross_encoder", model=name), models):
+            pass
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "cross_encoder"},
+        {"kind": "cross_encoder", "model": "nli", "url": "https://x/v1"},
+        {"kind": "meaning", "model": "nli"},
+        {"kind": "embedded", "url": "https://x/v1"},
+        {"kind": "other"},
+    ],
+)
+def test_settings_that_contradict_their_kind_are_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(wrong, VerifierSettings)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from checkstream.cli import main
 from checkstream.scoring.pairs import PairSession
@@ -39,26 +38,6 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def jsonl(path: Path, *rows: object) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-def own(folder: Path) -> Path:
-    """A `models.yaml` with a model of pairs, still to be pulled."""
-    (folder / "model.onnx").write_bytes(tiny_models.graph(3, types=2))
-    (folder / "tokenizer.json").write_bytes(tiny_models.pair_tokenizer())
-    named = {"0": "CONTRADICTION", "1": "ENTAILMENT", "2": "NEUTRAL"}
-    (folder / "config.json").write_text(json.dumps({"id2label": named}))
-    model = {
-        "name": "nli",
-        "kind": "pair",
-        "source": {"path": "."},
-        "activation": "softmax",
-        "labels": {name: name.lower() for name in named.values()},
-        "window_tokens": 32,
-        "overlap_tokens": 4,
-    }
-    file = folder / "models.yaml"
-    file.write_text(yaml.safe_dump({"models": [model]}))
-    return file
 
 
 def test_each_line_is_answered_with_its_id_score_verdict_and_reason(run: Ran) -> None:
@@ -105,7 +84,7 @@ def test_an_unknown_verifier_is_answered_with_the_known_ones(run: Ran, tmp_path:
 
 
 def test_a_model_of_pairs_is_pulled_listed_and_judges(run: Ran, tmp_path: Path) -> None:
-    file = own(tmp_path)
+    file = tiny_models.own_pairs(tmp_path)
     assert run("pull", "--models", file)[0] == 0
     listed = {each["name"]: each for each in json.loads(run("list", "--models", file, "--json")[1])}
     assert listed["nli"]["labels"] == ["contradiction", "entailment", "neutral"]

@@ -112,7 +112,7 @@ routes:
         ("routes: [{grounding: {profiles: [oracle]}}]\n", "oracle"),
         ("verifier: {kind: judge, url: 'http://a/v1'}\n", "a judge needs `url` and `model`"),
         ("verifier: {kind: judge, model: m}\n", "a judge needs `url` and `model`"),
-        ("verifier: {model: m}\n", "the embedded verifier asks nobody"),
+        ("verifier: {model: m}\n", "has its own model"),
         ("verifier: {kind: judge, model: m, url: 'ftp://a'}\n", "`ftp://a` is no url"),
         ("verifier: {kind: judge, model: m, url: 'http://a:99999'}\n", "is no url"),
         ("verifier: {kind: judge, model: m, url: 'http://u:p@a'}\n", "holds a password"),
