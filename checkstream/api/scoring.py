@@ -18,13 +18,16 @@ from msgspec import Meta
 from checkstream.api.operation import Operation
 from checkstream.grounding import evidence_check, rag, risk
 from checkstream.grounding.budget import Profile
+from checkstream.grounding.coverage import RagStatus
 from checkstream.grounding.evidence_check import HallucinationCheck
 from checkstream.grounding.rag import RagJudge, Verification
-from checkstream.grounding.risk import RiskAnalysis
+from checkstream.grounding.risk import RatedClaim, RiskAnalysis
 from checkstream.grounding.terms import Passage, Verifier
 
 ANSWER_CHARS = 100_000
 MOST_PASSAGES = 1000
+MOST_CLAIMS = 200
+"""That a verifier judges of one answer; those behind them are unverified."""
 MOST_REQUESTS = 256
 """Of one batch."""
 Text = Annotated[str, Meta(max_length=ANSWER_CHARS)]
@@ -135,25 +138,32 @@ class Scoring:
         )
 
     async def _analyze(self, asked: AnalyzeRequest) -> RiskAnalysis:
-        given = asked.prompt or "", asked.llm_response or "", asked.rag_results
-        if asked.verified:
-            return await risk.analyze_verified(*given, self._verifier)
-        return await self._away(partial(risk.analyze, *given))
+        prompt, answer = asked.prompt or "", asked.llm_response or ""
+        if not asked.verified:
+            return await self._away(partial(risk.analyze, prompt, answer, asked.rag_results))
+        found = await self._away(partial(risk.claims_of, answer))
+        judged = await self._verifier.judge(found[:MOST_CLAIMS], risk.passages_of(asked.rag_results))
+        rated = risk.rated_by(judged) + [
+            RatedClaim(text=claim.text, rag_status=RagStatus.UNVERIFIED) for claim in found[MOST_CLAIMS:]
+        ]
+        return await self._away(partial(risk.rate, prompt, answer, rated))
 
     async def _batch(self, asked: tuple[object, ...]) -> list[RiskAnalysis]:
         return await self._away(partial(risk.analyze_batch, asked))
 
     async def _verify(self, asked: VerifyRequest) -> Verification:
         chunks = rag.passages_of(asked.chunks)
-        return await rag.verify(
-            asked.query, asked.answer, chunks, self._judge, identifiers=asked.identifiers, strict=asked.strict
-        )
+        alignment = facts = None
+        if chunks:
+            alignment = await self._judge.alignment(asked.query, asked.answer, chunks[: rag.ALIGNMENT_CHUNKS])
+            facts = await self._judge.facts(asked.answer, chunks[: rag.FACT_CHUNKS])
+        given = partial(rag.reckoned, identifiers=asked.identifiers, strict=asked.strict)
+        return await self._away(partial(given, asked.answer, chunks, alignment, facts))
 
     async def _ground(self, asked: GroundRequest) -> GroundResponse:
         docs = [Passage(id=doc.id, text=doc.text) for doc in asked.docs]
-        found = await evidence_check.check(
-            asked.answer, docs, self._verifier, profile=asked.profile, language=asked.language
-        )
+        questions = await self._away(partial(evidence_check.questions, asked.answer, docs))
+        found = await evidence_check.ask(questions, self._verifier, profile=asked.profile, language=asked.language)
         return GroundResponse(hallucination_check=found, warning=found.warning)
 
     async def _away(self, work: Callable[[], _Said]) -> _Said:

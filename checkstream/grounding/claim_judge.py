@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
 from checkstream.grounding.claims import Level, checkable, claims
 from checkstream.grounding.rag import MAX_CLAIMS
-from checkstream.grounding.terms import Judgement, Passage, Verdict, Verifier
+from checkstream.grounding.terms import Claim, Judgement, Passage, Verdict, Verifier
 
 _ALIGNMENT_CLAIMS = 64
 """Of one answer; what is behind them does not count."""
@@ -48,9 +49,13 @@ class ClaimJudge:
 
     async def _judged(self, answer: str, passages: Sequence[Passage], most: int) -> list[Judgement]:
         """Return the judgements that say something of a claim: one made up for a failure says nothing."""
-        found = checkable(claims(answer, Level.ATOMIC))[:most]
-        judged = await self._verifier.judge(found, passages)
+        found = await asyncio.to_thread(_claims, answer)
+        judged = await self._verifier.judge(found[:most], passages)
         return [each for each in judged if each.verdict is not Verdict.NOT_CHECKABLE and not each.degraded]
+
+
+def _claims(answer: str) -> list[Claim]:
+    return checkable(claims(answer, Level.ATOMIC))
 
 
 def _json(reply: object) -> str:

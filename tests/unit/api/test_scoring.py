@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from checkstream.api.scoring import ANSWER_CHARS, MOST_PASSAGES, MOST_REQUESTS, Scoring
+from checkstream.api.scoring import ANSWER_CHARS, MOST_CLAIMS, MOST_PASSAGES, MOST_REQUESTS, Scoring
 from checkstream.grounding.claim_judge import ClaimJudge
 from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.evidence_check import pair_of
@@ -153,6 +153,15 @@ async def test_a_configured_verifier_judges_where_it_is_asked_to(embedded: str) 
     _, verified = await ask("POST", f"{embedded}/api/analyze", {**asked, "verified": True})
     assert [claim["rag_status"] for claim in by_words["claims"]] == ["SUPPORTED"]
     assert [claim["rag_status"] for claim in verified["claims"]] == ["CONTRADICTED"]
+
+
+async def test_of_a_long_answer_the_first_claims_are_judged_and_the_rest_confirmed_by_nothing(embedded: str) -> None:
+    answer = " ".join(f"Parcel number {number} weighs {number} kilograms." for number in range(1000, 1250))
+    asked = {"llm_response": answer, "rag_results": [{"content": answer}], "verified": True}
+    _, found = await ask("POST", f"{embedded}/api/analyze", asked)
+    statuses = [claim["rag_status"] for claim in found["claims"]]
+    assert (len(statuses), set(statuses[:MOST_CLAIMS])) == (250, {"SUPPORTED"})
+    assert set(statuses[MOST_CLAIMS:]) == {"UNVERIFIED"}
 
 
 @pytest.mark.parametrize(
