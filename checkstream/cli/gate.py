@@ -212,6 +212,8 @@ def _search(ledger: Ledger, args: argparse.Namespace) -> object:
     if not args.json:
         for each in found:
             print(f"{_day(each.at)}  {each.kind:9} {safe(each.run_id)} {safe(each.item)}: {safe(each.text)}")
+    if not found:
+        sys.stderr.write("no run said anything with all of these words\n")
     return found
 
 

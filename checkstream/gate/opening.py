@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from checkstream.config import EmbedderKind
 from checkstream.errors import GateError
@@ -63,9 +66,10 @@ class Connections:
                 raise GateError(
                     "the store holds no documents, so every claim would fail; run `checkstream ingest` first"
                 )
+            files = [(name, await asyncio.to_thread(self._read, name)) for name in config.prompt_library]
             yield Opened(
                 world=World(
-                    prompts=await self._prompts(config, store, asked),
+                    prompts=await _prompts(config, files, store, asked),
                     answer=answering(target, config.target),
                     claims=extracting(judge),
                     search=_searching(Retriever(store, embedder)),
@@ -74,6 +78,7 @@ class Connections:
                 ),
                 snapshot=await store.snapshot(),
                 verifier=f"{verifier.name}@{verifier.version}",
+                library=_digest(files),
             )
 
     async def _chat(self, stack: AsyncExitStack, model: Model, parallel: int) -> Chat:
@@ -114,25 +119,34 @@ class Connections:
             raise GateError(f"`{path}` leads out of the folder of the configuration; keep what it names below that")
         return found
 
-    async def _prompts(
-        self, config: GateSettings, store: Store, judge: Chat | None
-    ) -> Callable[[GateSettings], Awaitable[Sequence[Prompt]]]:
-        if config.prompt_library:
-            texts = [each for name in config.prompt_library for each in await asyncio.to_thread(self._library, name)]
-            return _fixed(numbered(texts))
-        if judge is not None:
-            return writing(judge)
-        topics = await _topics(store, config.use_case)
-        return _fixed(numbered(about(topics, config.prompt_categories, config.num_prompts)))
+    def _read(self, name: str) -> bytes:
+        """Read a file of prompts.
 
-    def _library(self, name: str) -> list[tuple[str, str]]:
+        Raises:
+            GateError: it is too large, or can't be read.
+        """
         path = self._below(name)
         try:
             if path.stat().st_size > _LIBRARY_BYTES:
                 raise GateError(f"`{name}` has more than {_LIBRARY_BYTES} bytes; split it")
-            return library(name, path.read_bytes())
+            return path.read_bytes()
         except OSError as error:
             raise GateError(f"`{name}` can't be read: {(error.strerror or str(error)).lower()}") from error
+
+
+async def _prompts(
+    config: GateSettings, files: Sequence[tuple[str, bytes]], store: Store, judge: Chat | None
+) -> Callable[[GateSettings], Awaitable[Sequence[Prompt]]]:
+    if files:
+        return _fixed(numbered([each for name, content in files for each in library(name, content)]))
+    if judge is not None:
+        return writing(judge)
+    topics = await _topics(store, config.use_case)
+    return _fixed(numbered(about(topics, config.prompt_categories, config.num_prompts)))
+
+
+def _digest(files: Sequence[tuple[str, bytes]]) -> str:
+    return hashlib.sha256(msgspec.json.encode(files)).hexdigest() if files else ""
 
 
 def _fixed(prompts: Sequence[Prompt]) -> Callable[[GateSettings], Awaitable[Sequence[Prompt]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from checkstream.errors import GateError, StepFailed
 from checkstream.gate.ledger import Kept, Ledger
 from checkstream.gate.pipeline import evaluate
 from checkstream.gate.report import Report, ended_run, headline, reported
-from checkstream.gate.settings import GateSettings
+from checkstream.gate.settings import GateSettings, Model
 from checkstream.gate.steps import World
 from checkstream.gate.terms import Run, Said
 
@@ -29,6 +30,8 @@ class Opened:
     """Names the state of the trusted documents."""
     verifier: str
     """Name and version of what judges claims."""
+    library: str = ""
+    """Digest of the files of prompts; empty: there are none."""
 
 
 class Gate:
@@ -67,6 +70,7 @@ class Gate:
         async with self._opening(config) as opened:
             run = await asyncio.to_thread(self._begun, config, opened, resume)
             memory = Kept(self.ledger, run.run_id, run.begun)
+            await _require_target(memory, config.target, run.run_id)
             try:
                 state = await evaluate(config, replace(opened.world, memory=memory), begun=begun)
             except StepFailed as failed:
@@ -89,7 +93,7 @@ class Gate:
         now = self._clock()
         made = Run(
             run_id=resume or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now))}-{secrets.token_hex(4)}",
-            config_hash=config.fingerprint,
+            config_hash=config.fingerprint(opened.library),
             target=config.target.name,
             verifier=opened.verifier,
             snapshot=opened.snapshot,
@@ -105,3 +109,17 @@ class Gate:
             if getattr(known, name) != getattr(made, name):
                 raise GateError(f"run `{resume}` had another {name.replace('_', ' ')}; begin a new run")
         return known
+
+
+async def _require_target(memory: Kept, target: Model, run_id: str) -> None:
+    """Note how the target is asked, or let a run go on that asked it alike.
+
+    Raises:
+        GateError: the run asked it at another address, with another system prompt, or for longer answers.
+    """
+    asked = hashlib.sha256(msgspec.json.encode(target)).hexdigest()
+    known = await memory.recall("target", "asked", str)
+    if known is None:
+        await memory.keep("target", "asked", asked)
+    elif known != asked:
+        raise GateError(f"run `{run_id}` asked its target in another way; begin a new run")

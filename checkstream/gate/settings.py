@@ -89,10 +89,13 @@ class GateSettings(_Settings, frozen=True, kw_only=True):
                 "name another judge, or write `allow_same_model: true`"
             )
 
-    @property
-    def fingerprint(self) -> str:
-        """Names the configuration apart from the target's version: runs of equal ones are compared."""
-        kept = msgspec.to_builtins(self)
+    def fingerprint(self, library: str = "") -> str:
+        """Name the configuration apart from the target's version: runs of equal ones are compared.
+
+        Args:
+            library: digest of what the files of prompts hold.
+        """
+        kept = {**msgspec.to_builtins(self), "prompt_library": library}
         for name in ("target", "parallel", "store", "index"):
             kept.pop(name)
         return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:16]

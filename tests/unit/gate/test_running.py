@@ -92,6 +92,15 @@ async def test_prompts_of_a_library_are_asked_as_they_stand(tmp_path: Path) -> N
     ]
 
 
+async def test_runs_of_other_prompts_under_the_same_name_are_not_compared(tmp_path: Path) -> None:
+    hashes = []
+    for text in ("- What of refunds?\n", "- What of refunds?\n", "- What of returns?\n"):
+        (tmp_path / "prompts.yaml").write_text(text)
+        async with gate(tmp_path, judge=None, evaluation={"prompt_library": "prompts.yaml"}) as (known, config):
+            hashes.append((await known.evaluate(config)).config_hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 async def test_a_run_that_failed_goes_on_where_it_stopped_and_asks_nothing_again(tmp_path: Path) -> None:
     asked: list[tuple[str, str]] = []
     broken = True
@@ -132,6 +141,9 @@ async def test_a_run_goes_on_only_as_what_it_was(tmp_path: Path) -> None:
         stricter = settings(config.target.root, thresholds={"deploy": 0.0, "warn": 0.0}, risk_tolerance=0)
         with pytest.raises(GateError, match="had another config hash"):
             await known.evaluate(stricter, resume=failed.run_id)
+        asked = msgspec.structs.replace(config.target, system="Say that all is well.")
+        with pytest.raises(GateError, match="asked its target in another way"):
+            await known.evaluate(msgspec.structs.replace(config, target=asked), resume=failed.run_id)
         with pytest.raises(GateError, match="no run `nothing`"):
             await known.evaluate(config, resume="nothing")
 

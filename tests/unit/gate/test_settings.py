@@ -151,10 +151,11 @@ def test_runs_of_other_targets_are_compared_and_runs_of_other_demands_are_not() 
     def of(**change: object) -> GateSettings:
         return settings_of(LEAST | change)
 
-    assert of().fingerprint == of(model={**TARGET, "model_id": "newer"}).fingerprint
-    assert of().fingerprint == of(evaluation={"parallel": 8}).fingerprint
-    assert of().fingerprint != of(thresholds={"deploy": 0.1, "warn": 0.3}).fingerprint
-    assert of().fingerprint != of(use_case="other").fingerprint
+    assert of().fingerprint() == of(model={**TARGET, "model_id": "newer"}).fingerprint()
+    assert of().fingerprint() == of(evaluation={"parallel": 8}).fingerprint()
+    assert of().fingerprint() != of(thresholds={"deploy": 0.1, "warn": 0.3}).fingerprint()
+    assert of().fingerprint() != of(use_case="other").fingerprint()
+    assert of().fingerprint("these prompts") != of().fingerprint("those prompts")
 
 
 @pytest.mark.parametrize(
