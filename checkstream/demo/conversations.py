@@ -11,6 +11,10 @@ from checkstream.demo.heard import Heard
 
 _EMAIL, _CARD = "maria.lindstrom@example.com", "4242 4242 4242 4242"
 _RECEIPT_EMAIL, _RECEIPT_CARD = "john.doe@example.org", "5555 5555 5555 4444"
+_TREATY = (
+    "The Treaty of Lund was signed in September 1679. It ended the Scanian War between Denmark and Sweden, and renewed "
+    "their alliance for ten years."
+)
 _ABUSE = "killed yourself"
 _POISONED = """\
 Dear Ms Okafor,
@@ -35,6 +39,10 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     document: str = ""
     """What a tool has read to answer the prompt."""
+    evidence: str = ""
+    """What the answer is held against, in the reply."""
+    contradicted: tuple[str, ...] = ()
+    """What stands in claims that must be told as contradicted by it."""
     choices: int = 1
     fires: tuple[str, ...] = ()
     """Ids of the rules that must fire; none: nothing that changes the answer may."""
@@ -56,7 +64,11 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
             "stream": True,
             "messages": [{"role": "user", "content": self.prompt}, *(self._read() if self.document else ())],
             **({"n": self.choices} if self.choices > 1 else {}),
+            **({"checkstream": self._verify()} if self.evidence else {}),
         }
+
+    def _verify(self) -> dict[str, Any]:
+        return {"verify": True, "documents": [{"id": "D1", "title": "encyclopaedia", "text": self.evidence}]}
 
     def _read(self) -> Sequence[dict[str, Any]]:
         """Return the messages of a tool call that has read the document."""
@@ -113,7 +125,9 @@ CONVERSATIONS: Sequence[Conversation] = (
         title="Hallucinated answer",
         model="hallucination",
         prompt="When was the Treaty of Lund signed?",
-        note="the facts are invented; whether an answer is true is not checked in this version, so it passes",
+        evidence=_TREATY,
+        contradicted=("in 1683",),
+        note="what was said has been sent; the last event tells what is wrong with it (`checkstream: {verify: true}`)",
     ),
     Conversation(
         title="Tool call with personal data in its arguments",
@@ -158,6 +172,13 @@ def faults(conversation: Conversation, raw: Heard, guarded: Heard, fired: Sequen
         found.append(f"the answer did not come: status {guarded.status} {guarded.failure}".rstrip())
     elif guarded.finishes != conversation.finishes:
         found.append(f"ended with {guarded.finishes}, not {conversation.finishes}")
-    if not conversation.fires and guarded.events != raw.events:
+    told = [claim["text"] for claim in guarded.claims if claim["verdict"] == "contradicted" and claim["evidence"]]
+    found += [
+        f"that `{words}` is contradicted was not told"
+        for words in conversation.contradicted
+        if not any(words in claim for claim in told)
+    ]
+    answer = [event for event in guarded.events if not conversation.evidence or "risk" not in event]
+    if not conversation.fires and answer != list(raw.events):
         found.append("the events are not those that the model sent")
     return found

@@ -34,6 +34,13 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     ttft_ms: float | None = None
     """From the request to the first text."""
     total_ms: float = 0.0
+    judged_ms: float | None = None
+    """From the last text to what evidence says of it."""
+
+    @property
+    def claims(self) -> list[Json]:
+        """What evidence says of each claim of the answer."""
+        return [claim for event in self.events for claim in (event.get("checkstream") or {}).get("claims", ())]
 
     @property
     def everything(self) -> str:
@@ -50,6 +57,7 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
     """
     begun = time.monotonic()
     first_ms: float | None = None
+    text_at = judged_at = begun
     parts = _Parts()
     async with session.post(f"{url}/v1/chat/completions", json=body) as response:
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -67,6 +75,8 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
             for frame in decoder.decode(data):
                 if frame.data is not None:
                     parts.take(frame.data)
+                    now = time.monotonic()
+                    text_at, judged_at = now if parts.speaks else text_at, now if parts.judged else judged_at
             if first_ms is None and parts.begun:
                 first_ms = (time.monotonic() - begun) * 1000
         for frame in decoder.flush():
@@ -81,6 +91,7 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
             failure=parts.failure,
             ttft_ms=first_ms,
             total_ms=(time.monotonic() - begun) * 1000,
+            judged_ms=(judged_at - text_at) * 1000 if parts.judged else None,
         )
 
 
@@ -102,6 +113,10 @@ class _Parts:
         self.finishes: dict[int, str] = {}
         self.failure = ""
         self.begun = False
+        self.speaks = False
+        """The latest event holds text."""
+        self.judged = False
+        """An event has said what evidence says of the answer."""
         self._texts: dict[int, str] = {}
         self._calls: dict[tuple[int, int], list[str]] = {}
 
@@ -117,6 +132,8 @@ class _Parts:
             self.failure = self.failure or "an event was not JSON"
             return
         self.events.append(event)
+        self.judged = self.judged or "checkstream" in event
+        self.speaks = False
         if isinstance(event.get("error"), dict):
             self.failure = str(event["error"].get("message", "an error without words"))
         for choice in event.get("choices") or ():
@@ -132,6 +149,7 @@ class _Parts:
             told[0] += function.get("name") or ""
             told[1] += function.get("arguments") or ""
             said += function.get("arguments") or ""
+        self.speaks = self.speaks or bool(said)
         self.begun = self.begun or bool(said)
         if choice.get("finish_reason"):
             self.finishes[index] = choice["finish_reason"]

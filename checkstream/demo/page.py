@@ -65,6 +65,15 @@ class Page:
         yield from self._entry("fired", self._fired(shown))
         yield from self._entry("held", held(shown))
         yield from self._entry("took", took(shown.raw, shown.guarded))
+        for claim in shown.guarded.claims:
+            colour = {"contradicted": "red", "supported": "green"}.get(claim["verdict"], "yellow")
+            yield from self._entry("claim", printable(f"{claim['verdict']}: {claim['text']}"), colour)
+            if claim["verdict"] != "supported":
+                yield from self._entry("", printable(f"because {claim['reason']}"))
+                for found in claim["evidence"]:
+                    yield from self._entry("", printable(f'{found["source"] or found["id"]}: "{found["text"]}"'))
+        if shown.guarded.judged_ms is not None:
+            yield from self._entry("told", f"{shown.guarded.judged_ms:.0f} ms after the last text, in the last event")
         if shown.conversation.note:
             yield from self._entry("note", shown.conversation.note, "yellow")
         for fault in shown.faults:
@@ -90,7 +99,12 @@ class Page:
 
     def _fired(self, shown: Shown) -> str:
         if not shown.fired:
-            return "nothing; every event is as the model sent it" if not shown.faults else "nothing"
+            kept = (
+                "every event of the model is as it sent it"
+                if shown.guarded.claims
+                else "every event is as the model sent it"
+            )
+            return f"nothing; {kept}" if not shown.faults else "nothing"
         return "; ".join(
             f"{fired.rule} {fired.action} ({', '.join(fired.detectors)})"
             + (" in shadow mode" if fired.mode == "shadow" else "")

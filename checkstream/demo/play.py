@@ -130,7 +130,12 @@ def _config(llm: str, folder: Path) -> dict[str, Any]:
     # The demo shows what policies do, also on a machine that is busy with its set-up. A late score would be treated
     # as `fail_mode: closed` says, which is another story.
     deadline = {"ingress_ms": 5000, "check_ms": 5000}
-    guarded = {"upstream": "scripted", "policies": ["builtin:default"], "deadline": deadline}
+    guarded = {
+        "upstream": "scripted",
+        "policies": ["builtin:default"],
+        "deadline": deadline,
+        "grounding": {"sample": 0, "inline_ms": 10_000},  # only for requests that ask for it
+    }
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
         "upstreams": {"scripted": {"url": llm}},

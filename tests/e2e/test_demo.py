@@ -18,7 +18,10 @@ def test_the_demo_shows_every_case_and_leaves_nothing_running(tmp_path: Path) ->
     assert not left
     for rule in ("PII-001 redact", "PII-002 redact", "TOX-001 stop", "INJ-001 reject"):
         assert rule in text
-    assert "not checked in this version" in text
+    assert "claim   contradicted: The Treaty of Lund was signed in 1683" in text
+    assert "because the claim says `1683`, the evidence `September 1679`" in text
+    assert 'encyclopaedia: "The Treaty of Lund was signed in September 1679' in text
+    assert "claim   supported: ended the Scanian War" in text
     assert "WRONG" not in text
     assert "signed up to" in text  # what `audit verify` says
     assert "\x1b" not in text  # no terminal, no colours

@@ -61,6 +61,21 @@ def test_a_changed_clean_answer_a_wrong_end_and_a_failure_are_named() -> None:
     assert "the prompt was not refused: status 200" in faults(INJECTION, passed, passed, [])
 
 
+def test_a_wrong_claim_must_be_told_with_its_evidence() -> None:
+    treaty = next(conversation for conversation in CONVERSATIONS if conversation.contradicted)
+    raw = _heard("signed in 1683")
+    claim = {"text": "signed in 1683", "verdict": "contradicted", "reason": "r", "evidence": [{"text": "1679"}]}
+
+    def told(*claims: object) -> list[str]:
+        events = (*raw.events, {"choices": [], "risk": {}, "checkstream": {"claims": claims}})
+        return faults(treaty, raw, msgspec.structs.replace(raw, events=events), [])
+
+    assert told(claim) == []
+    for wrong in (claim | {"verdict": "supported"}, claim | {"evidence": []}, claim | {"text": "signed in Lund"}):
+        assert told(wrong) == ["that `in 1683` is contradicted was not told"]
+    assert faults(treaty, raw, raw, []) == ["that `in 1683` is contradicted was not told"]
+
+
 def test_a_body_asks_for_several_choices_only_when_they_are_wanted() -> None:
     assert "n" not in CLEAN.body()
     assert Conversation(title="", model="m", prompt="p", choices=2).body()["n"] == 2

@@ -45,6 +45,19 @@ def test_it_says_what_fired_how_long_text_was_held_and_what_it_took() -> None:
     assert "WRONG   `x` came through" in text
 
 
+def test_what_evidence_says_is_shown_with_reason_and_words() -> None:
+    found = {"id": "D1", "source": "", "text": "in \x1b1679"}
+    claims = [
+        {"text": "in 1683", "verdict": "contradicted", "reason": "1683 is not 1679", "evidence": [found]},
+        {"text": "in Lund", "verdict": "supported", "reason": "it says so", "evidence": [found]},
+    ]
+    guarded = Heard(status=200, headers={}, events=({"checkstream": {"claims": claims}},), judged_ms=41.6)
+    text = "\n".join(Page(120, colours=False).conversation(_shown(guarded=guarded, fired=())))
+    assert 'claim   contradicted: in 1683\n        because 1683 is not 1679\n        D1: "in \\x1b1679"' in text
+    assert "claim   supported: in Lund\ntold    42 ms after the last text" in text
+    assert "every event of the model is as it sent it" in text
+
+
 def test_a_refusal_shows_its_status_and_message() -> None:
     guarded = Heard(status=400, headers={}, failure="the prompt was refused", total_ms=3)
     text = "\n".join(Page(120, colours=False).conversation(_shown(guarded=guarded)))
