@@ -17,6 +17,8 @@ from checkstream.app.verifiers import Verifiers
 from checkstream.core.match.language import language_of
 from checkstream.errors import JobError
 from checkstream.grounding import evidence_check, rag, risk
+from checkstream.grounding.coverage import RagStatus
+from checkstream.grounding.risk import RatedClaim
 from checkstream.grounding.terms import Judgement, Passage
 from checkstream.jobs import Assessment, Exchange, Scorer
 
@@ -27,6 +29,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Profile -> the names in a reply under which its design puts what it says."""
 MOST_CLAIMS = 200
+UNCONFIRMED = float(risk.RAG_UNVERIFIED)
+"""Risk of claims that there is no evidence about at all: nothing is known against them, as the risk engine has it."""
 _LANGUAGE_CHARS = 2000
 """By so many from its start the language of an answer is told."""
 
@@ -139,7 +143,10 @@ async def _watchdog(verifiers: Verifiers, evidence: Evidence, exchange: Exchange
     passages = await evidence.passages(exchange)
     found = await asyncio.to_thread(risk.claims_of, exchange.answer)
     judgements = await verifiers.verifier.judge(found[:MOST_CLAIMS], passages)
-    analysis = await asyncio.to_thread(risk.rate, prompt, exchange.answer, risk.rated_by(judgements))
+    rated = risk.rated_by(judgements)
+    # Of those that nobody judges one stands for all: what is false could hide behind many a true claim.
+    rated += [RatedClaim(text=claim.text, rag_status=RagStatus.UNVERIFIED) for claim in found[MOST_CLAIMS:][:1]]
+    analysis = await asyncio.to_thread(risk.rate, prompt, exchange.answer, rated)
     return Said(
         risk=float(analysis.risk_score),
         members={"risk": analysis, "checkstream": judged(judgements, passages, len(found) - len(judgements))},
@@ -149,21 +156,29 @@ async def _watchdog(verifiers: Verifiers, evidence: Evidence, exchange: Exchange
 async def _rag(verifiers: Verifiers, evidence: Evidence, exchange: Exchange) -> Said:
     """Verify against the sources; the query is what the user said last."""
     query = next((message.text for message in reversed(exchange.messages) if message.role == "user"), "")
-    passages = await evidence.passages(exchange)
-    verification = await rag.verify(query, exchange.answer, passages, verifiers.judge)
-    return Said(risk=round(100.0 * (1.0 - verification.overall_score), 2), members={"verification": verification})
+    answer, passages = exchange.answer, await evidence.passages(exchange)
+    alignment = facts = None
+    if passages:
+        alignment = await verifiers.judge.alignment(query, answer, passages[: rag.ALIGNMENT_CHUNKS])
+        facts = await verifiers.judge.facts(answer, passages[: rag.FACT_CHUNKS])
+    verification = await asyncio.to_thread(rag.reckoned, answer, passages, alignment, facts)
+    claimed = bool(await asyncio.to_thread(risk.claims_of, answer))
+    doubt = round(100.0 * (1.0 - verification.overall_score), 2) if passages else UNCONFIRMED
+    return Said(risk=doubt if claimed else 0.0, members={"verification": verification})
 
 
 async def _budget(verifiers: Verifiers, evidence: Evidence, exchange: Exchange) -> Said:
     """Check whether the answer uses what it cites; warnings are in its language."""
     passages = await evidence.passages(exchange)
     language = exchange.language or await asyncio.to_thread(language_of, exchange.answer[:_LANGUAGE_CHARS])
-    check = await evidence_check.check(exchange.answer, passages, verifiers.verifier, language=language)
-    ratio = check.grounding_ratio
-    return Said(
-        risk=None if ratio is None else round(100.0 * (1.0 - ratio), 2),
-        members={"hallucination_check": check, "warning": check.warning},
-    )
+    questions = await asyncio.to_thread(evidence_check.questions, exchange.answer, passages)
+    check = await evidence_check.ask(questions, verifiers.verifier, language=language)
+    doubt: float | None = None
+    if check.grounding_ratio is not None:
+        doubt = round(100.0 * (1.0 - check.grounding_ratio), 2)
+    if doubt and not passages:
+        doubt = UNCONFIRMED
+    return Said(risk=doubt, members={"hallucination_check": check, "warning": check.warning})
 
 
 def judged(judgements: Sequence[Judgement], passages: Sequence[Passage], unjudged: int) -> Judged:

@@ -70,7 +70,21 @@ async def test_rag_verification_of_an_answer_that_cites_its_source_is_sound() ->
     assert verification["fact_verification_score"] == 1.0
     assert verification["verified_sources"] == ["S0"]
     nothing, members = await said("rag", exchange(RULES.text))
-    assert (nothing, members["verification"]["issues"]) == (100.0, ["No sources retrieved"])
+    assert (nothing, members["verification"]["issues"]) == (15.0, ["No sources retrieved"])
+
+
+@pytest.mark.parametrize("name", sorted(KEYS))
+async def test_claims_without_any_evidence_are_unconfirmed_and_small_talk_is_no_claim(name: str) -> None:
+    assert (await said(name, exchange("Goods can be returned within 60 days of delivery.")))[0] == 15.0
+    for answer in ("Hello! How can I help?", "I don't know."):
+        assert (await said(name, exchange(answer)))[0] == 0.0
+        assert (await said(name, exchange(answer, RULES)))[0] == 0.0
+
+
+async def test_what_is_false_hides_behind_no_number_of_true_claims() -> None:
+    sound, _ = await said("watchdog", exchange(" ".join([RULES.text] * MOST_CLAIMS), RULES))
+    hidden, _ = await said("watchdog", exchange(" ".join([RULES.text] * MOST_CLAIMS + ["The moon is cheese."]), RULES))
+    assert (sound, hidden) == (0.0, 15.0)
 
 
 async def test_the_evidence_budget_warns_in_the_answers_language() -> None:
