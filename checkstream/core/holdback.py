@@ -531,6 +531,8 @@ class Holdback:
             self._segments.forget(self.sent)
             self._words.forget(self.sent)
         keep = min(self.sent, self._scan.live, self.wanted)
+        if keep - self._base <= _TRIM_CHARS:
+            return  # what else is needed can only be older
         if self._grid is not None:
             recent = self._recent(self.sent)
             keep = min(keep, recent[0] if recent else 0)

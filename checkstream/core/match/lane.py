@@ -140,6 +140,8 @@ class Lane:
                 hit = companion.search(text, at, end)
                 if hit is not None:
                     best = min(best, hit.start())
+                    if best == at:
+                        break
         return best
 
     def live(self, stop: int, table: Table) -> int:

@@ -181,6 +181,8 @@ class Scan:
             for table, number in self._checks:
                 place = raw.leftmost(ends[number], table)
                 live = min(live, place)
+                if live <= raw.floor:
+                    break  # nothing can be live before what is undecided
             if phrases is not None:
                 place = phrases.leftmost(raw.text, raw.floor, stop, raw.free if raw.resume else None)
                 live = min(live, place)

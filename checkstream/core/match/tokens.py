@@ -89,6 +89,8 @@ class TokenGrid:
 
     def feed(self, text: str) -> list[tuple[int, int]]:
         """Return `(start, end)` of each token that `text` completes, in code points of the channel."""
+        if text.startswith(" ") and text.isascii() and text[1:].isalnum() and len(text) <= MAX_TOKEN_CHARS:
+            return self._next_word(text[1:])
         buffer = self._tail + text
         end = len(buffer)
         spans = _runs(buffer)
@@ -101,6 +103,16 @@ class TokenGrid:
         self._offset += rest
         self.count += len(complete)
         return complete
+
+    def _next_word(self, word: str) -> list[tuple[int, int]]:
+        """Take a blank and a word, which is what models send: the token before it is complete, and one has begun."""
+        start, size = self._offset, len(self._tail)
+        self._tail = word
+        self._offset += size + 1
+        if not size:
+            return []
+        self.count += 1
+        return [(start, start + size)]
 
     def end(self) -> list[tuple[int, int]]:
         """Return the last token, which the end of the channel completes, if there is one."""
