@@ -114,7 +114,7 @@ class App:
         self._background = QueueFeed(Watching(metrics, self._log, {}))
         opening.push_async_callback(asyncio.to_thread, self._background.close)
         await asyncio.to_thread(self._background.open, config)
-        assessor = Inline(config, self._log)
+        assessor = Inline(config, metrics, self._log)
         opening.push_async_callback(assessor.close)
         recorder = await asyncio.to_thread(_open_recorder, config.record, self._counts)
         if recorder is not None:

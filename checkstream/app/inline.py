@@ -15,12 +15,13 @@ from checkstream.app.evidence_search import open_search
 from checkstream.app.profiles import KEYS, Profile, Said, profiles
 from checkstream.app.turns import short_turns
 from checkstream.app.verifiers import open_verifiers
-from checkstream.config import Config
+from checkstream.config import Config, GroundingSettings
 from checkstream.core.commands import Assess
 from checkstream.core.events import Assessed
 from checkstream.jobs import Exchange
 from checkstream.proxy.accept import Route
 from checkstream.telemetry.logs import Log
+from checkstream.telemetry.metrics import Metrics
 
 _MOST = 16
 """Answers that are held against evidence at a time; one more goes without rather than make all of them late."""
@@ -33,14 +34,16 @@ _T = TypeVar("_T")
 class Inline:
     """Asks profiles on a thread with an event loop of its own. Implements `proxy.background.Assessor`."""
 
-    def __init__(self, config: Config, log: Log) -> None:
+    def __init__(self, config: Config, metrics: Metrics, log: Log) -> None:
         """Start nothing yet: verifier and evidence are opened when the first answer is to be assessed.
 
         Args:
             config: Says who judges, and where evidence is.
-            log: Told of profiles that fail.
+            metrics: Count risks, as the worker's do.
+            log: Told of high risks, and of profiles that fail.
         """
         self._config = config
+        self._metrics = metrics
         self._log = log
         self._running = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -59,11 +62,13 @@ class Inline:
         try:
             async with asyncio.timeout(seconds + _SLACK_S):
                 asked = list(exchanges(command.dialogue, stream, route, caller=None))
-                return await self._away(self._assess(command.profiles, asked, seconds))
+                said = await self._away(self._assess(command.profiles, asked, seconds))
         except TimeoutError:
             return _nothing(command.profiles)
         finally:
             self._running -= 1
+        self._tell(said, stream, route)
+        return said
 
     async def close(self) -> None:
         """Close what is open, and end the thread; one that reckons on is left behind."""
@@ -76,6 +81,16 @@ class Inline:
             self._turns.close()
             if not self._thread.is_alive():
                 self._loop.close()
+
+    def _tell(self, said: Assessed, stream: str, route: Route) -> None:
+        """Count and log what was said, as the route wants it; webhooks and markers follow from the queue alone."""
+        settings = route.grounding or GroundingSettings()
+        for profile, risk in said.risks.items():
+            self._metrics.grounding_risk.of(profile).observe(risk)
+            if risk >= settings.high and "metric" in settings.on_high:
+                self._metrics.grounding_high.of(route.name, profile).inc()
+            if risk >= settings.high and "log" in settings.on_high:
+                self._log.warning("grounding.high", stream=stream, route=route.name, profile=profile, risk=risk)
 
     async def _away(self, work: Coroutine[Any, Any, _T]) -> _T:
         if self._loop is None:

@@ -170,6 +170,11 @@ def warnings(config: Config) -> list[str]:
         for route in config.routes
         if route.fail_mode == "open"
     ]
+    found += [
+        f"route `{route.name}` blocks whole answers of high risk only: text of a stream has gone out by then"
+        for route in config.routes
+        if route.grounding is not None and route.grounding.block is not None
+    ]
     record = config.record
     if record.dir is not None and record.text == "plain":
         found.append("record.text is plain: prompts and answers are kept as they are, with all personal data in them")

@@ -23,6 +23,7 @@ from checkstream.core.terms import Dialogue, Document, Message
 from checkstream.proxy.accept import Route
 from checkstream.proxy.upstream import UpstreamClient
 from checkstream.telemetry.logs import open_log
+from checkstream.telemetry.metrics import Metrics
 from tests.scripted_chat import scripted
 
 RULES = Document("Goods can be returned within 30 days of delivery.", id="rules")
@@ -32,7 +33,8 @@ WRONG = "Goods can be returned within 60 days of delivery."
 class Rig:
     def __init__(self, **config: Any) -> None:
         self.log = io.BytesIO()
-        self.inline = Inline(Config(**config), open_log("json", self.log))
+        self.metrics = Metrics()
+        self.inline = Inline(Config(**config), self.metrics, open_log("json", self.log))
         client: Any = object.__new__(UpstreamClient)
         self.route = Route(name="r", match=Match(path="/v1/chat/completions"), upstream=client)
 
@@ -67,6 +69,25 @@ async def test_all_profiles_speak_under_the_keys_of_their_designs() -> None:
     assert said.failed == ()
     assert members["checkstream"]["claims"][0]["evidence"][0]["id"] == "rules"
     assert not [thread for thread in threading.enumerate() if thread.name == "inline"]
+
+
+async def test_a_high_risk_is_counted_and_logged_as_the_route_says_and_without_its_words() -> None:
+    rig = Rig()
+    rig.route = msgspec.structs.replace(rig.route, grounding=GroundingSettings(high=35))
+    quiet = msgspec.structs.replace(rig.route, name="q", grounding=GroundingSettings(high=35, on_high=()))
+    try:
+        for answer in (WRONG, RULES.text):
+            await rig.ask(answer)
+        rig.route = quiet
+        await rig.ask(WRONG)
+    finally:
+        await rig.inline.close()
+    text = rig.metrics.render().decode()
+    assert 'checkstream_grounding_risk_count{profile="watchdog"} 3.0' in text
+    assert 'checkstream_grounding_high_total{profile="watchdog",route="r"} 1.0' in text
+    assert 'route="q"' not in text
+    assert rig.events == ["grounding.high"]
+    assert b"60 days" not in rig.log.getvalue()
 
 
 async def test_of_several_choices_the_worst_speaks() -> None:

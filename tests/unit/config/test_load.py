@@ -200,6 +200,23 @@ routes:
     ]
 
 
+def test_that_streams_are_not_blocked_is_a_warning() -> None:
+    config = read_config(
+        "c.yaml",
+        """
+upstreams: {a: {url: http://x}}
+routes:
+  - name: r
+    match: {path: /v1/chat/completions}
+    upstream: a
+    policies: ["builtin:default"]
+    grounding: {inline: true, block: 70}
+""",
+        Path("/"),
+    )
+    assert any("blocks whole answers of high risk only" in warning for warning in warnings(config))
+
+
 def test_a_route_that_is_never_taken_is_a_warning() -> None:
     chat = "upstream: u, policies: ['builtin:default']}\n"
     more = "  - {name: late, match: {path: /v1/chat/completions, model: gpt-4}, " + chat

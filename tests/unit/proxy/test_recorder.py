@@ -4,11 +4,13 @@ import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from checkstream.core.commands import AnyCommand, Record, Score, SendDownstream
-from checkstream.core.events import AnyEvent, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
+from checkstream.core.commands import AnyCommand, Assess, Record, Score, SendDownstream
+from checkstream.core.events import AnyEvent, Assessed, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
 from checkstream.core.guard import Guard, Plan
+from checkstream.core.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Transcript, decode, digest_of
@@ -39,10 +41,11 @@ class Told:
         self.errors.append(error)
 
 
-def exchange(recorder: Recorder, stream: str, *events: AnyEvent) -> list[AnyCommand]:
+def exchange(recorder: Recorder, stream: str, *events: AnyEvent, assessed: bool = False) -> list[AnyCommand]:
     """Run an exchange that is followed by the recorder; every check is calm."""
-    guard = Guard(surface=CHAT, plan=PLAN, digest=str)
-    machine = recorder.follow(guard, CHAT, PLAN, stream=stream, route="chat")
+    plan = msgspec.structs.replace(PLAN, assessing=Assessing(always=True)) if assessed else PLAN
+    guard = Guard(surface=CHAT, plan=plan, digest=str)
+    machine = recorder.follow(guard, CHAT, plan, stream=stream, route="chat")
     commands: list[AnyCommand] = []
     pending = list(events)
     at = 100.0
@@ -51,7 +54,11 @@ def exchange(recorder: Recorder, stream: str, *events: AnyEvent) -> list[AnyComm
         said = machine.receive(pending.pop(0), at)
         commands += said
         pending[:0] = [Scored(score.ticket, {"toy.alpha": 0.1}) for score in said if isinstance(score, Score)]
+        pending += [FOUND for command in said if isinstance(command, Assess)]
     return commands
+
+
+FOUND = Assessed({"risk": msgspec.Raw(b'{"claims": ["Write to bob@example.org"]}')}, {"watchdog": 35.0})
 
 
 def run(
@@ -65,6 +72,20 @@ def run(
     recorder.close()
     files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
     return told, [decode(path.read_bytes()) for path in files]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_what_evidence_said_is_recorded_without_its_words(tmp_path: Path, masked: bool) -> None:
+    told = Told()
+    recorder = Recorder(RecorderSettings(directory=tmp_path, sample=1.0, masked=masked), told, now=lambda: NOW)
+    commands = exchange(recorder, "aa", request("hi"), *ANSWER, assessed=True)
+    recorder.close()
+    assert told.heard == [("written", "aa")]
+    assert any(b"bob@" in command.data for command in commands if isinstance(command, SendDownstream))
+    content = next(tmp_path.glob("*.jsonl")).read_bytes()
+    assert b"bob@" not in content
+    kept = [line.event for line in decode(content).lines if isinstance(line.event, Assessed)]
+    assert kept == ([] if masked else [Assessed(risks={"watchdog": 35.0})])
 
 
 ANSWER = streamed(say(["All is well. ", "Write to joe@", "example.com today."]))

@@ -19,6 +19,7 @@ from aiohttp.test_utils import TestServer
 from checkstream.config import Address, Upstream
 from checkstream.core import commands as do
 from checkstream.core import events as on
+from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import AuditError, Overloaded, ScoringError
 from checkstream.listen import Admission, Listener, Times, connection_of, read_body
@@ -143,6 +144,8 @@ class Rig:
         self.exchange: Exchange | None = None
         self.client: UpstreamClient | None = None
         self.scorer = Asking()
+        self.enqueue: Callable[[Dialogue], None] | None = None
+        self.assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         assert self.client is not None
@@ -161,6 +164,8 @@ class Rig:
             route="r",
             headers={"x-checkstream-stream": "s"},
             fail_closed=True,
+            enqueue=self.enqueue,
+            assess=self.assess,
         )
         return await self.exchange.run(on.RequestReceived(body))
 
@@ -388,6 +393,72 @@ async def test_a_whole_answer_that_cant_be_recorded_is_refused() -> None:
     rig = Rig(lambda _: [do.Reply(200, b"{}"), do.Record(RECORD)], AuditError("disk full"))
     async with rig.asked("http://127.0.0.1:9") as response:
         assert response.status == 503
+
+
+SAID = Dialogue(model="m", messages=(), answers={0: "Yes."})
+
+
+def assessing(event: on.AnyEvent) -> list[do.AnyCommand]:
+    """Have an answer assessed, and say in the reply what came of it."""
+    match event:
+        case on.RequestReceived():
+            return [do.Assess(SAID, ("watchdog",), 50)]
+        case on.Assessed():
+            body = ",".join((*event.risks, *event.failed)).encode()
+            return [do.Reply(200, body), do.Enqueue(SAID), do.Record(RECORD)]
+        case _:
+            return [do.Record(RECORD)]
+
+
+async def test_what_is_said_of_an_answer_comes_back_and_the_answer_is_handed_over() -> None:
+    rig, put = Rig(assessing), list[Dialogue]()
+    rig.enqueue = put.append
+
+    async def assess(command: do.Assess) -> on.Assessed:
+        return on.Assessed(risks={command.profiles[0].upper(): 35.0})
+
+    rig.assess = assess
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert await response.text() == "WATCHDOG"
+    assert put == [SAID]
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_bug_behind_the_answer_is_told_and_costs_no_answer(there: bool) -> None:
+    rig = Rig(assessing)
+
+    async def broken(_: do.Assess) -> on.Assessed:
+        raise RuntimeError("assessor")
+
+    def full(_: Dialogue) -> None:
+        raise RuntimeError("queue")
+
+    if there:
+        rig.assess, rig.enqueue = broken, full
+    async with rig.asked("http://127.0.0.1:9") as response:
+        assert await response.text() == "watchdog"
+    assert rig.ledger.records == [RECORD]
+    assert rig.log.getvalue().count(b'"event":"failed"') == 2 * there
+
+
+async def test_nobody_assesses_on_for_a_caller_who_left() -> None:
+    rig, began, cancelled = Rig(assessing), asyncio.Event(), asyncio.Event()
+
+    async def endless(_: do.Assess) -> on.Assessed:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    rig.assess = endless
+    async with rig.serving("http://127.0.0.1:9") as url, aiohttp.ClientSession() as session:
+        asking = asyncio.ensure_future(session.post(url, data=b"{}"))
+        await began.wait()
+        asking.cancel()
+        await asyncio.wait_for(cancelled.wait(), 5)
+    assert rig.guard.kinds() == ["RequestReceived", "DownstreamClosed"]
 
 
 async def test_timers_replace_each_other_and_broken_classifiers_are_crashes() -> None:
