@@ -23,7 +23,7 @@ import numpy as np
 from bench.flips import KINDS, flips
 from checkstream.app.evidence import sentence_encoder
 from checkstream.evaluation.claims import ClaimAssessment, ClaimSet, assess_claims, balanced_accuracy
-from checkstream.evaluation.figures import Interval
+from checkstream.evaluation.figures import Interval, auc
 from checkstream.evaluation.rows import PairRow, read_pairs
 from checkstream.grounding.coverage import RagStatus
 from checkstream.grounding.embedded import EmbeddedVerifier
@@ -118,6 +118,13 @@ async def scored(name: str, rows: Sequence[PairRow], score: Score) -> ClaimSet:
     return ClaimSet(name, np.array(found[True]), np.array(found[False]))
 
 
+async def _told(name: str, rows: Sequence[PairRow], score: Score) -> ClaimSet:
+    """Score a set and tell that it is done."""
+    found = await scored(name, rows, score)
+    sys.stderr.write(f"{name}: AUC {auc(found.supported, found.other):.3f}\n")
+    return found
+
+
 async def flipped(passages: Sequence[str], verifier: Verifier) -> dict[str, tuple[int, float, float]]:
     """Return for each kind of change how many there were, the share that is caught, and of untouched ones kept."""
     score = scoring(verifier)
@@ -161,9 +168,9 @@ def table(found: ClaimAssessment) -> list[str]:
     for label, prefix in (("evidence sets", "ground_"), ("inference sets", "nli_"), ("all", "")):
         own = [each for each in found.sets if each.name.startswith(prefix)]
         if own:
-            auc, half = np.mean([each.auc.value for each in own]), np.mean([each.at_half.value for each in own])
+            area, half = np.mean([each.auc.value for each in own]), np.mean([each.at_half.value for each in own])
             others = np.mean([each.at_threshold.value for each in own if each.at_threshold is not None])
-            lines.append(f"| **mean, {label}** | | **{auc:.3f}** | **{half:.3f}** | **{others:.3f}** |")
+            lines.append(f"| **mean, {label}** | | **{area:.3f}** | **{half:.3f}** | **{others:.3f}** |")
     return [*lines, ""]
 
 
@@ -180,7 +187,7 @@ async def run(folder: Path, rows: int, only: str | None) -> list[str]:
     lines = [f"At most {rows} rows of a set, chosen by a fixed seed. Python {platform.python_version()}.", ""]
     for name, verifier in verifiers.items():
         if only in (None, name):
-            found = [await scored(each, sets[each], scoring(verifier)) for each in sets]
+            found = [await _told(each, sets[each], scoring(verifier)) for each in sets]
             lines += table(assess_claims(name, found))
     if only in (None, "designs"):
         lines += await _designs(
