@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, Self
 
@@ -21,7 +21,7 @@ from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
 from checkstream.evidence.columns import facts, from_row, to_row
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
-from checkstream.evidence.store import SPARE
+from checkstream.evidence.store import COMMON_FROM, SPARE
 from checkstream.evidence.vectors import Matrix
 
 if TYPE_CHECKING:
@@ -34,37 +34,53 @@ create extension if not exists vector;
 create schema if not exists checkstream;
 create table if not exists checkstream.meta(key text primary key, value text not null);
 create table if not exists checkstream.documents(
-  source text primary key, digest text not null, chunks integer not null
+  source text primary key, digest text not null, chunks integer not null, terms bigint not null
 );
 create sequence if not exists checkstream.numbers;
 create table if not exists checkstream.chunks(
   number bigint primary key, id text not null unique, source text not null,
   text text not null, headings text not null, first integer not null, last integer not null,
-  terms integer not null, embedding vector({dimensions})
+  embedding vector({dimensions})
 );
+do $$ begin
+  if {dimensions} <= 1500 and exists (select from pg_attribute where attrelid = 'checkstream.chunks'::regclass
+                                      and attname = 'embedding' and attstorage <> 'p') then
+    alter table checkstream.chunks alter column embedding set storage plain;
+  end if;
+end $$;
 create index if not exists chunks_by_source on checkstream.chunks(source);
 create table if not exists checkstream.postings(
   term text collate "C" not null, chunk bigint not null references checkstream.chunks on delete cascade,
-  times integer not null, primary key(term, chunk)
+  times integer not null, terms integer not null, primary key(term, chunk) include (times, terms)
 );
 create index if not exists postings_by_chunk on checkstream.postings(chunk);
 """
+"""Vectors stand in the rows themselves as long as a page holds them: all of them are read for each search."""
 _NUMBERS = "select nextval('checkstream.numbers') from generate_series(1, %s)"
-_PUT = "copy checkstream.chunks(number, id, source, text, headings, first, last, terms, embedding) from stdin"
+_PUT = "copy checkstream.chunks(number, id, source, text, headings, first, last, embedding) from stdin"
+_POST = "copy checkstream.postings(term, chunk, times, terms) from stdin"
 _BM25 = """
-with size as (select count(*)::float8 as chunks, greatest(avg(terms), 1)::float8 as terms from checkstream.chunks),
-found as (select term, chunk, times, count(*) over (partition by term) as chunks
-          from checkstream.postings where term = any(%s)),
+with size as materialized (
+  select sum(chunks)::float8 as chunks, greatest(sum(terms)::float8 / sum(chunks), 1) as terms
+  from checkstream.documents where chunks > 0),
+held as materialized (
+  select term, count(*)::float8 as chunks from checkstream.postings where term = any(%(terms)s) group by term),
+wanted as materialized (
+  select term, ln(1 + (size.chunks - held.chunks + 0.5) / (held.chunks + 0.5)) as rarity from held cross join size
+  where size.chunks < %(common_from)s or held.chunks * 2 <= size.chunks
+    or not exists (select from held as rarer where rarer.chunks * 2 <= size.chunks)),
 best as (
-  select chunk, sum(ln(1 + (size.chunks - found.chunks + 0.5) / (found.chunks + 0.5))
-    * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * own.terms / size.terms))) as score
-  from found cross join size join checkstream.chunks as own on own.number = chunk
-  group by chunk order by score desc limit %s)
+  select chunk, sum(rarity * times * 2.2 / (times + 0.3 + 0.9 * found.terms / size.terms)) as score
+  from size cross join wanted cross join lateral (
+    select chunk, times::float8, terms::float8 from checkstream.postings where term = wanted.term offset 0) as found
+  group by chunk order by score desc limit %(most)s)
 select score, id, source, text, headings, first, last from best join checkstream.chunks on number = chunk
 """
+"""A chunk's terms stand beside each of its postings, so that the index alone answers; `offset` keeps the planner from
+reading all postings where it takes a word for a common one."""
 _NEAREST = """
 select embedding, id, source, text, headings, first, last from checkstream.chunks
-where embedding is not null order by (embedding <#> %s) + 0, id collate "C" limit %s
+where embedding is not null order by (embedding <#> %(vector)s) + 0, id collate "C" limit %(most)s
 """
 """The sum keeps an approximate index, which somebody may have made, from answering."""
 
@@ -118,14 +134,16 @@ class PostgresStore:
             numbers = [int(row[0]) for row in await cursor.fetchall()]
             counted = [Counter(analysis.terms(chunk.searched)) for chunk in chunks]
             async with cursor.copy(_PUT) as copy:
-                for number, chunk, terms, vector in zip(numbers, chunks, counted, vectors, strict=True):
-                    await copy.write_row((number, *to_row(chunk), terms.total(), vector if vector.any() else None))
-            async with cursor.copy("copy checkstream.postings(term, chunk, times) from stdin") as copy:
+                for number, chunk, vector in zip(numbers, chunks, vectors, strict=True):
+                    await copy.write_row((number, *to_row(chunk), vector if vector.any() else None))
+            async with cursor.copy(_POST) as copy:
                 for number, terms in zip(numbers, counted, strict=True):
                     for term, times in terms.items():
-                        await copy.write_row((term, number, times))
+                        await copy.write_row((term, number, times, terms.total()))
+            total = sum(terms.total() for terms in counted)
             await cursor.execute(
-                "insert into checkstream.documents values(%s, %s, %s)", (document.source, document.digest, len(chunks))
+                "insert into checkstream.documents values(%s, %s, %s, %s)",
+                (document.source, document.digest, len(chunks), total),
             )
 
     async def delete(self, source: str) -> None:
@@ -152,14 +170,15 @@ class PostgresStore:
 
     async def keyword(self, text: str, size: int) -> list[Hit]:
         """Return the chunks that say most of the words of a text, by BM25."""
-        rows = await self._rows(_BM25, analysis.query_terms(text), size + SPARE)
+        wanted = {"terms": analysis.query_terms(text), "common_from": COMMON_FROM, "most": size + SPARE}
+        rows = await self._rows(_BM25, wanted)
         return ordered((Hit(chunk=from_row(row), score=float(score)) for score, *row in rows), size)
 
     async def vector(self, vector: NDArray[np.float32], size: int) -> list[Hit]:
         """Return the chunks with the closest vectors."""
         if not vector.any():
             return []
-        rows = await self._rows(_NEAREST, vector, size + SPARE)
+        rows = await self._rows(_NEAREST, {"vector": vector, "most": size + SPARE})
         chunks = [from_row(row[1:]) for row in rows]
         own = np.array([row[0].to_numpy() for row in rows], np.float32).reshape(len(rows), self.dimensions)
         found = Matrix([chunk.id for chunk in chunks], own).nearest(vector, size)
@@ -196,7 +215,7 @@ class PostgresStore:
         await self._connection.execute("delete from checkstream.chunks where source = %s", (source,))
         await self._connection.execute("delete from checkstream.documents where source = %s", (source,))
 
-    async def _rows(self, query: LiteralString, *values: object) -> list[tuple[Any, ...]]:
+    async def _rows(self, query: LiteralString, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         async with self._in_turn() as connection:
             return await (await connection.execute(query, values)).fetchall()
 

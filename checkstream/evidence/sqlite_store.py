@@ -22,15 +22,13 @@ from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
 from checkstream.evidence.columns import facts, from_row, to_row
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
-from checkstream.evidence.store import SCHEMA, SPARE
+from checkstream.evidence.store import COMMON_FROM, SCHEMA, SPARE
 from checkstream.evidence.vectors import Matrix
 from checkstream.sqlite_file import BUSY_S, to_wal, transaction
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_MANY = 1_000
-"""Chunks from which on it pays to leave out the words that stand everywhere."""
 _TABLES = """
 create table meta(key text primary key, value text not null) strict;
 create table documents(source text primary key, digest text not null, chunks integer not null) strict;
@@ -222,12 +220,9 @@ class SqliteStore:
         return ordered((Hit(chunk=from_row(row), score=score) for score, *row in rows), size)
 
     def _deciding(self, terms: Sequence[str]) -> Sequence[str]:
-        """Return the terms without those that most chunks hold, if others are left.
-
-        FTS5 weighs them with next to nothing and reads all their chunks for it, which is most of a search's time.
-        """
+        """Return the terms without those that most chunks hold, if others are left."""
         chunks = self._db.execute("select sum(chunks) from documents").fetchone()[0] or 0
-        if chunks < _MANY:
+        if chunks < COMMON_FROM:
             return terms
         held = (
             self._db.execute("select doc from temp.vocabulary where term = ?", (term,)).fetchone() for term in terms

@@ -16,6 +16,9 @@ from checkstream.evidence.records import Chunk, Document, Hit
 
 SPARE = 16
 """An engine is asked for so many more than are wanted: what it holds equal may differ in the last decimals."""
+COMMON_FROM = 1_000
+"""From so many chunks on, a search leaves out the words that more than half of them hold, if it has others: they decide
+next to nothing, and to read where they stand is most of its time."""
 SCHEMA = 1
 """Of the tables and indexes of all stores: another one is not read."""
 

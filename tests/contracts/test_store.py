@@ -13,7 +13,7 @@ import pytest
 from checkstream.errors import StoreUnusable
 from checkstream.evidence.records import Chunk, Document, chunk_id, snapshot_id
 from checkstream.evidence.search import Retriever
-from checkstream.evidence.store import Store
+from checkstream.evidence.store import COMMON_FROM, Store
 from checkstream.evidence.vectors import Matrix
 from checkstream.scoring.embedding import HashingEmbedder
 from tests.evidence_stores import KINDS, Open, opened, postgres
@@ -119,6 +119,17 @@ async def test_words_are_found_in_every_script_and_rare_ones_count_more(store: S
     assert await found(store, "תל אביב") == [OFFICES[2]]
     assert (await found(store, "are refunds free in the office of the guide"))[0] == OFFICES[0]
     assert await found(store, "SHIPPING") == [REFUNDS[1]]
+
+
+@pytest.mark.parametrize("count", [50, COMMON_FROM + 200])
+async def test_words_that_stand_everywhere_don_t_hide_the_rare_ones_and_are_found_alone(
+    store: Store, count: int
+) -> None:
+    chunks = cut("s", [f"the common words and number{number}" for number in range(count)])
+    vectors = np.tile(np.eye(1, EMBEDDER.dimensions, dtype=np.float32), (count, 1))
+    await store.put(Document(source="s", digest="d"), chunks, vectors)
+    assert (await found(store, "the common number7 and words", 3))[0].endswith("number7")
+    assert len(await found(store, "the common", 3)) == 3
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 from aiohttp import web
 
 from tests.elastic.schema import Api, Unspecified
+from numpy.typing import NDArray
 
 _HEADERS = {
     "x-elastic-product": "Elasticsearch",
@@ -33,11 +34,20 @@ class Index:
         self._counted: dict[str, dict[str, Counter[str]]] = {}
 
     def refresh(self) -> None:
+        self._vectors: dict[str, tuple[list[str], NDArray[np.float32]]] = {}
         """Make searchable what was written."""
         self.searchable = dict(self.fresh)
         self._counted = {}
 
     def counted(self, field: str) -> dict[str, Counter[str]]:
+        self._vectors = {}
+
+    def vectors(self, field: str) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the vectors of a field, and of which documents they are."""
+        if field not in self._vectors:
+            ids = [identity for identity, document in self.searchable.items() if field in document]
+            self._vectors[field] = ids, np.array([self.searchable[identity][field] for identity in ids], np.float32)
+        return self._vectors[field]
         """Return how often each term stands in a field, by document."""
         if field not in self._counted:
             texts = self.searchable.items()
@@ -190,10 +200,9 @@ def _bm25(index: Index, match: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _nearest(index: Index, knn: Mapping[str, Any]) -> dict[str, float]:
-    wanted = np.asarray(knn["query_vector"], np.float32)
-    found = {
-        identity: (1 + float(np.asarray(document[knn["field"]], np.float32) @ wanted)) / 2
-        for identity, document in index.searchable.items()
-        if knn["field"] in document
-    }
+    ids, rows = index.vectors(knn["field"])
+    if not ids:
+        return {}
+    scores = (1 + rows @ np.asarray(knn["query_vector"], np.float32)) / 2
+    found = dict(zip(ids, scores.tolist(), strict=True))
     return dict(sorted(found.items(), key=lambda one: -one[1])[: knn["k"]])

@@ -22,16 +22,6 @@ async def filled(path: Path, count: int) -> SqliteStore:
     return store
 
 
-@pytest.mark.parametrize("count", [50, 1200])
-async def test_words_that_stand_everywhere_don_t_hide_the_rare_ones_and_are_found_alone(
-    tmp_path: Path, count: int
-) -> None:
-    store = await filled(tmp_path / "e.db", count)
-    assert (await store.keyword("the common number7 and words", 3))[0].chunk.text.endswith("number7")
-    assert len(await store.keyword("the common", 3)) == 3
-    await store.close()
-
-
 async def test_an_index_of_other_terms_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await (await filled(tmp_path / "e.db", 20)).close()
     monkeypatch.setattr(analysis, "VERSION", 99)
