@@ -23,7 +23,7 @@ import msgspec
 
 from bench.load import Caller, Model
 from bench.policies import with_classifiers
-from bench.scenario import Scenario, answer, event, request
+from bench.scenario import Scenario, answer, event, joined, request
 
 MODES = {
     "direct": "no proxy",
@@ -261,7 +261,7 @@ async def _turn(proxy: Proxy, model: Model, model_port: int, mode: str, scenario
 
 async def run(scenario: Scenario, rounds: int | None = None) -> Report:
     """Measure every mode in turn, `rounds` times, after one turn of each to warm up."""
-    said = [event({"content": token}) for token in answer(scenario.answer)]
+    said = [event({"content": text}) for text in joined(answer(scenario.answer), scenario.tokens)]
     model = Model(said, scenario.per_s)
     model_port = await model.open()
     cores = sorted(os.sched_getaffinity(0))

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from bench import core, proxy
+from bench.scenario import Scenario
 
 _PACKAGES = ("aiohttp", "uvloop", "msgspec", "pyre2", "onnxruntime")
 
@@ -87,8 +88,9 @@ def of_proxy(name: str, found: proxy.Report) -> list[str]:
         f"## Through the running proxy: {name}",
         "",
         (
-            f"{scenario.streams} streams {pace}, events of {found.event_bytes:.0f} bytes, {len(costs['pass'])} turns "
-            f"of {scenario.window_s:g} s a mode. CPU time of the proxy's process, pinned to one core."
+            f"{scenario.streams} streams {pace}, events of {_tokens(scenario)}{found.event_bytes:.0f} bytes, "
+            f"{len(costs['pass'])} turns of {scenario.window_s:g} s a mode. CPU time of the proxy's process, pinned to "
+            "one core."
         ),
         "",
         *table(["route", "CPU us an event: median (quartiles)", "to pass-through", "events/s"], rows),
@@ -99,6 +101,10 @@ def of_proxy(name: str, found: proxy.Report) -> list[str]:
     if "safety" in found.turns:
         lines += _checks(found)
     return lines
+
+
+def _tokens(scenario: Scenario) -> str:
+    return f"{scenario.tokens} tokens and " if scenario.tokens > 1 else ""
 
 
 def _checks(found: proxy.Report) -> list[str]:

@@ -18,6 +18,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     streams: _Positive
     per_s: float | None = None
     """Events a second of each stream; None: as fast as they are read."""
+    tokens: _Positive = 1
+    """Tokens of one event."""
     window_s: Annotated[float, msgspec.Meta(gt=0)]
     """How long one measurement lasts."""
     rounds: _Positive
@@ -54,6 +56,11 @@ def answer(name: str) -> list[str]:
     """Return the tokens of a text of `scenarios/`, its lines joined to one, paragraphs kept."""
     paragraphs = (FOLDER / name).read_text("utf-8").strip().split("\n\n")
     return tokens("\n\n".join(" ".join(part.split()) for part in paragraphs) + "\n\n")
+
+
+def joined(said: list[str], count: int) -> list[str]:
+    """Return tokens put together, so many to a piece."""
+    return ["".join(said[at : at + count]) for at in range(0, len(said), count)]
 
 
 def event(delta: dict[str, str], finish: str | None = None) -> bytes:
