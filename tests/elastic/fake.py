@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from aiohttp import web
+from numpy.typing import NDArray
 
 from tests.elastic.schema import Api, Unspecified
-from numpy.typing import NDArray
 
 _HEADERS = {
     "x-elastic-product": "Elasticsearch",
@@ -32,14 +32,12 @@ class Index:
         self.fresh: dict[str, dict[str, Any]] = {}
         self.searchable: dict[str, dict[str, Any]] = {}
         self._counted: dict[str, dict[str, Counter[str]]] = {}
+        self._vectors: dict[str, tuple[list[str], NDArray[np.float32]]] = {}
 
     def refresh(self) -> None:
-        self._vectors: dict[str, tuple[list[str], NDArray[np.float32]]] = {}
         """Make searchable what was written."""
         self.searchable = dict(self.fresh)
         self._counted = {}
-
-    def counted(self, field: str) -> dict[str, Counter[str]]:
         self._vectors = {}
 
     def vectors(self, field: str) -> tuple[list[str], NDArray[np.float32]]:
@@ -48,6 +46,8 @@ class Index:
             ids = [identity for identity, document in self.searchable.items() if field in document]
             self._vectors[field] = ids, np.array([self.searchable[identity][field] for identity in ids], np.float32)
         return self._vectors[field]
+
+    def counted(self, field: str) -> dict[str, Counter[str]]:
         """Return how often each term stands in a field, by document."""
         if field not in self._counted:
             texts = self.searchable.items()
