@@ -222,8 +222,13 @@ def _require_harmless(settings: GateSettings) -> None:
                 f"`{model.name}` needs a key of this machine, which a `config` that is sent can't have; put it into a "
                 "file below the served folder, and name that with `config_path`"
             )
-    if settings.prompt_library or settings.embedder == "titan" or not settings.store.startswith("sqlite:"):
+    if (
+        settings.prompt_library
+        or settings.history
+        or settings.embedder == "titan"
+        or not settings.store.startswith("sqlite:")
+    ):
         raise RequestInvalid(
-            "a `config` that is sent names no `prompt_library`, no store but `sqlite:FILE`, and not `titan`; put it "
-            "into a file below the served folder, and name that with `config_path`"
+            "a `config` that is sent names no `prompt_library` or `history`, no store but `sqlite:FILE`, and not "
+            "`titan`; put it into a file below the served folder, and name that with `config_path`"
         )

@@ -8,7 +8,7 @@ import os
 import secrets
 import sys
 from collections import Counter as Counted
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkstream.app.gate import gate_of
+from checkstream.cli.gate_history import opened_past, tell
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import safe, write_json
 from checkstream.errors import GateError
 from checkstream.gate.config_file import read_yaml, settings_of
-from checkstream.gate.history import comparison, trends
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.markdown import junit, markdown
 from checkstream.gate.page import page
@@ -41,7 +41,7 @@ _EXAMPLES = """examples:
   checkstream gate search refund --since 2026-03-01 --until 2026-04-01
   checkstream gate runs
   checkstream gate trend
-  checkstream gate compare RUN RUN
+  checkstream gate compare RUN RUN --history https://search.example.com:9200/gate
 
 exit codes: 0 deploy or warn, 1 block, 2 anything that could not be evaluated
 """
@@ -81,13 +81,11 @@ def add_parser(subparsers: SubParsers) -> None:
 
 
 def _common(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
-    default = argparse.SUPPRESS if again else None
     parser.add_argument(
         "--history",
-        metavar="FILE",
-        type=Path,
-        default=default or Path("var/gate.db") if not again else argparse.SUPPRESS,
-        help="where runs are kept (default: var/gate.db)",
+        metavar="WHERE",
+        default=argparse.SUPPRESS if again else "var/gate.db",
+        help="file that runs are kept in (default: var/gate.db); to be told of runs, also an https://... as `history`",
     )
     parser.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS if again else False, help="write JSON to stdout"
@@ -110,20 +108,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         GateError: what was asked can't be done.
     """
-    if args.action is None:
-        return _evaluate(args)
-    actions: Mapping[str, Callable[[Ledger, argparse.Namespace], object]] = {
-        "search": _search,
-        "runs": _runs,
-        "trend": _trend,
-        "compare": _compare,
-    }
-    if not args.history.exists():
-        raise GateError(f"there is no file of runs `{args.history}`; name the one that `checkstream gate` wrote")
-    found = actions[args.action](Ledger(args.history), args)
-    if args.json:
-        write_json(found)
-    return 0
+    return _evaluate(args) if args.action is None else tell(args)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
@@ -133,7 +118,9 @@ def _evaluate(args: argparse.Namespace) -> int:
         reason = (error.strerror or str(error)).lower()
         raise GateError(f"`{args.config}` can't be read: {reason}; give `--config`") from error
     config = settings_of(read_yaml(str(args.config), content))
-    gate = gate_of(Ledger(args.history), args.config.parent, os.environ)
+    if "://" in args.history:
+        raise GateError(f"`{args.history}` is no file; write `history: {args.history}` into the configuration")
+    gate = gate_of(Ledger(Path(args.history)), args.config.parent, os.environ)
     with Counter() as counter:
         report = asyncio.run(
             gate.evaluate(
@@ -143,8 +130,7 @@ def _evaluate(args: argparse.Namespace) -> int:
             )
         )
     if args.reports is not None:
-        history = gate.ledger.runs(config_hash=report.config_hash, decided=True)
-        _write(args.reports, report, history)
+        _write(args.reports, report, asyncio.run(_runs_like(report, config.history or args.history)))
     ended = exit_of(report.decision)
     if args.json:
         write_json(report)
@@ -153,6 +139,11 @@ def _evaluate(args: argparse.Namespace) -> int:
     if ended.annotation is not None and os.environ.get("GITHUB_ACTIONS") == "true":
         sys.stderr.write(f"::{ended.annotation} title=LLM reliability gate::{_command(headline(report))}\n")
     return ended.exit_code
+
+
+async def _runs_like(report: Report, history: str) -> list[Run]:
+    async with opened_past(history) as past:
+        return await past.runs(config_hash=report.config_hash, decided=True)
 
 
 def _command(text: str) -> str:
@@ -205,58 +196,3 @@ def _write(folder: Path, report: Report, history: list[Run]) -> None:
             (folder / name).write_bytes(content)
     except OSError as error:
         raise GateError(f"`{folder}` can't be written: {(error.strerror or str(error)).lower()}") from error
-
-
-def _search(ledger: Ledger, args: argparse.Namespace) -> object:
-    found = ledger.search(" ".join(args.words), kind=args.kind, since=args.since, until=args.until)
-    if not args.json:
-        for each in found:
-            print(f"{_day(each.at)}  {each.kind:9} {safe(each.run_id)} {safe(each.item)}: {safe(each.text)}")
-    if not found:
-        sys.stderr.write("no run said anything with all of these words\n")
-    return found
-
-
-def _runs(ledger: Ledger, args: argparse.Namespace) -> object:
-    found = ledger.runs(since=args.since)
-    if not args.json:
-        for each in found:
-            how = each.decision or ("failed" if each.failure else "not ended")
-            risk = "" if each.risk is None else f"{each.risk:.4f}"
-            print(
-                f"{_day(each.begun)}  {each.run_id}  {how:9} {risk:6}  {safe(each.target)}  {safe(each.failure or '')}"
-            )
-    return found
-
-
-def _trend(ledger: Ledger, args: argparse.Namespace) -> object:
-    found = trends(ledger.runs(since=args.since, decided=True, limit=1000))
-    if not args.json:
-        for trend in found:
-            slope = "" if trend.slope is None else f", {trend.slope:+.4f} a run"
-            print(f"configuration {trend.config_hash}{slope}")
-            for point in trend.points:
-                mark = "  regression" if point.regression else ""
-                print(f"  {_day(point.begun)}  {point.risk:.4f}  {point.decision:6}  {safe(point.target)}{mark}")
-    return found
-
-
-def _compare(ledger: Ledger, args: argparse.Namespace) -> object:
-    reports = []
-    for run_id in (args.first, args.second):
-        text = ledger.report(run_id)
-        if text is None:
-            raise GateError(f"there is no decided run `{run_id}`; `checkstream gate runs` lists them")
-        reports.append(msgspec.json.decode(text, type=Report))
-    found = comparison(*reports)
-    if not args.json:
-        print(f"{'':12} {safe(found.first):30} {safe(found.second)}")
-        print(f"{'risk':12} {found.risk[0]:<30.4f} {found.risk[1]:.4f}  ({found.difference:+.4f})")
-        print(f"{'decision':12} {found.decision[0]:30} {found.decision[1]}")
-        if not found.comparable:
-            print("the two ran by other configurations or over other documents")
-    return found
-
-
-def _day(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

@@ -8,9 +8,7 @@ other stores do. Both lists are fused by whoever asked: fusion in the engine nee
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
 from checkstream.evidence.columns import facts
+from checkstream.evidence.elastic import client_of, make_index, told, write
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
 from checkstream.evidence.store import SPARE
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch
 
 DEFAULT_INDEX = "checkstream-evidence"
-_TIMEOUT_S = 30.0
 _BATCH = 200
 """Chunks of one bulk request: some megabytes with their vectors."""
 _PAGE = 5_000
@@ -70,21 +68,12 @@ class ElasticStore:
         Raises:
             StoreUnusable: the cluster can't be used, or the index holds the vectors of another embedder.
         """
+        client, index = client_of(url, api_key=api_key, authority=authority)
+        store = cls(client, index or DEFAULT_INDEX, embedder, dimensions)
         try:
-            from elasticsearch import AsyncElasticsearch  # noqa: PLC0415 - of an extra
-        except ImportError as error:
-            raise StoreUnusable("Elasticsearch needs the extra `checkstream[elasticsearch]`; install it") from error
-        parts = urlsplit(url)
-        options: dict[str, Any] = {} if authority is None else {"ca_certs": authority}
-        port = parts.port or (443 if parts.scheme == "https" else 9200)
-        client = AsyncElasticsearch(
-            f"{parts.scheme}://{parts.hostname}:{port}", api_key=api_key, request_timeout=_TIMEOUT_S, **options
-        )
-        store = cls(client, parts.path.strip("/") or DEFAULT_INDEX, embedder, dimensions)
-        try:
-            async with _told():
-                await store._make(store._index, store._mappings(), _SETTINGS)
-                await store._make(store._records, _DOCUMENTS, {"number_of_shards": 1})
+            async with told():
+                await make_index(client, store._index, store._mappings(), _SETTINGS)
+                await make_index(client, store._records, _DOCUMENTS, {"number_of_shards": 1})
             await store._require_own()
         except BaseException:
             await client.close()
@@ -93,22 +82,17 @@ class ElasticStore:
 
     async def put(self, document: Document, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
         """Keep a document in place of what was there of its source; its record is written last."""
-        async with _told():
+        async with told():
             for at in range(0, len(chunks), _BATCH):
-                operations: list[Mapping[str, Any]] = []
-                for chunk, vector in zip(chunks[at : at + _BATCH], vectors[at : at + _BATCH], strict=True):
-                    operations += ({"index": {"_id": chunk.id}}, _source(chunk, vector))
-                answer = await self._client.bulk(index=self._index, operations=operations)
-                if answer["errors"]:
-                    failed = next(item["index"]["error"] for item in answer["items"] if "error" in item["index"])
-                    raise StoreUnusable(f"Elasticsearch does not take a chunk: {str(failed.get('reason'))[:300]}")
+                part = zip(chunks[at : at + _BATCH], vectors[at : at + _BATCH], strict=True)
+                await write(self._client, self._index, {chunk.id: _source(chunk, vector) for chunk, vector in part})
             await self._remove(document.source, [chunk.id for chunk in chunks])
             record = {"source": document.source, "digest": document.digest, "chunks": len(chunks)}
             await self._client.index(index=self._records, id=_record_id(document.source), document=record)
 
     async def delete(self, source: str) -> None:
         """Remove a document and its chunks, its record first."""
-        async with _told():
+        async with told():
             await self._client.options(ignore_status=404).delete(index=self._records, id=_record_id(source))
             await self._remove(source, [])
 
@@ -122,7 +106,7 @@ class ElasticStore:
 
     async def count(self) -> int:
         """Return the number of chunks."""
-        async with _told():
+        async with told():
             await self._settle()
             return int((await self._client.count(index=self._index))["count"])
 
@@ -135,7 +119,7 @@ class ElasticStore:
         wanted = analysis.query_terms(text)
         if not wanted:
             return []
-        async with _told():
+        async with told():
             await self._settle()
             query = {"match": {"terms": {"query": " ".join(wanted), "operator": "or"}}}
             answer = await self._client.search(index=self._index, query=query, size=size + SPARE)
@@ -146,7 +130,7 @@ class ElasticStore:
         if not vector.any():
             return []
         wanted = size + SPARE
-        async with _told():
+        async with told():
             await self._settle()
             knn = {
                 "field": "embedding",
@@ -187,23 +171,13 @@ class ElasticStore:
             },
         }
 
-    async def _make(self, index: str, mappings: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        """Make an index, unless it is there; two processes may try at once."""
-        from elasticsearch import BadRequestError  # noqa: PLC0415 - of an extra
-
-        try:
-            await self._client.indices.create(index=index, mappings=mappings, settings=settings)
-        except BadRequestError as error:
-            if error.error != "resource_already_exists_exception":
-                raise
-
     async def _require_own(self) -> None:
         """Refuse an index of another version or another embedder.
 
         Raises:
             StoreUnusable: it is one.
         """
-        async with _told():
+        async with told():
             answer = await self._client.indices.get_mapping(index=self._index)
         found = next(iter(answer.values()))["mappings"].get("_meta", {})
         if found != facts(self.embedder, self.dimensions):
@@ -233,7 +207,7 @@ class ElasticStore:
         """Yield everything in an index, page by page."""
         last: list[Any] | None = None
         while True:
-            async with _told():
+            async with told():
                 await self._settle()
                 answer = await self._client.search(
                     index=index, sort=[{key: "asc"}], search_after=last, size=_PAGE, source=read
@@ -244,18 +218,6 @@ class ElasticStore:
             if len(hits) < _PAGE:
                 return
             last = hits[-1]["sort"]
-
-
-@asynccontextmanager
-async def _told() -> AsyncIterator[None]:
-    """Tell the cluster's errors in our own words."""
-    from elasticsearch import ApiError, TransportError  # noqa: PLC0415 - of an extra
-
-    try:
-        yield
-    except (ApiError, TransportError) as error:
-        why = (str(error) or type(error).__name__).splitlines()[0][:300]
-        raise StoreUnusable(f"Elasticsearch can't be used: {why}; check its address and rights") from error
 
 
 def _record_id(source: str) -> str:

@@ -25,7 +25,7 @@ _EITHER = frozenset({"num_prompts", "prompt_categories", "min_claims", "prompt_l
 _OF_STORES = ("index", "embedder")
 _KNOWN = _EITHER | {
     *("use_case", "risk_tolerance", "thresholds", "evaluation", "doc_sources", "allow_same_model"),
-    *("model", "target", "judge", "elasticsearch", "evidence"),
+    *("model", "target", "judge", "elasticsearch", "evidence", "history"),
 }
 
 
@@ -96,6 +96,7 @@ def normalised(given: object) -> dict[str, Any]:
         "doc_sources": tuple(_address(source) for source in _list("doc_sources", given.get("doc_sources") or [])),
         "allow_same_model": _switch("allow_same_model", given.get("allow_same_model", False)),
         "judge": given.get("judge"),
+        "history": _text("history", given.get("history", "")),
         **_store(given),
     }
     target = given.get("target", given.get("model"))

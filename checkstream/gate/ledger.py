@@ -192,6 +192,14 @@ class Ledger:
             ).fetchall()
         return [msgspec.convert(dict(zip(Run.__struct_fields__, row, strict=True)), Run) for row in rows]
 
+    def said(self, run_id: str) -> list[Said]:
+        """Return all that a run said, in order."""
+        with self._used() as db:
+            rows = db.execute(
+                "SELECT run_id, kind, item, at, text FROM said WHERE run_id = ? ORDER BY rowid", (run_id,)
+            ).fetchall()
+        return [Said(run_id=row[0], kind=row[1], item=row[2], at=row[3], text=row[4]) for row in rows]
+
     def search(
         self,
         words: str,

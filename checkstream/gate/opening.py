@@ -17,6 +17,7 @@ from checkstream.evidence.search import Retriever
 from checkstream.evidence.store import Store
 from checkstream.gate.asking import answering, extracting, judging, writing
 from checkstream.gate.bedrock import BedrockChat, client
+from checkstream.gate.past import HISTORY_SECRET, SharedPast
 from checkstream.gate.prompts import about, library, numbered
 from checkstream.gate.running import Opened
 from checkstream.gate.settings import GateSettings, Model
@@ -79,7 +80,15 @@ class Connections:
                 snapshot=await store.snapshot(),
                 verifier=f"{verifier.name}@{verifier.version}",
                 library=_digest(files),
+                shared=await self._shared(stack, config.history),
             )
+
+    async def _shared(self, stack: AsyncExitStack, history: str) -> SharedPast | None:
+        if not history:
+            return None
+        shared = await SharedPast.open(history, api_key=self._environment.get(HISTORY_SECRET))
+        stack.push_async_callback(shared.close)
+        return shared
 
     async def _chat(self, stack: AsyncExitStack, model: Model, parallel: int) -> Chat:
         if model.provider == "bedrock":

@@ -14,9 +14,11 @@ import msgspec
 
 from checkstream.errors import GateError, StepFailed
 from checkstream.gate.ledger import Kept, Ledger
+from checkstream.gate.past import LocalPast, SharedPast
 from checkstream.gate.pipeline import evaluate
 from checkstream.gate.report import Report, ended_run, headline, reported
 from checkstream.gate.settings import GateSettings, Model
+from checkstream.gate.state import State
 from checkstream.gate.steps import World
 from checkstream.gate.terms import Run, Said
 
@@ -30,6 +32,8 @@ class Opened:
     """Names the state of the trusted documents."""
     verifier: str
     """Name and version of what judges claims."""
+    shared: SharedPast | None = None
+    """The history of many machines, if there is one."""
     library: str = ""
     """Digest of the files of prompts; empty: there are none."""
 
@@ -66,6 +70,7 @@ class Gate:
         Raises:
             GateError: a model or store can't be used, or `resume` names no run that can go on.
             StepFailed: an item failed; the run can go on later.
+            StoreUnusable: the documents or the history of many machines can't be used; the run can go on later.
         """
         async with self._opening(config) as opened:
             run = await asyncio.to_thread(self._begun, config, opened, resume)
@@ -77,11 +82,18 @@ class Gate:
                 failure = msgspec.structs.replace(run, ended=self._clock(), failure=str(failed))
                 await asyncio.to_thread(self.ledger.end, failure, None)
                 raise
-        baseline = await asyncio.to_thread(self.ledger.last_deployed, run.config_hash, run.begun)
+            return await self._ended(state, run, opened.shared)
+
+    async def _ended(self, state: State, run: Run, shared: SharedPast | None) -> Report:
+        """Tell a run that came to its end, and keep what it came to."""
+        baseline = await (shared or LocalPast(self.ledger)).last_deployed(run.config_hash, run.begun)
         report = reported(state, run, self._clock(), baseline)
         decided = Said(run_id=run.run_id, kind="decision", item=run.target, at=run.begun, text=headline(report))
-        text = msgspec.json.encode(report).decode()
-        await asyncio.to_thread(self.ledger.end, ended_run(run, report), text, [decided])
+        ended, text = ended_run(run, report), msgspec.json.encode(report).decode()
+        if shared is not None:  # first: a run whose history can't be kept stays undecided, and can go on
+            said = await asyncio.to_thread(self.ledger.said, run.run_id)
+            await shared.record(ended, text, [*said, decided])
+        await asyncio.to_thread(self.ledger.end, ended, text, [decided])
         return report
 
     def _begun(self, config: GateSettings, opened: Opened, resume: str | None) -> Run:

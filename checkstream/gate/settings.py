@@ -80,9 +80,14 @@ class GateSettings(_Settings, frozen=True, kw_only=True):
     index: str = "trusted_docs"
     embedder: EmbedderKind = "model"
     """What the store was filled with."""
+    history: str = ""
+    """Elasticsearch in which many machines keep their runs (`https://host:9200/index`); empty: the file alone."""
 
     def __post_init__(self) -> None:
-        """No model verifies its own output."""
+        """No model verifies its own output; a history is an address without a password."""
+        parts = urlsplit(self.history)
+        if self.history and (parts.scheme not in {"http", "https"} or not parts.hostname or parts.password):
+            raise ValueError(f"`{self.history}` is no address of a history; write `https://host:9200/index`")
         if self.judge is not None and not self.allow_same_model and _same(self.judge, self.target):
             raise ValueError(
                 f"target and judge are the same model, `{self.target.name}`, and none may verify its own output; "
@@ -96,7 +101,7 @@ class GateSettings(_Settings, frozen=True, kw_only=True):
             library: digest of what the files of prompts hold.
         """
         kept = {**msgspec.to_builtins(self), "prompt_library": library}
-        for name in ("target", "parallel", "store", "index"):
+        for name in ("target", "parallel", "store", "index", "history"):
             kept.pop(name)
         return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:16]
 

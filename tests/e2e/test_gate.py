@@ -12,8 +12,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
+from aiohttp.test_utils import TestServer
 
 from checkstream.app.evidence import evidence_embedder
+from tests.elastic.fake import FakeElastic
 from tests.gate_models import fill, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +130,22 @@ async def test_runs_are_found_again_by_what_was_said(tmp_path: Path) -> None:
     code, _, err = await command(tmp_path, "compare", first, "none")
     assert (code, "there is no decided run `none`" in err) == (2, True)
     assert (await command(tmp_path, "runs", "--history", "none.db"))[0] == 2
+
+
+async def test_a_history_of_many_machines_is_written_and_told(tmp_path: Path) -> None:
+    async with TestServer(FakeElastic().app()) as elastic, serving(saying(10)) as url:
+        history = f"http://127.0.0.1:{elastic.port}/gate"
+        shared = {**json.loads(config(url, 4)), "history": history}
+        await folder(tmp_path, url)
+        (tmp_path / ".llm-reliability.yaml").write_text(json.dumps(shared))
+        await command(tmp_path, "--reports", "reports")
+        _, listed, _ = await command(tmp_path, "runs", "--history", history, "--json")
+        _, out, _ = await command(tmp_path, "search", "refunds", "60", "--kind", "response", "--history", history)
+    assert [run["decision"] for run in json.loads(listed)] == ["block"]
+    assert "Risk over time" in (tmp_path / "reports" / "report.html").read_text()
+    assert WRONG in out
+    code, _, err = await command(tmp_path, "--history", "https://h")
+    assert (code, "`https://h` is no file" in err) == (2, True)
 
 
 def shim(path: Path) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -166,7 +168,43 @@ def _matching(documents: Mapping[str, dict[str, Any]], query: Mapping[str, Any])
             yield identity
 
 
+def _filtered(index: Index, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Carry out `bool`: filters of `term` and `range`, and a `match` of all words; sorted by fields, or as found."""
+    found = list(index.searchable)
+    for each in body["query"]["bool"].get("filter", ()):
+        ((kind, condition),) = each.items()
+        ((field, wanted),) = condition.items()
+        bounds = wanted if kind == "range" else {"gte": wanted, "lte": wanted}
+        found = [identity for identity in found if _inside(index.searchable[identity].get(field), bounds)]
+    for each in body["query"]["bool"].get("must", ()):
+        ((field, asked),) = each["match"].items()
+        assert asked["operator"] == "and"
+        words = _words(asked["query"])
+        found = [identity for identity in found if words and words <= _words(index.searchable[identity][field])]
+    for sort in reversed(body.get("sort", ())):
+        ((field, order),) = sort.items()
+        found.sort(key=lambda identity: index.searchable[identity][field], reverse=order == "desc")
+    return [{"_id": identity, "_score": 1.0, "_source": index.shown(identity)} for identity in found[: body["size"]]]
+
+
+def _inside(value: Any, bounds: Mapping[str, Any]) -> bool:
+    tests = {
+        "gte": lambda limit: value >= limit,
+        "lt": lambda limit: value < limit,
+        "lte": lambda limit: value <= limit,
+    }
+    return value is not None and all(tests[sign](limit) for sign, limit in bounds.items())
+
+
+def _words(text: str) -> set[str]:
+    """Return words nearly as the standard tokenizer, lower-cased and without accents."""
+    plain = "".join(char for char in unicodedata.normalize("NFD", text) if not unicodedata.combining(char))
+    return set(re.findall(r"\w+", plain.casefold()))
+
+
 def _searched(index: Index, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if "bool" in body.get("query", {}):
+        return _filtered(index, body)
     if "sort" in body:
         ((key, _),) = body["sort"][0].items()
         order = sorted(index.searchable, key=lambda each: index.searchable[each][key])

@@ -111,6 +111,7 @@ async def test_a_configuration_that_is_sent_can_name_no_key(served: tuple[str, P
     "more",
     [
         {"prompt_library": "other.txt"},
+        {"history": "https://h"},
         {"evidence": {"store": "https://h"}},
         {"evidence": {"store": "sqlite:x", "embedder": "titan"}},
         {"evidence": {"store": "postgresql://h/d"}},

@@ -10,13 +10,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp.test_utils import TestServer
 
-from checkstream.errors import GateError, StepFailed
+from checkstream.errors import GateError, StepFailed, StoreUnusable
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.opening import Connections
+from checkstream.gate.past import SharedPast
 from checkstream.gate.running import Gate
 from checkstream.gate.settings import GateSettings
 from checkstream.grounding.terms import Verdict
+from tests.elastic.fake import FakeElastic
+from tests.elastic.schema import Unspecified
 from tests.gate_models import Say, embedders, fill, prompts_of, serving, settings
 
 ASKS_VERDICT = '"verdict": one of'
@@ -128,6 +132,60 @@ async def test_a_run_that_failed_goes_on_where_it_stopped_and_asks_nothing_again
         assert (ended.decision, ended.failure) == ("block", None)
         with pytest.raises(GateError, match="that could go on"):
             await known.evaluate(config, resume=failed.run_id)
+
+
+async def test_machines_that_share_a_history_tell_regressions_from_each_others_runs(tmp_path: Path) -> None:
+    worse = False
+
+    def talk(model: str, system: str, question: str) -> Any:
+        if model == "target":
+            return ANSWER if worse else "Goods can be returned within 30 days of delivery."
+        if model == "judge" and ASKS_VERDICT not in system and "test questions" not in system:
+            return "no list at all"
+        return say(model, system, question)
+
+    async with TestServer(FakeElastic().app()) as elastic, serving(talk) as url:
+        config = settings(url, history=f"http://127.0.0.1:{elastic.port}/gate")
+        reports = []
+        for machine in ("first", "second"):
+            (tmp_path / machine).mkdir()
+            await fill(str(tmp_path / machine / "evidence.db"))
+            known = Gate(Ledger(tmp_path / machine / "gate.db"), Connections(tmp_path / machine, {}, embedders).open)
+            reports.append(await known.evaluate(config))
+            worse = True
+        shared = await SharedPast.open(config.history)
+        listed, found = await shared.runs(), await shared.search("90 working days", kind="claim")
+        kept = await shared.report(reports[1].run_id)
+        await shared.close()
+    first, second = reports
+    assert (first.decision, first.baseline) == ("deploy", None)
+    assert second.baseline is not None
+    assert (second.baseline.run_id, second.baseline.regression) == (first.run_id, True)
+    assert {run.run_id for run in listed} == {first.run_id, second.run_id}
+    assert {each.run_id for each in found} == {second.run_id}
+    assert kept == msgspec.json.encode(second).decode()
+
+
+async def test_a_run_whose_history_can_not_be_kept_is_undecided_and_goes_on_later(tmp_path: Path) -> None:
+    fake = FakeElastic()
+    taken = fake.api.check
+
+    def refusing(method: str, path: str, query: Any, lines: list[Any]) -> Any:
+        if path.endswith("_bulk"):
+            raise Unspecified("the disk is full")
+        return taken(method, path, query, lines)
+
+    async with TestServer(fake.app()) as elastic:
+        history = f"http://127.0.0.1:{elastic.port}/gate"
+        async with gate(tmp_path, history=history) as (known, config):
+            fake.api.check = refusing  # type: ignore[method-assign]
+            with pytest.raises(StoreUnusable, match=r"^Elasticsearch can't be used"):
+                await known.evaluate(config)
+            (run,) = known.ledger.runs()
+            assert run.decision is None
+            fake.api.check = taken  # type: ignore[method-assign]
+            report = await known.evaluate(config, resume=run.run_id)
+            assert known.ledger.report(run.run_id) == msgspec.json.encode(report).decode()
 
 
 async def test_a_run_goes_on_only_as_what_it_was(tmp_path: Path) -> None:

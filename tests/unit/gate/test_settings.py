@@ -86,6 +86,9 @@ def test_the_flat_shape_of_the_design_means_the_same() -> None:
         ({"elasticsearch": {"host": "https://x"}, "evidence": {"store": "sqlite:x"}}, "both say where documents are"),
         ({"evidence": {"store": "sqlite:x", "embedder": "openai"}}, "embedder"),
         ({"evidence": {"store": "sqlite:x", "embeder": "titan"}}, "`evidence` can't be read"),
+        ({"history": "runs.db"}, "no address of a history"),
+        ({"history": "https://user:password@h"}, "no address of a history"),
+        ({"history": ["https://h"]}, "`history` is not a text"),
         ({"use_case": ""}, "use_case"),
     ],
 )

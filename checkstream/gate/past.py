@@ -1,0 +1,221 @@
+"""What runs before came to, wherever it is kept: in the file of runs, or in Elasticsearch for many machines.
+
+A build's machine forgets its files, so what the next build's regression is told from stands elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import msgspec
+
+from checkstream.evidence.elastic import client_of, make_index, told, write
+from checkstream.gate.ledger import Ledger
+from checkstream.gate.terms import Run, Said
+
+if TYPE_CHECKING:
+    from elasticsearch import AsyncElasticsearch
+
+HISTORY_SECRET = "CHECKSTREAM_HISTORY_SECRET"  # noqa: S105 - the name of a variable
+"""Elasticsearch's API key."""
+DEFAULT_INDEX = "checkstream-gate"
+_BATCH = 500
+_NUMBERS = frozenset({"begun", "ended", "risk", "total_claims", "supported", "weakly_supported", "unsupported"})
+_KEPT = {"type": "keyword", "index": False, "doc_values": False}
+"""Given back, and not looked for."""
+_RUNS: Mapping[str, Any] = {
+    "dynamic": "strict",
+    "properties": {
+        **{name: {"type": "double" if name in _NUMBERS else "keyword"} for name in Run.__struct_fields__},
+        "failure": _KEPT,
+        "report": _KEPT,
+    },
+}
+_SAID: Mapping[str, Any] = {
+    "dynamic": "strict",
+    "properties": {
+        "run_id": {"type": "keyword"},
+        "kind": {"type": "keyword"},
+        "item": _KEPT,
+        "at": {"type": "double"},
+        "text": {"type": "text", "analyzer": "words"},
+    },
+}
+_WORDS: Mapping[str, Any] = {
+    "analysis": {
+        "analyzer": {"words": {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}}
+    }
+}
+
+
+class Past(Protocol):
+    """Tells of runs."""
+
+    async def report(self, run_id: str) -> str | None:
+        """Return the report of a decided run, as JSON."""
+        ...
+
+    async def runs(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None,
+        decided: bool = False, limit: int = 100,
+    ) -> list[Run]:  # fmt: skip
+        """Return runs, the newest first."""
+        ...
+
+    async def last_deployed(self, config_hash: str, before: float) -> Run | None:
+        """Return the newest run of a configuration that was deployed before a time."""
+        ...
+
+    async def search(
+        self, words: str, *, kind: str | None = None, since: float | None = None, until: float | None = None,
+        limit: int = 50,
+    ) -> list[Said]:  # fmt: skip
+        """Return what runs said that has all of the words, the best match first."""
+        ...
+
+
+class LocalPast:
+    """The past of one file of runs."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Tell what `ledger` keeps."""
+        self._ledger = ledger
+
+    async def report(self, run_id: str) -> str | None:
+        """Return the report of a decided run, as JSON."""
+        return await asyncio.to_thread(self._ledger.report, run_id)
+
+    async def runs(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None,
+        decided: bool = False, limit: int = 100,
+    ) -> list[Run]:  # fmt: skip
+        """Return runs, the newest first."""
+        return await asyncio.to_thread(
+            self._ledger.runs, since=since, config_hash=config_hash, target=target, decided=decided, limit=limit
+        )
+
+    async def last_deployed(self, config_hash: str, before: float) -> Run | None:
+        """Return the newest run of a configuration that was deployed before a time."""
+        return await asyncio.to_thread(self._ledger.last_deployed, config_hash, before)
+
+    async def search(
+        self, words: str, *, kind: str | None = None, since: float | None = None, until: float | None = None,
+        limit: int = 50,
+    ) -> list[Said]:  # fmt: skip
+        """Return what runs said that has all of the words, the best match first."""
+        return await asyncio.to_thread(self._ledger.search, words, kind=kind, since=since, until=until, limit=limit)
+
+
+class SharedPast:
+    """The past of many machines, in Elasticsearch: decided runs in one index, what they said in another."""
+
+    def __init__(self, client: AsyncElasticsearch, index: str) -> None:
+        """Take a client; `open` makes one."""
+        self._client = client
+        self._runs = f"{index}-runs"
+        self._said = f"{index}-said"
+
+    @classmethod
+    async def open(cls, url: str, *, api_key: str | None = None) -> Self:
+        """Connect, and make the indexes where there are none.
+
+        Args:
+            url: of the cluster; its path, if it has one, names the indexes.
+            api_key: sent with each request.
+
+        Raises:
+            StoreUnusable: the cluster can't be used.
+        """
+        client, index = client_of(url, api_key=api_key)
+        past = cls(client, index or DEFAULT_INDEX)
+        try:
+            async with told():
+                await make_index(client, past._runs, _RUNS, {"number_of_shards": 1})
+                await make_index(client, past._said, _SAID, {"number_of_shards": 1, **_WORDS})
+        except BaseException:
+            await client.close()
+            raise
+        return past
+
+    async def record(self, run: Run, report: str, said: Sequence[Said]) -> None:
+        """Keep a decided run, last of all itself: whoever finds it finds what it said. Again is the same as once.
+
+        Raises:
+            StoreUnusable: the cluster can't be used.
+        """
+        async with told():
+            for at in range(0, len(said), _BATCH):
+                part = {_identity(each): msgspec.to_builtins(each) for each in said[at : at + _BATCH]}
+                await write(self._client, self._said, part)
+            await self._client.indices.refresh(index=self._said)
+            document = {**msgspec.to_builtins(run), "report": report}
+            await self._client.index(index=self._runs, id=run.run_id, document=document)
+            await self._client.indices.refresh(index=self._runs)
+
+    async def report(self, run_id: str) -> str | None:
+        """Return the report of a decided run, as JSON."""
+        found = await self._found(self._runs, [{"term": {"run_id": run_id}}], 1)
+        return None if not found else str(found[0]["report"])
+
+    async def runs(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None,
+        decided: bool = False, limit: int = 100,
+    ) -> list[Run]:  # fmt: skip
+        """Return runs, the newest first; all of them are decided."""
+        del decided
+        wanted = [
+            {"term": {name: value}} for name, value in (("config_hash", config_hash), ("target", target)) if value
+        ]
+        found = await self._found(self._runs, [*wanted, *_between("begun", since, None)], limit)
+        return [_run(each) for each in found]
+
+    async def last_deployed(self, config_hash: str, before: float) -> Run | None:
+        """Return the newest run of a configuration that was deployed before a time."""
+        wanted = [{"term": {"config_hash": config_hash}}, {"term": {"decision": "deploy"}}]
+        found = await self._found(self._runs, [*wanted, *_between("begun", None, before)], 1)
+        return _run(found[0]) if found else None
+
+    async def search(
+        self, words: str, *, kind: str | None = None, since: float | None = None, until: float | None = None,
+        limit: int = 50,
+    ) -> list[Said]:  # fmt: skip
+        """Return what runs said that has all of the words, the best match first."""
+        if not words.strip():
+            return []
+        query = {
+            "bool": {
+                "must": [{"match": {"text": {"query": words, "operator": "and"}}}],
+                "filter": [*([{"term": {"kind": kind}}] if kind else []), *_between("at", since, until)],
+            }
+        }
+        async with told():
+            answer = await self._client.search(index=self._said, query=query, size=limit)
+        return [msgspec.convert(hit["_source"], Said) for hit in answer["hits"]["hits"]]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _found(self, index: str, wanted: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
+        async with told():
+            answer = await self._client.search(
+                index=index, query={"bool": {"filter": wanted}}, sort=[{"begun": "desc"}, {"run_id": "asc"}], size=limit
+            )
+        return [hit["_source"] for hit in answer["hits"]["hits"]]
+
+
+def _between(name: str, since: float | None, until: float | None) -> list[Mapping[str, Any]]:
+    bounds = {sign: value for sign, value in (("gte", since), ("lt", until)) if value is not None}
+    return [{"range": {name: bounds}}] if bounds else []
+
+
+def _run(document: Mapping[str, Any]) -> Run:
+    return msgspec.convert({name: document[name] for name in Run.__struct_fields__}, Run)
+
+
+def _identity(said: Said) -> str:
+    """Return the same id for the same words of the same run; ids are at most 512 bytes."""
+    return hashlib.sha256(msgspec.json.encode(said)).hexdigest()

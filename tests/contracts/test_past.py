@@ -1,0 +1,138 @@
+"""One contract for every history of runs: the file of runs, and Elasticsearch (a cluster where `CHECKSTREAM_ES_URL`
+names one, else the fake that checks each request against Elastic's API specification)."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+from aiohttp.test_utils import TestServer
+
+from checkstream.errors import StoreUnusable
+from checkstream.gate.ledger import Ledger
+from checkstream.gate.past import LocalPast, Past, SharedPast
+from checkstream.gate.terms import Run, Said
+from tests.elastic.fake import FakeElastic
+
+Record = Callable[[Run, str, Sequence[Said]], Awaitable[None]]
+
+
+@pytest_asyncio.fixture(params=["local", "shared"])
+async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Past, Record]]:
+    if request.param == "local":
+        ledger = Ledger(tmp_path / "gate.db")
+
+        async def record(run: Run, report: str, said: Sequence[Said]) -> None:
+            ledger.begin(msgspec.structs.replace(run, decision=None))
+            ledger.end(run, report, said)
+
+        yield LocalPast(ledger), record
+        return
+    async with elastic() as url:
+        shared = await SharedPast.open(url)
+        yield shared, shared.record
+        await shared.close()
+
+
+@asynccontextmanager
+async def elastic() -> AsyncIterator[str]:
+    index = f"checkstream-test-{uuid.uuid4().hex}"
+    if real := os.environ.get("CHECKSTREAM_ES_URL"):
+        from elasticsearch import AsyncElasticsearch
+
+        yield f"{real.rstrip('/')}/{index}"
+        async with AsyncElasticsearch(real) as admin:
+            await admin.indices.delete(index=[f"{index}-runs", f"{index}-said"], ignore_unavailable=True)
+        return
+    fake = FakeElastic()
+    async with TestServer(fake.app()) as server:
+        yield f"http://127.0.0.1:{server.port}/{index}"
+    assert fake.refused == []
+
+
+def decided(run_id: str, begun: float, decision: str = "deploy", config: str = "c", target: str = "openai:m") -> Run:
+    return Run(
+        run_id=run_id, config_hash=config, target=target, verifier="v@1", snapshot="s", begun=begun, ended=begun + 1,
+        decision=decision, risk=0.25, total_claims=4, supported=3, weakly_supported=0, unsupported=1,
+    )  # fmt: skip
+
+
+def said(run_id: str, text: str, at: float, kind: str = "response", item: str = "p1") -> Said:
+    return Said(run_id=run_id, kind=kind, item=item, at=at, text=text)
+
+
+async def test_a_run_and_its_report_are_told_as_they_were_kept(kept: tuple[Past, Record]) -> None:
+    past, record = kept
+    report = '{"run_id":"r1","details":[{"claim":"naïve \\u2028 \\u0000"}]}'
+    await record(decided("r1", 100.0), report, [])
+    assert await past.runs() == [decided("r1", 100.0)]
+    assert await past.report("r1") == report
+    assert await past.report("r2") is None
+
+
+async def test_runs_are_the_newest_first_and_chosen_by_what_is_asked(kept: tuple[Past, Record]) -> None:
+    past, record = kept
+    for run in (
+        decided("b", 200.0),
+        decided("a", 200.0),
+        decided("c", 100.0, config="d"),
+        decided("d", 300.0, target="t"),
+    ):
+        await record(run, "{}", [])
+    assert [run.run_id for run in await past.runs()] == ["d", "a", "b", "c"]
+    assert [run.run_id for run in await past.runs(limit=2)] == ["d", "a"]
+    assert [run.run_id for run in await past.runs(since=200.0)] == ["d", "a", "b"]
+    assert [run.run_id for run in await past.runs(config_hash="d")] == ["c"]
+    assert [run.run_id for run in await past.runs(target="t", decided=True)] == ["d"]
+    assert await past.runs(target="' OR 1=1") == []
+
+
+async def test_a_baseline_is_the_last_deployed_run_before(kept: tuple[Past, Record]) -> None:
+    past, record = kept
+    for run in (
+        decided("a", 100.0),
+        decided("b", 200.0),
+        decided("c", 300.0, "block"),
+        decided("d", 150.0, config="e"),
+    ):
+        await record(run, "{}", [])
+    found = [await past.last_deployed("c", before) for before in (100.0, 200.0, 400.0)]
+    assert [run and run.run_id for run in found] == [None, "a", "b"]
+
+
+async def test_what_was_said_is_found_by_all_of_its_words_kind_and_time(kept: tuple[Past, Record]) -> None:
+    past, record = kept
+    await record(decided("march", 300.0), "{}", [said("march", "Refunds take 5 days, naïve one.", 300.0)])
+    await record(
+        decided("april", 400.0),
+        "{}",
+        [said("april", "refunds take 9 DAYS", 400.0), said("april", "refunds unsupported", 400.0, "verdict")],
+    )
+    assert {each.run_id for each in await past.search("refunds days")} == {"march", "april"}
+    assert [each.run_id for each in await past.search("refunds", since=300.0, until=400.0)] == ["march"]
+    assert [each.text for each in await past.search("refunds", kind="verdict")] == ["refunds unsupported"]
+    assert await past.search("Naive REFUNDS") == [said("march", "Refunds take 5 days, naïve one.", 300.0)]
+    assert len(await past.search("refunds", limit=1)) == 1
+    for hostile in ('"', "NEAR(", "*", "", "   ", "\x00", "'; DROP TABLE runs; --", "text:refunds OR"):
+        await past.search(hostile)
+
+
+async def test_recording_again_changes_nothing() -> None:
+    async with elastic() as url:
+        for _ in range(2):
+            shared = await SharedPast.open(url)
+            await shared.record(decided("r1", 100.0), "{}", [said("r1", f"refunds {n}", 100.0) for n in range(600)])
+            assert len(await shared.runs()) == 1
+            assert len(await shared.search("refunds", limit=1000)) == 600
+            await shared.close()
+
+
+async def test_a_cluster_that_is_not_there_is_told() -> None:
+    with pytest.raises(StoreUnusable, match="check its address"):
+        await SharedPast.open("http://127.0.0.1:1/gate")
