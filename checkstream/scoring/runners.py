@@ -1,4 +1,4 @@
-"""When and where windows are read: slices of the event loop, or a thread for prompts and one for answers.
+"""When and where windows are read: slices of the event loop, or threads for answers, prompts and gates of prompts.
 
 Nothing waits for a timer: a turn's windows are taken at its end. Pure Python stays on the loop, and so do gates, which
 are over before a thread would have woken; what takes longer and releases the GIL runs on a thread.

@@ -132,7 +132,7 @@ class Scorer:
         self._names = {model.name: [f"{model.name}.{label}" for label in model.labels] for model in models}
         self._slices = Slices()
         self._loop_runner = LoopRunner()
-        self._threads: dict[bool, ThreadRunner] = {}
+        self._threads: dict[str, ThreadRunner] = {}
         self._services: list[RemoteRunner] = []
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._states: dict[Lane, State] = {}
@@ -149,8 +149,7 @@ class Scorer:
             limits=limits.ingress if ingress else limits.midstream,
             breaker=Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
             runner=self._runner(session, limits, ingress=ingress),
-            # A prompt has many windows, and may wait: the loop is for answers.
-            gate_runner=None if ingress or session.gate is None else self._loop_runner,
+            gate_runner=None if session.gate is None else self._gate_runner(limits, ingress=ingress),
             slices=self._slices,
             report=self._report,
             # Answers are new; and who serves a remote detector may change its model.
@@ -162,12 +161,17 @@ class Scorer:
         if isinstance(session, RemoteSession):
             self._services.append(RemoteRunner(session))
             return self._services[-1]
-        return self._loop_runner if session.inline else self._thread(limits, ingress=ingress)
+        return self._loop_runner if session.inline else self._thread(_lane_name(ingress=ingress), limits)
 
-    def _thread(self, limits: ScorerLimits, *, ingress: bool) -> ThreadRunner:
-        if ingress not in self._threads:
-            self._threads[ingress] = ThreadRunner(_lane_name(ingress=ingress), close_s=limits.close_s)
-        return self._threads[ingress]
+    def _gate_runner(self, limits: ScorerLimits, *, ingress: bool) -> Runner:
+        # A prompt has many windows, and may wait: the loop is for answers. While its next windows are shown to the
+        # gate, those in doubt are read: a long prompt takes half of the time.
+        return self._thread("gate", limits) if ingress else self._loop_runner
+
+    def _thread(self, name: str, limits: ScorerLimits) -> ThreadRunner:
+        if name not in self._threads:
+            self._threads[name] = ThreadRunner(name, close_s=limits.close_s)
+        return self._threads[name]
 
     async def score(
         self,

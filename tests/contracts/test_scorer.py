@@ -436,6 +436,7 @@ class GatedFake(FaultySession):
         super().__init__(inline=False)
         self.glances: list[str] = []
         self.threads: set[int] = set()
+        self.shown = threading.Event()
         self.model = self
         self.gate = self
 
@@ -444,6 +445,8 @@ class GatedFake(FaultySession):
         self.threads.add(threading.get_ident())
         if window.text == "broken":
             raise RuntimeError(window.text)
+        if window.text == "calm last":
+            self.shown.set()
         return Reading(np.array([0.01, 0.02], np.float32)) if window.text.startswith("calm") else None
 
 
@@ -479,7 +482,9 @@ async def test_what_the_gate_clears_is_answered_before_the_question_returns() ->
         doubted = scorer.ask(("fake",), "calm|doubted", PATIENT_MS)
         assert not doubted.settled
         assert (await doubted.answer()).scores == {"fake.a": 0.25, "fake.b": 0.75}
-        assert not scorer.ask(("fake",), "calm", PATIENT_MS, ingress=True).settled
+        asked = scorer.ask(("fake",), "calm", PATIENT_MS, ingress=True)
+        assert not asked.settled  # prompts are not for the loop
+        await asked.answer()
 
 
 async def test_a_turn_answers_no_more_at_once_than_its_slice_holds_and_nobody_is_overtaken() -> None:
@@ -526,11 +531,16 @@ async def test_only_windows_in_doubt_go_to_the_model_and_are_not_shown_to_the_ga
         assert session.batches == [["doubted"]]
 
 
-async def test_prompts_are_read_off_the_loop_by_model_and_gate_together() -> None:
+async def test_a_prompts_windows_are_shown_to_the_gate_off_the_loop_while_those_in_doubt_are_read() -> None:
     async with gated() as (session, scorer):
-        await scorer.score(("fake",), "calm|doubted", PATIENT_MS, ingress=True)
-        assert not session.glances
-        assert session.batches == [["calm"], ["doubted"]]
+        asked = asyncio.ensure_future(scorer.score(("fake",), "wait|calm 1|calm last", PATIENT_MS, ingress=True))
+        await asyncio.to_thread(session.started.wait, 20)
+        assert await asyncio.to_thread(session.shown.wait, 20)  # the model hangs meanwhile
+        session.go.set()
+        assert (await asked).scores == {"fake.a": 0.25, "fake.b": 0.75}
+        assert session.glances == ["wait", "calm 1", "calm last"]
+        assert session.batches == [["wait"]]
+        assert threading.get_ident() not in session.threads
 
 
 @pytest.mark.parametrize(("text", "reason"), [("broken", "crash"), ("calm|nan", "garbage"), ("calm|crash", "crash")])
