@@ -52,7 +52,7 @@ class Told:
 
 
 def test_answers_are_scored_and_a_high_risk_is_told_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOK_SECRET", "whsec_x")
+    monkeypatch.setenv("HOOK_SECRET", "whsec_c2VjcmV0")
     calls: list[bytes] = []
 
     class Hook(BaseHTTPRequestHandler):
