@@ -74,6 +74,8 @@ class Report(msgspec.Struct, frozen=True):
     tokeniser: list[Cost]
     checks: list[Cost]
     prompts: list[Cost]
+    latencies: list[Cost]
+    """Wall time, on as many cores as there are, of prompts that nothing is known of."""
     loads: list[Load]
     conversation: dict[str, list[Turn]]
     """Model -> the requests of a chat."""
@@ -84,12 +86,14 @@ def run(rounds: int, own: Path | None = None) -> Report:
     models = [load_described(found) for found in described_models(own).values() if _is_graph(found)]
     sessions = {model.name: open_session(model) for model in models}
     said = answer("benign.txt")
-    report = Report([], [], [], [], {})
+    report = Report([], [], [], [], [], {})
     for model in models:
         session = sessions[model.name]
         report.tokeniser.extend(_tokeniser(model, said, rounds))
         report.checks.append(_check(model, session, said, rounds))
         report.prompts.extend(_prompts(model, session, "".join(said), rounds))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            report.latencies.extend(runner.run(_latencies(model, session, "".join(said), rounds)))
         if isinstance(session, GatedSession):
             report.conversation[model.name] = asyncio.run(_conversation(model, session, "".join(said), rounds))
     for model in models:
@@ -174,6 +178,23 @@ def _prompt(tokenizer: Tokenizer, source: str, tokens: int) -> str:
     return " ".join(taken)
 
 
+async def _latencies(model: Model, session: Session, text: str, rounds: int) -> list[Cost]:
+    """Ask about whole prompts as the proxy does, one after the other."""
+    tokenizer = Tokenizer(model.contents["tokenizer"])
+    scorer = Scorer([model], lambda _: session)
+    found: list[Cost] = []
+    for tokens in _PROMPT_TOKENS:
+        prompt = _prompt(tokenizer, text, tokens)
+        spent: list[float] = []
+        for _ in range(rounds + 1):
+            began = time.perf_counter()
+            await scorer.score((model.name,), prompt, _PATIENT_MS, ingress=True)
+            spent.append((time.perf_counter() - began) * 1e6)
+        found.append(Cost(f"{model.name}: {tokens} tokens", spent[1:]))
+    await scorer.close()
+    return found
+
+
 async def _conversation(model: Model, session: Session, text: str, rounds: int) -> list[Turn]:
     """Ask about a chat whose every request has one more message, and all those before it."""
     words = text.split()
@@ -240,6 +261,12 @@ def lines(report: Report) -> list[str]:
         "## Whole prompts",
         "",
         *table(("prompt", "ms"), ([cost.name, _ms(cost.us)] for cost in report.prompts)),
+    ]
+    body += [
+        "",
+        "Clean ones asked of the scorer: latency, the gate on one thread and the model on another",
+        "",
+        *table(("prompt", "ms"), ([cost.name, _ms(cost.us)] for cost in report.latencies)),
     ]
     for name, turns in report.conversation.items():
         body += [
