@@ -25,6 +25,8 @@ from checkstream.telemetry.metrics import Metrics
 
 _MOST = 16
 """Answers that are held against evidence at a time; one more goes without rather than make all of them late."""
+_MOST_CHARS = 131_072
+"""Of the documents that a request brings along; more would take seconds, and from all streams."""
 _SLACK_S = 0.25
 """The thread keeps the time itself; this is how much later the event loop stops to wait for it."""
 _NULL = msgspec.Raw(b"null")
@@ -55,7 +57,9 @@ class Inline:
 
     async def assess(self, command: Assess, *, stream: str, route: Route) -> Assessed:
         """Return what the profiles say, in the command's time; what fails is told in it."""
-        if self._running >= _MOST:
+        evidence = sum(len(document.text) for document in command.dialogue.documents)
+        if not command.dialogue.answers or evidence > _MOST_CHARS or self._running >= _MOST:
+            self._log.warning("inline.refused", stream=stream, route=route.name, evidence_chars=evidence)
             return _nothing(command.profiles)
         self._running += 1
         seconds = command.deadline_ms / 1000

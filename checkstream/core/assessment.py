@@ -10,8 +10,8 @@ from checkstream.core.events import Assessed
 from checkstream.core.plan import Plan
 from checkstream.core.wire.surface import Request
 
-MOST_CHARS = 262_144
-"""A longer answer is not held against anything while its caller waits."""
+MOST_CHARS = 32_768
+"""A longer answer is not held against anything while its caller waits: it would take seconds, and from all streams."""
 _RAG = "rag"
 
 

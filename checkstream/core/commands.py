@@ -93,7 +93,10 @@ class Score(Command, frozen=True):
 
 
 class Assess(Command, frozen=True):
-    """Hold what was said against evidence while its caller waits; always answered by `Assessed`, in the time given."""
+    """Hold what was said against evidence while its caller waits; always answered by `Assessed`, in the time given.
+
+    An answer that is too long for that comes without its text, and is told as not assessed.
+    """
 
     dialogue: Dialogue
     profiles: tuple[str, ...]

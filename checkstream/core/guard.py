@@ -379,30 +379,26 @@ class Guard:
         assessment, heard = self._assessment, self._outbox.heard
         if not assessment.waits:
             return False
-        if heard.too_long:
-            self._take_assessment(Assessed(failed=assessment.profiles))
-            return False
         answers = heard.answers
-        if not answers:
+        too_long = heard.too_long or sum(map(len, answers.values())) > MOST_CHARS
+        if not answers and not too_long:
             assessment.drop()
             return False
         assessment.asked = True
         self.state = State.ASSESSING
-        self._do(Assess(self._prompt.dialogue(answers), assessment.profiles, assessment.deadline_ms))
+        dialogue = self._prompt.dialogue({} if too_long else answers)
+        self._do(Assess(dialogue, assessment.profiles, assessment.deadline_ms))
         return True
 
     def _on_assessed(self, event: Assessed) -> None:
-        self._take_assessment(event)
+        self._assessment.take(event)
+        for name in event.failed:
+            self._checking.degrade(f"not_assessed:{name}")
         self.state = State.CLOSING
         if self._streaming:
             self._close_stream()
         else:
             self._deliver()
-
-    def _take_assessment(self, said: Assessed) -> None:
-        self._assessment.take(said)
-        for name in said.failed:
-            self._checking.degrade(f"not_assessed:{name}")
 
     # --- an answer that goes on under stricter parameters
 

@@ -34,6 +34,7 @@ class Rig:
     def __init__(self, **config: Any) -> None:
         self.log = io.BytesIO()
         self.metrics = Metrics()
+        self.documents: tuple[Document, ...] = (RULES,)
         self.inline = Inline(Config(**config), self.metrics, open_log("json", self.log))
         client: Any = object.__new__(UpstreamClient)
         self.route = Route(name="r", match=Match(path="/v1/chat/completions"), upstream=client)
@@ -43,7 +44,7 @@ class Rig:
             model="m",
             messages=(Message("user", "How long?"),),
             answers=dict(enumerate(answers)),
-            documents=(RULES,),
+            documents=self.documents,
         )
         return await self.inline.assess(Assess(dialogue, profiles, ms), stream="s", route=self.route)
 
@@ -140,7 +141,18 @@ async def test_g22_one_more_than_are_assessed_at_once_goes_without(monkeypatch: 
         finally:
             await rig.inline.close()
     assert [each.failed for each in said] == [("watchdog",)] * 3
-    assert rig.events == ["inline.late", "inline.late"]
+    assert rig.events == ["inline.refused", "inline.late", "inline.late"]
+
+
+async def test_g22_what_would_take_seconds_is_refused_at_once() -> None:
+    rig = Rig()
+    rig.documents = (Document("x" * 131_073),)
+    none = await rig.ask()
+    much = await rig.ask(WRONG)
+    await rig.inline.close()
+    assert none == much
+    assert (read(much), much.failed) == ({"risk": None}, ("watchdog",))
+    assert rig.events == ["inline.refused"] * 2
 
 
 async def test_a_store_that_is_not_there_is_told_and_tried_again(tmp_path: Path) -> None:

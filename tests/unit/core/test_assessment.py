@@ -203,18 +203,22 @@ def test_nothing_is_asked_of_answers_that_broke_off_or_say_nothing_or_too_much()
     broken.send(UpstreamFailed("reset"))
     empty = begin(route(always=True, block=1.0), whole(""), body=request(stream=False))
     error = begin(route(always=True, block=1.0), b"no json", body=request(stream=False))
-    long = begin(route(always=True), *[says("x" * 90_000)] * 3, ends(), DONE)
-    for exchange in (broken, empty, error, long):
+    for exchange in (broken, empty, error):
         assert not asked(exchange)
         assert exchange.out.record is not None
     assert empty.out.reply is not None
     assert empty.out.reply.status == 200
+
+
+@pytest.mark.parametrize("scored", [0, 1_000_000])
+def test_g22_an_answer_too_long_to_assess_comes_without_its_text_and_goes_out_without_a_result(scored: int) -> None:
+    long = begin(route(always=True, scored=scored), *[says("x" * 20_000)] * 2, ends(), DONE)
+    assert [dict(command.dialogue.answers) for command in asked(long)] == [{}]
+    long.send(FAILED)
     assert long.out.record is not None
     assert long.out.record.degradations == ("not_assessed:watchdog",)
     assert any(isinstance(command, CloseDownstream) for command in long.out.commands)
-    too_long = begin(route(always=True, block=1.0), whole("x" * 300_000), body=request(stream=False))
-    assert too_long.out.reply is not None
-    assert too_long.out.reply.status == 502
+    assert any(isinstance(command, Enqueue) for command in long.out.commands) is bool(scored)
 
 
 def test_nobody_is_asked_where_nobody_is_there() -> None:
