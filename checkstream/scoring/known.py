@@ -11,7 +11,7 @@ from collections import OrderedDict
 
 from checkstream.scoring.session import Reading
 
-MOST = 32_768
+MOST = 16_384
 """Readings and entities that are kept together: some megabytes a model."""
 _MOST_ENTITIES = 32
 """A reading with more is not kept, so that a few long texts don't push out all others."""
