@@ -11,8 +11,8 @@ from collections import OrderedDict
 
 from checkstream.scoring.session import Reading
 
-MOST = 16_384
-"""Readings and entities that are kept together: some megabytes a model."""
+MOST = 4_096
+"""Readings and entities that are kept together: two megabytes a model, and the history of some hundred chats."""
 _MOST_ENTITIES = 32
 """A reading with more is not kept, so that a few long texts don't push out all others."""
 

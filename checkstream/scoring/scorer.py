@@ -152,8 +152,7 @@ class Scorer:
             gate_runner=None if session.gate is None else self._gate_runner(limits, ingress=ingress),
             slices=self._slices,
             report=self._report,
-            # Answers are new; and who serves a remote detector may change its model.
-            known=Known() if ingress and not isinstance(session, RemoteSession) else None,
+            known=_known(session) if ingress else None,  # answers are new
             ingress=ingress,
         )
 
@@ -262,6 +261,11 @@ class Scorer:
             await service.close()
         for thread in self._threads.values():
             await thread.close()
+
+
+def _known(session: Session) -> Known | None:
+    """Return a memory for what is dear to read, and has a model that can't change unseen."""
+    return None if session.inline or isinstance(session, RemoteSession) else Known()
 
 
 def _joined(readings: Iterable[tuple[Sequence[str], Reading]]) -> Checked:

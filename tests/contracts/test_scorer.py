@@ -383,9 +383,8 @@ async def again(scorer: Scorer, text: str, caller: str | None, **more: int) -> C
     return await scorer.ask(("fake",), text, PATIENT_MS, ingress=True, caller=caller, **more).answer()
 
 
-@both
-async def test_a_prompt_that_its_caller_sends_again_is_not_read_again(inline: bool) -> None:
-    async with rig(inline=inline) as r:
+async def test_a_prompt_that_its_caller_sends_again_is_not_read_again() -> None:
+    async with rig(inline=False) as r:
         first = await again(r.scorer, "one|two|Ann", "a")
         asked = r.scorer.ask(("fake",), "one|two|Ann", PATIENT_MS, ingress=True, caller="a")
         assert asked.settled
@@ -395,9 +394,8 @@ async def test_a_prompt_that_its_caller_sends_again_is_not_read_again(inline: bo
         assert r.told.checks == [("fake", None)]
 
 
-@both
-async def test_what_is_known_to_one_caller_is_read_for_another(inline: bool) -> None:
-    async with rig(inline=inline) as r:
+async def test_what_is_known_to_one_caller_is_read_for_another() -> None:
+    async with rig(inline=False) as r:
         for caller in ("a", "b", None, None, ""):
             assert not r.scorer.ask(("fake",), "text", PATIENT_MS, ingress=True, caller=caller).settled
             await again(r.scorer, "text", caller)
@@ -408,9 +406,8 @@ async def test_what_is_known_to_one_caller_is_read_for_another(inline: bool) -> 
         assert len(r.session.batches) == runs + 2
 
 
-@both
-async def test_g23_a_failure_is_not_remembered_and_what_is_known_says_nothing_of_the_detector(inline: bool) -> None:
-    async with rig(inline=inline, limits=ScorerLimits(breaker_failures=2, breaker_open_s=1_000.0)) as r:
+async def test_g23_a_failure_is_not_remembered_and_what_is_known_says_nothing_of_the_detector() -> None:
+    async with rig(inline=False, limits=ScorerLimits(breaker_failures=2, breaker_open_s=1_000.0)) as r:
         await again(r.scorer, "fine", "a")
         for _ in range(2):
             with pytest.raises(ScoringError):
@@ -424,6 +421,13 @@ async def test_g23_a_failure_is_not_remembered_and_what_is_known_says_nothing_of
         runs = len(r.session.batches)
         await again(r.scorer, "fine", "a")  # the probe asks the detector itself
         assert len(r.session.batches) == runs + 1
+
+
+async def test_what_is_cheap_to_read_is_not_remembered() -> None:
+    async with rig(inline=True) as r:
+        for _ in range(2):
+            await again(r.scorer, "text", "a")
+        assert r.session.batches == [["text"], ["text"]]
 
 
 # A gate before the model
