@@ -19,7 +19,7 @@ SPARE = 16
 COMMON_FROM = 1_000
 """From so many chunks on, a search leaves out the words that more than half of them hold, if it has others: they decide
 next to nothing, and to read where they stand is most of its time."""
-SCHEMA = 1
+SCHEMA = 2
 """Of the tables and indexes of all stores: another one is not read."""
 
 
