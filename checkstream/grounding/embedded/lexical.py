@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import pairwise
 
 import msgspec
 
@@ -240,25 +241,21 @@ def _word(sentence: Sentence, at: int) -> str:
 
 def _order(claim: Reading, evidence: Reading, places: Sequence[Sequence[int]]) -> float:
     """Return the share of neighbouring words of a claim that stand in this order, and near, in evidence too."""
-    pairs = kept = 0
-    before: Sequence[int] = ()
-    content = 0
-    for word, there in zip(claim.words, places, strict=True):
-        if weight(word) < 1:
-            continue
-        content += 1
-        if before and there:
-            pairs += 1
-            kept += any(0 <= after - place <= _NEAR for place in before for after in there)
-        before = there
-    if pairs:
-        return kept / pairs
-    if content > 1:
+    content = [there for word, there in zip(claim.words, places, strict=True) if weight(word) == 1]
+    known = [(before, after) for before, after in pairwise(content) if before and after]
+    if known:
+        return _kept(known)
+    if len(content) > 1:
         return _LONE
+    if len(places) > 1:  # one word that says something: the little words around it have to be there too
+        return max(_ALONE, _kept([*pairwise(places)]))
     # A name or a number says something by itself; a name is one in evidence too, where no sentence begins with it.
-    plain = not any(
-        word.digits or (word.capitalised and any(place and evidence.words[place].capitalised for place in there))
-        for word, there in zip(claim.words, places, strict=True)
-        if weight(word) == 1
+    lone = claim.words[0]
+    named = lone.capitalised and any(place and evidence.words[place].capitalised for place in places[0])
+    return 1.0 if lone.digits or named else _ALONE
+
+
+def _kept(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
+    return sum(any(0 <= after - before <= _NEAR for before in one for after in other) for one, other in pairs) / len(
+        pairs
     )
-    return _ALONE if plain else 1.0

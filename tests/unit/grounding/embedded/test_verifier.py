@@ -163,6 +163,10 @@ def test_the_score_rises_with_the_share_and_is_one_half_where_a_claim_counts_as_
         ("Revenue grew 4.2% in 2022.", "Revenue fell 4.2% in 2022.", Verdict.CONTRADICTED),
         ("No refunds are given after 30 days.", "Refunds are not given after 30 days.", Verdict.SUPPORTED),
         ("Plants have leaves and roots.", "It leaves.", Verdict.WEAKLY_SUPPORTED),
+        ("The shop in Rome is closed on Sundays.", "It is closed.", Verdict.SUPPORTED),
+        ("It is closed on Sundays.", "It is closed.", Verdict.SUPPORTED),
+        ("It was born in Paris.", "Paris", Verdict.SUPPORTED),
+        ("The office has plants.", "plants", Verdict.WEAKLY_SUPPORTED),
     ],
 )
 async def test_signs_times_opposites_and_denials_are_read(evidence: str, claim: str, verdict: Verdict) -> None:
