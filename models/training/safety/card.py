@@ -131,7 +131,7 @@ def _compared(found: Mapping[str, Any]) -> str:
         losses = " ".join(f"{loss:.3f}".removeprefix("0") for _, loss in shown)
         figures = _separation(row)[:3]
         rows.append([name, f"{row['ms_a_check']:.2f}", row["epochs"], row["minutes"], *figures, losses])
-    head = ("model", "ms a check", "epochs", "minutes", *_SEPARATION[:3], "loss, evenly over its steps")
+    head = ("model", "ms a check", "epochs", "CPU minutes", *_SEPARATION[:3], "loss, evenly over its steps")
     return _table(head, rows)
 
 

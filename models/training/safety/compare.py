@@ -20,12 +20,12 @@ from models.training.fit import Example, FitSettings, fit
 from models.training.graph import Float, Shape, encoder_graph
 from models.training.injection.gate import projected
 from models.training.safety import figures
-from models.training.safety.assemble import FOLDS, corpus
+from models.training.safety.assemble import FOLDS, corpus, pool
 from models.training.safety.causal import Causal, CausalShape, step_graph
 from models.training.safety.checks import WORDS_A_CHECK
 from models.training.safety.distil import harm_loss, plain_tokenizer, train_teacher
 from models.training.safety.labels import LABELS, Text
-from models.training.safety.measure import HARD, some
+from models.training.safety.measure import some
 from models.training.safety.recipe import FOLD, Effort, Lesson, Trained, vocabulary
 from models.training.safety.windows import LEARNT, WINDOW, ends
 
@@ -95,9 +95,7 @@ def compared(
     (work / name).mkdir(parents=True, exist_ok=True)
     lesson = Lesson(texts, tokenizer, teacher, effort.source_share)
     examples = lesson.windows(seed, effort.windows, work / name / "compared_scores.npy")
-    everything = corpus(folder, seed)
-    unseen = some([text for part in everything.values() for text in part if text.source in FOLDS[name]], 600, seed)
-    unseen = [text for text in unseen if text.source not in HARD]
+    unseen = some([text for text in pool(folder, seed) if text.source in FOLDS[name]], 600, seed)
     found: Figures = {"windows": len(examples), "candidates": {}}
     for candidate in candidates:
         table = base["tokens.weight"][rows]
@@ -123,10 +121,10 @@ def _trained(
         model.tokens.weight[0].zero_()
     nn.init.constant_(model.head.bias, -3.0)
     settings = FitSettings(seed=seed, epochs=candidate.epochs, rate=1e-3)
-    began = time.monotonic()
+    began = time.process_time()
     kept = work / f"compared_{candidate.kind}_{candidate.layers}_{candidate.hidden}.pt"
     progress = fit(model, examples, harm_loss, settings, checkpoint=kept)
-    minutes = (time.monotonic() - began) / 60
+    minutes = (time.process_time() - began) / 60
     return model, {"epochs": candidate.epochs, "minutes": round(minutes, 1), "curve": progress.curve}
 
 

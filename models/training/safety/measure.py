@@ -15,7 +15,7 @@ from checkstream.evaluation.figures import rate_at, threshold_at_fpr
 from models.training.export import MODELS
 from models.training.graph import encoder_graph
 from models.training.safety import figures, probe
-from models.training.safety.assemble import FOLDS, cleaned, corpus
+from models.training.safety.assemble import FOLDS, cleaned, corpus, pool
 from models.training.safety.checks import Checked, Score, checked, whole
 from models.training.safety.figures import Figures, any_harm
 from models.training.safety.labels import ANY, Float, Text
@@ -70,17 +70,18 @@ def measured_fold(
     parts = corpus(folder, seed, left_out)
     more = corpus(folder, seed, left_out, wider=True)["train"]
     trained = train(parts, seed, effort, work / name, more=more)
-    everything = corpus(folder, seed)
-    unseen = some([text for part in everything.values() for text in part if text.source in left_out], most, seed)
+    written = [text for part in corpus(folder, seed).values() for text in part if text.source in left_out & {*HARD}]
+    # Of the rest what people wrote: abuse that a generator put a frame around keeps its source.
+    unseen = some([*written, *(text for text in pool(folder, seed) if text.source in left_out)], most, seed)
     weights = calibrate(trained, parts["dev"][: effort.dev_texts // 2])
     score = scorer(encoder_graph(weights, trained.model.shape, pooling="mean").SerializeToString())
     answers = checked([text.text for text in unseen], trained.tokenizer, score)
     scores = _highest(answers)
-    pool = np.array([text.source not in HARD for text in unseen])
-    own = [text for text, counts in zip(unseen, pool, strict=True) if counts]
-    found = figures.pooled(own, scores[pool])
-    found["labels"] = figures.by_label(own, scores[pool])
-    calm = any_harm(scores[np.array([is_harmful(text) is False for text in unseen]) & pool])
+    natural = np.array([text.source not in HARD for text in unseen])
+    own = [text for text, counts in zip(unseen, natural, strict=True) if counts]
+    found = figures.pooled(own, scores[natural])
+    found["labels"] = figures.by_label(own, scores[natural])
+    calm = any_harm(scores[np.array([is_harmful(text) is False for text in unseen]) & natural])
     limits = {"5%": threshold_at_fpr(calm, 0.05), "1%": threshold_at_fpr(calm, 0.01)}
     found["hard"] = {
         source: figures.flagged(scores[np.array([text.source == source for text in unseen])], limits)

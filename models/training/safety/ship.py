@@ -22,10 +22,10 @@ from models.training.safety.distil import plain_tokenizer
 from models.training.safety.gate import GATE_WINDOW, doubt, threshold, train_gate
 from models.training.safety.labels import LABELS, Text
 from models.training.safety.recipe import FULL, Effort, Trained, benign, calibrate, scorer, train
-from models.training.safety.windows import LEARNT, OVERLAP, WINDOW, sampled
+from models.training.safety.windows import OVERLAP, WINDOW, sampled
 
 NAME = "safety"
-VERSION = "2.0.0"
+VERSION = "2.1.0"
 
 CLEARED = 0.1
 """What a window that the gate clears can reach at most, as a share of the lowest threshold of its label."""
@@ -167,7 +167,7 @@ def _gate(
     work: Path,
 ) -> tuple[bytes, int]:
     """Train the gate; return its graph and of how many windows."""
-    windows = [list(window.ids) for window in sampled(texts, trained.tokenizer, LEARNT, Random(seed + 1))]
+    windows = [list(window.ids) for window in sampled(texts, trained.tokenizer, WINDOW, Random(seed + 1))]
     Random(seed).shuffle(windows)
     windows = windows[: effort.gate_windows]
     kept = work / "gate_doubts.npy"
