@@ -237,18 +237,23 @@ class Guard:
             return
         for frame in frames:
             self._take_frame(frame)
-            if self._ending is not None or self._answer.turning is not None:
+            if self._ending is not None or self._answer.turning is not None or self._has_last_word:
                 break
         if self._answer.turning is not None:
             self._settle()
+        elif self._ending is None and self._has_last_word:
+            self._begin_closing(_Ending("complete"))  # which waits here; the upstream may take its time to end
         elif self._ending is None and len(event.data) > room:
             self._fail("answer_too_large", f"the answer passed {self._plan.answer_bytes} bytes")
         elif self._ending is None and self._decoder.fault is not None:
             self._fail("upstream_error", str(self._decoder.fault))
-        elif self._ending is None and self._outbox.holds_end and self._answer.terminated:
-            self._begin_closing(_Ending("complete"))  # its last word waits here; the upstream may take its time
         else:
             self._settle()
+
+    @property
+    def _has_last_word(self) -> bool:
+        """The upstream has said its last word, before which something is still to be said."""
+        return self._outbox.holds_end and self._answer.terminated
 
     def _on_whole_bytes(self, event: UpstreamBytes) -> None:
         self._body += event.data

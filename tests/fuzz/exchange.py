@@ -11,10 +11,13 @@ import random
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.guard import Guard, Plan
 from checkstream.core.holdback import HoldSettings
+from checkstream.core.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
@@ -87,7 +90,7 @@ def run_cuts(data: bytes) -> None:
     """
     if len(data) < 2:
         return
-    whole, cut = (Shell(data[0] & 0b0111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
+    whole, cut = (Shell(data[0] & 0b10111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
     for shell in (whole, cut):
         shell.run(data[2:])
         shell.check(len(data))
@@ -116,6 +119,8 @@ class Shell:
             event_bytes=EVENT_BYTES,
             held_bytes=roomy if calm else HELD_BYTES,
             answer_bytes=roomy if calm else ANSWER_BYTES,
+            assessing=Assessing(always=bool(options & 16), block=50.0 if options & 32 and not calm else None),
+            scored_chars=4000 if options & 16 else 0,
         )
         self.guard = Guard(surface=self.surface, plan=self.plan, digest=digest)
         self.dice = dice
@@ -123,6 +128,9 @@ class Shell:
         self.cut = cut
         self.now = 5.0
         self.asked: list[do.Score] = []
+        self.assess: do.Assess | None = None
+        self.assessed = False
+        self.put: do.Enqueue | None = None
         self.sent = b""
         self.started = self.ended = self.cancelled = self.paused = self.left = False
         self.reply: do.Reply | None = None
@@ -149,6 +157,15 @@ class Shell:
             self.receive(on.UpstreamClosed())
         while self.asked:
             self.answer()
+        if self.record is None and self.assess is not None:
+            self.tell()
+
+    def tell(self) -> None:
+        """Answer what evidence is asked, not always well."""
+        self.assessed = True
+        failed = ("watchdog",) if not self.calm and self.dice.random() < 0.3 else ()
+        risks = {} if failed else {"watchdog": self.dice.choice((0.0, 49.9, 50.0, 100.0))}
+        self.receive(on.Assessed({"risk": msgspec.Raw(b'{"claims": []}')}, risks, failed))
 
     def pieces(self, body: bytes) -> list[bytes]:
         """Cut the body as the dice say: by bytes, small pieces, or large ones."""
@@ -162,7 +179,7 @@ class Shell:
             at += size
         return found
 
-    def disturb(self) -> None:
+    def disturb(self) -> None:  # noqa: C901 - one arm for each thing that happens
         """Let something happen between two reads, mostly nothing."""
         self.now += self.dice.choice((0.0, 0.001, 0.3, 20.0))
         match self.dice.randrange(24):
@@ -186,6 +203,8 @@ class Shell:
                 self.receive(on.DownstreamClosed())
             case 8 | 9 | 10 | 11 if self.asked:
                 self.answer()
+            case 12 if self.assess is None or not self.assessed:
+                self.tell()
             case _:
                 pass
 
@@ -211,7 +230,7 @@ class Shell:
         for command in self.guard.receive(event, self.now):
             self.carry_out(command)
 
-    def carry_out(self, command: do.AnyCommand) -> None:  # noqa: C901 - one arm for each command
+    def carry_out(self, command: do.AnyCommand) -> None:  # noqa: C901, PLR0912 - one arm for each command
         """Note a command; assert that its time is right."""
         assert self.record is None, f"{type(command).__name__} after the record"
         match command:
@@ -246,6 +265,12 @@ class Shell:
                 self.paused = False
             case do.Score():
                 self.asked.append(command)
+            case do.Assess():
+                assert self.assess is None
+                self.assess = command
+            case do.Enqueue():
+                assert self.put is None
+                self.put = command
             case do.Record(record):
                 self.record = record
             case _:
@@ -273,6 +298,9 @@ class Shell:
         if self.closed_mode:
             for channel, text in self.text().items():
                 assert channel == "reply" or SECRET.search(text) is None, "a condemned span was sent"
+        for kept in (self.assess, self.put):
+            for text in kept.dialogue.answers.values() if kept is not None else ():
+                assert SECRET.search(text) is None, "a condemned span was handed over"
 
     def frames(self) -> list[Frame]:
         """Return the events that the caller has received."""
