@@ -84,6 +84,11 @@ class VerifyRequest(_Asked, frozen=True, kw_only=True):
     strict: bool = False
     """Only the first identifier, or a chunk's number or id in brackets, is a citation."""
 
+    def __post_init__(self) -> None:
+        """There are only so many chunks."""
+        if isinstance(self.chunks, list) and len(self.chunks) > MOST_PASSAGES:
+            raise ValueError(f"`chunks` has {len(self.chunks)} entries; send at most {MOST_PASSAGES}")
+
 
 class Document(_Asked, frozen=True, kw_only=True):
     """A passage that answers cite by its id in brackets."""

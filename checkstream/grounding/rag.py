@@ -166,15 +166,15 @@ def citation_coverage(
         return 0.0
     found = citations(answer)
     numbered = {id_ for citation in found for id_ in citation.ids}
-    folded = answer.casefold()
+    names = _Names(answer)
     cited = 0
     for at, chunk in enumerate(chunks, start=1):
         named = [value for field in identifiers if (value := chunk.metadata.get(field, "").strip())]
         if strict:
             first = chunk.metadata.get(identifiers[0], "").strip() if identifiers else ""
-            cited += bool({str(at), chunk.id} & numbered) or (bool(first) and _names(answer, folded, first))
+            cited += bool({str(at), chunk.id} & numbered) or (bool(first) and names.has(first))
         else:
-            cited += any(_names(answer, folded, value) for value in named)
+            cited += any(names.has(value) for value in named)
     bonus = min(_PATTERN_BONUS * len(styles(answer, found) & _PATTERNS), _MOST_BONUS)
     return min(1.0, cited / len(chunks) + bonus)
 
@@ -226,13 +226,30 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text[place.start : place.end].casefold() for place in _WORD.spans(text))
 
 
-def _names(answer: str, folded: str, identifier: str) -> bool:
-    """Return whether `identifier` stands in the answer as a whole word."""
-    wanted, text = (identifier, answer) if len(identifier) < _LEAST_FOLDED else (identifier.casefold(), folded)
-    at = text.find(wanted)
-    while at >= 0:
-        before, after = text[at - 1 : at] if at else "", text[at + len(wanted) : at + len(wanted) + 1]
-        if not any(edge.isalnum() or edge == "_" for edge in (before, after)):
-            return True
-        at = text.find(wanted, at + 1)
-    return False
+class _Names:
+    """Whether identifiers stand in an answer as whole words: each is looked for once, in time linear in the answer."""
+
+    def __init__(self, answer: str) -> None:
+        self._written, self._folded = _marked(answer), _marked(answer.casefold())
+        self._known: dict[str, bool] = {}
+
+    def has(self, identifier: str) -> bool:
+        found = self._known.get(identifier)
+        if found is None:
+            short = len(identifier) < _LEAST_FOLDED
+            found = _marked(identifier) in self._written if short else _marked(identifier.casefold()) in self._folded
+            self._known[identifier] = found
+        return found
+
+
+def _marked(text: str) -> str:
+    """Return `text` with a mark wherever a word may begin or end."""
+    marked = []
+    inside = False
+    for char in text:
+        word = char.isalnum() or char == "_"
+        if not (word and inside):
+            marked.append("\0")
+        marked.append(char)
+        inside = word
+    return "".join([*marked, "\0"])

@@ -67,3 +67,29 @@ def test_metadata_is_read_as_text() -> None:
 
 def test_a_chunk_whose_id_is_null_is_named_by_its_place() -> None:
     assert [passage.id for passage in rag.passages_of([{"chunk_id": None, "text": "a"}, {"text": "b"}])] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "identifier", "cited"),
+    [
+        ("AAPL rose.", "AAPL", True),
+        ("aapl rose.", "AAPL", True),
+        ("AAPLE rose.", "AAPL", False),
+        ("xAAPL rose.", "AAPL", False),
+        ("AAPL_1 rose.", "AAPL", False),
+        ("As it is.", "IT", False),
+        ("As IT is.", "IT", True),
+        ("ITIT IT", "IT", True),
+        ("a 10-K of 2023", "10-K", True),
+        ("a 110-K of 2023", "10-K", False),
+        ("see (Inc.) there", "(Inc.)", True),
+        ("S\u00c4GE AG grew", "s\u00e4ge ag", True),
+        ("\u05d4\u05d3\u05d5\u05d7 2023", "2023", True),
+        ("a" * 50_000, "aaaa", False),
+        ("", "AAPL", False),
+        ("\0A\0A\0", "A", True),
+    ],
+)
+def test_an_identifier_is_a_whole_word(answer: str, identifier: str, *, cited: bool) -> None:
+    chunk = Passage(id="c", text="x", metadata={"ticker": identifier})
+    assert (rag.citation_coverage(answer, [chunk]) >= 1) is cited
