@@ -237,7 +237,7 @@ class Guard:
             return
         for frame in frames:
             self._take_frame(frame)
-            if self._ending is not None or self._answer.turning is not None or self._has_last_word:
+            if self._heard_out():
                 break
         if self._answer.turning is not None:
             self._settle()
@@ -249,6 +249,10 @@ class Guard:
             self._fail("upstream_error", str(self._decoder.fault))
         else:
             self._settle()
+
+    def _heard_out(self) -> bool:
+        """Tell whether nothing more of this upstream is wanted."""
+        return self._ending is not None or self._answer.turning is not None or self._has_last_word
 
     @property
     def _has_last_word(self) -> bool:
