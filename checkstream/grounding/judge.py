@@ -39,7 +39,8 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How much a judge is shown."""
 
     evidence_tokens: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 6000
-    """Of the passages of one question, four characters each; what is behind is not shown, and the result says so."""
+    """Of the passages of one question, four characters each; what is behind is not shown, and the result says so.
+    Entailment of more is an error: with and without what a claim cites, other parts would be cut off."""
 
 
 class LlmJudge:
@@ -79,6 +80,11 @@ class LlmJudge:
             context, claim = pair
             if not context.strip():
                 return Entailment(low=0.0, high=0.0)
+            if len(context) > self._settings.evidence_tokens * prompts.CHARS_PER_TOKEN:
+                most = self._settings.evidence_tokens
+                return Entailment(
+                    low=0.0, high=1.0, error=f"the evidence has over {most} tokens; give fewer or shorter documents"
+                )
             prompt = prompts.entailment(context, claim)
             try:
                 reply = await self._model.ask(prompt.user, system=prompt.system, max_tokens=_YES_TOKENS, odds=True)

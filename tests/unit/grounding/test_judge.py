@@ -193,6 +193,14 @@ async def test_a_chance_that_nobody_told_is_an_error_and_the_others_are_known(an
     assert (found[1].low, found[1].high) == (0.0, 1.0)
 
 
+async def test_a_chance_over_more_evidence_than_the_budget_is_an_error_that_asks_nobody() -> None:
+    async with judging(lambda _, __: said("YES"), JudgeSettings(evidence_tokens=5)) as (judge, chat):
+        long, fits = await judge.entailed([("x" * 21, "claim"), ("x" * 20, "claim")])
+        assert "over 5 tokens" in long.error
+        assert not fits.error
+        assert len(chat.asked) == 1
+
+
 async def test_a_model_that_thinks_aloud_first_gave_no_chance() -> None:
     thinking = said("<think>\nThe context", [("<think>", 0.0), ("<", -20.0)], first="<think>")
     async with judging(lambda _, __: thinking) as (judge, _):
