@@ -7,7 +7,7 @@ design says so: one of another shape is left out, as a retriever may give it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -146,12 +146,19 @@ class Scoring:
         prompt, answer = asked.prompt or "", asked.llm_response or ""
         if not asked.verified:
             return await self._away(partial(risk.analyze, prompt, answer, asked.rag_results))
+        try:
+            rated = await self._rated(answer, risk.passages_of(asked.rag_results))
+            return await self._away(partial(risk.rate, prompt, answer, rated))
+        except Exception as error:  # noqa: BLE001 - as the engine does: an answer, and never "no risk"
+            return risk.failed(error, risk.FAILED_SCORE)
+
+    async def _rated(self, answer: str, passages: Sequence[Passage]) -> list[RatedClaim]:
+        """Return the claims of an answer as the verifier judges them; what it is not asked of is unverified."""
         found = await self._away(partial(risk.claims_of, answer))
-        judged = await self._verifier.judge(found[:MOST_CLAIMS], risk.passages_of(asked.rag_results))
-        rated = risk.rated_by(judged) + [
-            RatedClaim(text=claim.text, rag_status=RagStatus.UNVERIFIED) for claim in found[MOST_CLAIMS:]
-        ]
-        return await self._away(partial(risk.rate, prompt, answer, rated))
+        most = MOST_CLAIMS if passages else 0
+        judged = await self._verifier.judge(found[:most], passages) if found[:most] else []
+        rest = [RatedClaim(text=claim.text, rag_status=RagStatus.UNVERIFIED) for claim in found[most:]]
+        return [*risk.rated_by(judged), *rest]
 
     async def _batch(self, asked: tuple[object, ...]) -> list[RiskAnalysis]:
         return await self._away(partial(risk.analyze_batch, asked))

@@ -16,7 +16,7 @@ from checkstream.grounding.contradictions import contradiction
 from checkstream.grounding.coverage import Documents, RagStatus
 from checkstream.grounding.overconfidence import overconfidence
 from checkstream.grounding.sentences import sentences
-from checkstream.grounding.terms import Claim, Judgement, Passage, Verdict, Verifier
+from checkstream.grounding.terms import Claim, Judgement, Passage, Verdict
 
 INTERNAL_CONTRADICTION = 40
 RAG_CONTRADICTION = 35
@@ -95,18 +95,6 @@ def analyze_batch(requests: Sequence[object], *, failed_score: int = FAILED_SCOR
         else:
             results.append(failed(TypeError(), failed_score))
     return results
-
-
-async def analyze_verified(
-    prompt: str, llm_response: str, rag_results: object, verifier: Verifier, *, failed_score: int = FAILED_SCORE
-) -> RiskAnalysis:
-    """Return the risk of `llm_response`, its claims judged by `verifier` instead of by their words."""
-    try:
-        found, passages = claims_of(llm_response), passages_of(rag_results)
-        judgements = await verifier.judge(found, passages) if found and passages else []
-        return rate(prompt, llm_response, rated_by(judgements) if passages else _unverified(found))
-    except Exception as error:  # noqa: BLE001 - as in `analyze`
-        return failed(error, failed_score)
 
 
 def claims_of(llm_response: str) -> list[Claim]:
@@ -197,7 +185,3 @@ def failed(error: Exception, failed_score: int) -> RiskAnalysis:
         claims=(),
         error=str(error) or name,
     )
-
-
-def _unverified(found: Sequence[Claim]) -> list[RatedClaim]:
-    return [RatedClaim(text=claim.text, rag_status=RagStatus.UNVERIFIED) for claim in found]

@@ -155,6 +155,27 @@ async def test_a_configured_verifier_judges_where_it_is_asked_to(embedded: str) 
     assert [claim["rag_status"] for claim in verified["claims"]] == ["CONTRADICTED"]
 
 
+class Broken:
+    name, version = "broken", "1"
+
+    async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
+        assert claims
+        assert passages
+        raise ZeroDivisionError("a verifier broke its promise")
+
+    async def entailed(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+        raise AssertionError(pairs)
+
+
+async def test_a_verifier_that_breaks_is_never_no_risk_and_is_asked_nothing_without_evidence() -> None:
+    asked = {"llm_response": "Opened software is refundable.", "verified": True}
+    async with served(Broken(), ClaimJudge(Broken())) as url:
+        _, plain = await ask("POST", f"{url}/api/analyze", asked)
+        status, found = await ask("POST", f"{url}/api/analyze", {**asked, "rag_results": [{"content": "x"}]})
+    assert [claim["rag_status"] for claim in plain["claims"]] == ["UNVERIFIED"]
+    assert (status, found["risk_score"], found["explanation"]) == (200, 35, "Analysis failed: ZeroDivisionError")
+
+
 async def test_of_a_long_answer_the_first_claims_are_judged_and_the_rest_confirmed_by_nothing(embedded: str) -> None:
     answer = " ".join(f"Parcel number {number} weighs {number} kilograms." for number in range(1000, 1250))
     asked = {"llm_response": answer, "rag_results": [{"content": answer}], "verified": True}

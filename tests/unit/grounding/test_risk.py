@@ -1,45 +1,15 @@
-"""The risk engine around its worked cases: verifiers in place of words, batches, failures."""
+"""The risk engine around its worked cases: verdicts in place of words, batches, failures."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import msgspec
 import pytest
 
 from checkstream.grounding import coverage, risk
 from checkstream.grounding.coverage import Documents, RagStatus, terms
-from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verdict
+from checkstream.grounding.terms import Judgement, Verdict
 
 RAG = [{"content": "Opened software is not refundable.", "metadata": {"page": 3}}]
-
-
-class Spoken:
-    """A verifier that says what it was told to."""
-
-    name = "spoken"
-    version = "1"
-
-    def __init__(self, *verdicts: Verdict) -> None:
-        self.verdicts = verdicts
-        self.asked: list[tuple[list[str], list[str]]] = []
-
-    async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
-        self.asked.append(([claim.text for claim in claims], [passage.text for passage in passages]))
-        return [
-            Judgement(claim=claim, verdict=verdict, score=0.5, reason="told")
-            for claim, verdict in zip(claims, self.verdicts, strict=True)
-        ]
-
-    async def entailed(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
-        raise NotImplementedError
-
-
-class Broken(Spoken):
-    async def judge(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Judgement]:
-        assert claims
-        assert passages
-        raise TimeoutError("the judge is late")
 
 
 @pytest.mark.parametrize(
@@ -52,25 +22,12 @@ class Broken(Spoken):
         (Verdict.NOT_CHECKABLE, 0, []),
     ],
 )
-async def test_a_verifier_may_judge_instead_of_words(verdict: Verdict, score: int, statuses: list[RagStatus]) -> None:
-    verifier = Spoken(verdict)
-    found = await risk.analyze_verified("", "Opened software is refundable.", RAG, verifier)
-    assert found.risk_score == score
-    assert [claim.rag_status for claim in found.claims] == statuses
-    assert verifier.asked == [(["Opened software is refundable"], ["Opened software is not refundable."])]
-
-
-async def test_a_verifier_is_not_asked_without_documents() -> None:
-    verifier = Spoken()
-    found = await risk.analyze_verified("", "Opened software is refundable.", None, verifier)
-    assert found == risk.analyze("", "Opened software is refundable.", None)
-    assert verifier.asked == []
-
-
-async def test_a_verifier_that_breaks_is_never_no_risk() -> None:
-    found = await risk.analyze_verified("", "Opened software is refundable.", RAG, Broken(), failed_score=90)
-    assert (found.risk_score, found.risk_level, found.error) == (90, "HIGH", "the judge is late")
-    assert found.explanation == "Analysis failed: TimeoutError"
+def test_what_a_verifier_says_counts_as_what_words_say(verdict: Verdict, score: int, statuses: list[RagStatus]) -> None:
+    answer = "Opened software is refundable."
+    (claim,) = risk.claims_of(answer)
+    rated = risk.rated_by([Judgement(claim=claim, verdict=verdict, score=0.5, reason="told")])
+    assert [each.rag_status for each in rated] == statuses
+    assert risk.rate("", answer, rated).risk_score == score
 
 
 def test_the_output_has_the_fields_of_the_design_and_no_error_unless_there_is_one() -> None:
