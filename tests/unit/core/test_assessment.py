@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkstream.core.commands import Assess, CloseDownstream, Enqueue
+from checkstream.core.commands import Assess, CloseDownstream, Enqueue, ForwardRequest
 from checkstream.core.events import (
     Assessed,
     DownstreamClosed,
@@ -20,10 +20,12 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.plan import Assessing, Plan
+from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_completions import OpenAICompletions
-from tests.playbook import Exchange
+from tests.playbook import Exchange, by_words
 from tests.unit.core.test_guard import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says
 from tests.unit.core.test_heard import whole
+from tests.unit.core.test_turn import LABELS, RULES, stream
 
 FOUND = Assessed({"risk": msgspec.Raw(b'{"risk_score":35}')}, {"watchdog": 35.0})
 FAILED = Assessed({"risk": msgspec.Raw(b"null")}, {}, ("watchdog",))
@@ -225,3 +227,27 @@ def test_nobody_is_asked_where_nobody_is_there() -> None:
     exchange = begin(plan(MAIL), says("Yes."), ends(), DONE, body=request(checkstream={"verify": True}))
     assert not asked(exchange)
     assert exchange.out.joined.endswith(DONE)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_answer_that_turned_is_assessed_once_and_as_a_whole(at_once: bool) -> None:
+    program = compile_sources([("p.yaml", RULES)], LABELS)
+    exchange = Exchange(CHAT, Plan(program=program, assessing=Assessing(always=True)), by_words("toy.risk", ["casino"]))
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    first = stream("Go to the ", "casino tonight.")
+    for piece in [b"".join(first)] if at_once else first:
+        if not exchange.out.cancelled:
+            exchange.send(UpstreamBytes(piece))
+    assert len([command for command in exchange.out.commands if isinstance(command, ForwardRequest)]) == 2
+    exchange.send(UpstreamOpened(200, streaming=True))
+    for piece in stream("library.", number="two"):
+        exchange.send(UpstreamBytes(piece))
+    (command,) = asked(exchange)
+    (answer,) = command.dialogue.answers.values()
+    assert answer.endswith("library.")
+    assert "casino" not in answer
+    exchange.send(FOUND)
+    assert exchange.out.joined.endswith(DONE)
+    assert exchange.out.joined.count(b"[DONE]") == 1
+    assert "risk" in bodies(exchange.out)[-1]
