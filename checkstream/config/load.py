@@ -37,6 +37,7 @@ PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
 """Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
 _UNSOUND = Upstream(url="http://unsound")
 """Stands in for an upstream with faults, so that its routes don't miss it."""
+_SWITCH = "ENABLE_VERIFICATION"
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
@@ -56,7 +57,31 @@ def load_config(file: str | Path) -> Config:
         content = read_file(path)
     except OSError as error:
         raise _broken(str(file), f"can't be read: {error.strerror or error}", "check the path") from error
-    return read_config(str(file), content, path.resolve().parent)
+    return _switched(read_config(str(file), content, path.resolve().parent), os.environ.get(_SWITCH))
+
+
+def _switched(config: Config, said: str | None) -> Config:
+    """Let the environment decide, before the file, whether replies carry RAG verification; requests decide before both.
+
+    Raises:
+        ConfigError: it says neither yes nor no, or no to a route that blocks by what the verification says.
+    """
+    if said is None:
+        return config
+    inline = {"true": True, "1": True, "false": False, "0": False}.get(said.strip().casefold())
+    if inline is None:
+        raise _broken("environment", f"`{_SWITCH}` is `{said}`", "write `true` or `false`, or unset it")
+    replace = msgspec.structs.replace
+    try:
+        routes = tuple(
+            replace(route, grounding=replace(route.grounding, inline=inline))
+            if route.grounding is not None and "rag" in route.grounding.profiles
+            else route
+            for route in config.routes
+        )
+    except ValueError as error:
+        raise _broken("environment", f"`{_SWITCH}` is `{said}`: {error}", "unset it, or remove `block`") from error
+    return replace(config, routes=routes)
 
 
 def read_config(name: str, content: str | bytes, base: Path) -> Config:

@@ -347,3 +347,48 @@ def test_what_an_upstream_can_do_is_of_a_known_kind_and_said_once() -> None:
     ):
         (found,) = faults(upstream(can))
         assert found.partition(": ")[2].startswith(fault)
+
+
+VERIFYING = """upstreams: {a: {url: "http://h"}}
+routes:
+  - name: rag
+    match: {path: /v1/completions}
+    upstream: a
+    policies: ["builtin:default"]
+    grounding: {profiles: [rag]}
+  - {name: risk, match: {path: /v1/chat/completions}, upstream: a, policies: ["builtin:default"], grounding: {}}
+"""
+
+
+@pytest.mark.parametrize(("said", "inline"), [("true", True), (" TRUE ", True), ("0", False), ("false", False)])
+def test_the_environment_switches_rag_verification_and_nothing_else(
+    said: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENABLE_VERIFICATION", said)
+    file = tmp_path / "checkstream.yaml"
+    file.write_text(VERIFYING)
+    rag, risk = (route.grounding for route in load_config(file).routes)
+    assert rag is not None
+    assert risk is not None
+    assert (rag.inline, risk.inline) == (inline, False)
+
+
+@pytest.mark.parametrize("said", ["perhaps", "", "yes\n\x1b[2J"])
+def test_an_environment_that_says_neither_yes_nor_no_is_refused(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENABLE_VERIFICATION", said)
+    file = tmp_path / "checkstream.yaml"
+    file.write_text(VERIFYING)
+    with pytest.raises(ConfigError, match="ENABLE_VERIFICATION"):
+        load_config(file)
+
+
+def test_the_environment_cant_take_a_blocking_routes_verification_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENABLE_VERIFICATION", "false")
+    file = tmp_path / "checkstream.yaml"
+    file.write_text(VERIFYING.replace("{profiles: [rag]}", "{profiles: [rag], inline: true, block: 70}"))
+    with pytest.raises(ConfigError, match="remove `block`"):
+        load_config(file)
