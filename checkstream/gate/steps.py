@@ -7,7 +7,7 @@ them; their results stand in the order of their inputs. INVARIANT: an item that 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -184,8 +184,8 @@ async def _each(
                 made = await work(item)
             except (CheckstreamError, OSError, TimeoutError) as error:
                 raise StepFailed(key.name, name, str(error) or type(error).__name__) from error
-        if memory is not None:
-            await memory.keep(key.name, name, made)
+            if memory is not None:
+                await _to_its_end(memory.keep(key.name, name, made))
         return made
 
     try:
@@ -198,3 +198,13 @@ async def _each(
         order = {name: at for at, (name, _) in enumerate(items)}
         raise min(found, key=lambda error: order[error.item]) from None
     return tuple(task.result() for task in tasks)
+
+
+async def _to_its_end(keeping: Coroutine[Any, Any, None]) -> None:
+    """Wait until something is kept, even where another item's failure gives this one up: it was paid for."""
+    task = asyncio.ensure_future(keeping)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -110,6 +111,32 @@ async def test_an_item_that_fails_fails_the_run_and_is_named() -> None:
     with pytest.raises(StepFailed, match="step `responses` failed at item `p2`: model `target` can't be") as failed:
         await evaluate(CONFIG, Failing().world())
     assert (failed.value.step, failed.value.item) == ("responses", "p2")
+
+
+async def test_what_is_being_kept_when_another_item_fails_is_kept() -> None:
+    keeping, kept = asyncio.Event(), []
+
+    class Slow:
+        async def recall(self, _step: str, _item: str, _kind: object) -> None:
+            return None
+
+        async def keep(self, step: str, item: str, _value: object) -> None:
+            if step == "responses":
+                keeping.set()
+                for _ in range(20):  # as a busy disk: until long after the other has failed
+                    await asyncio.sleep(0)
+            kept.append((step, item))
+
+    class Failing(Scripted):
+        async def answer(self, prompt: str) -> str:
+            if prompt.endswith("1"):
+                return "x"
+            await keeping.wait()
+            raise ChatError("gone", reason="unreachable")
+
+    with pytest.raises(StepFailed, match="`p2`"):
+        await evaluate(CONFIG, replace(Failing().world(parallel=2), memory=Slow()))
+    assert kept[-1] == ("responses", "p1")
 
 
 async def test_a_bug_in_a_step_is_no_failed_item() -> None:
