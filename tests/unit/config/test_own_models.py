@@ -159,6 +159,6 @@ def test_every_example_of_the_readme_is_read(tmp_path: Path) -> None:
     for example in examples:
         (tmp_path / "models.yaml").write_text(example, encoding="utf-8")
         names += [model.name for model in read_own_models(tmp_path / "models.yaml")]
-    assert names == ["protectai", "prompt_guard", "toxic_bert", "names", "safety"]
+    assert names == ["protectai", "prompt_guard", "toxic_bert", "names", "nli", "safety"]
     for key in (*OwnModel.__struct_fields__, *RemoteSettings.__struct_fields__, *ModelSource.__struct_fields__):
         assert f"{key}" in readme
