@@ -47,7 +47,15 @@ def read_yaml(name: str, content: bytes) -> object:
     try:
         return yaml.load(content.decode("utf-8-sig"), _Loader)  # noqa: S506 - a kind of safe loader
     except _ANYTHING as error:
-        raise GateError(f"`{name}` is no YAML that can be read: {' '.join(str(error).split())[:300]}") from error
+        raise GateError(f"`{name}` is no YAML that can be read: {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    """Return what is wrong and where, without the line itself: who may name a file may not be one who may read it."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{error.problem}, at line {mark.line + 1}, column {mark.column + 1}"[:300]
+    return " ".join(str(error).split())[:300]
 
 
 def settings_of(file: object) -> GateSettings:

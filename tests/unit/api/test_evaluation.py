@@ -162,6 +162,16 @@ async def test_a_file_that_is_no_configuration_is_told(served: tuple[str, Path],
     assert (status, found["error"]["type"]) == (400, "invalid_request_error")
 
 
+@pytest.mark.parametrize(
+    "text", ["a: b\nKEY=hunter2: x: y", "TOKEN: %hunter2", '{"hunter2": x}: 1', "{hunter2", "hunter2"]
+)
+async def test_a_refusal_holds_nothing_of_the_file(served: tuple[str, Path], text: str) -> None:
+    url, root = served
+    (root / ".env").write_text(text)
+    status, found = await ask("POST", f"{url}/evaluate", {"config_path": ".env"})
+    assert (status, "hunter2" in json.dumps(found)) == (400, False)
+
+
 async def test_a_step_that_failed_is_told(served: tuple[str, Path]) -> None:
     url, root = served
     (root / ".llm-reliability.yaml").write_text(json.dumps({**LEAST, "use_case": "failing"}))
