@@ -32,6 +32,7 @@ from checkstream.scoring.embedding import Embedder
 _LIBRARY_BYTES = 1 << 24
 _TOPICS = 50
 _STORE_SECRET = "CHECKSTREAM_STORE_SECRET"  # noqa: S105 - the name of a variable
+_NO_DOCUMENTS = "the store holds no documents, so every claim would fail; run `checkstream ingest` first"
 _ENDINGS = frozenset({".htm", ".html", ".md", ".txt", ".rst", ".pdf", ".docx"})
 
 
@@ -64,9 +65,7 @@ class Connections:
             store = await open_store(self._address(config), embedder, secret=self._environment.get(_STORE_SECRET))
             stack.push_async_callback(store.close)
             if not await store.count():
-                raise GateError(
-                    "the store holds no documents, so every claim would fail; run `checkstream ingest` first"
-                )
+                raise GateError(_NO_DOCUMENTS)
             files = [(name, await asyncio.to_thread(self._read, name)) for name in config.prompt_library]
             yield Opened(
                 world=World(
@@ -110,9 +109,16 @@ class Connections:
         return await stack.enter_async_context(ChatModel(settings, key))
 
     def _address(self, config: GateSettings) -> str:
-        """Return where the store is: a file below the folder, or a server, with the index in the path."""
+        """Return where the store is: a file below the folder, or a server, with the index in the path.
+
+        Raises:
+            GateError: the file leads out of the folder, or isn't there; opening it would make it.
+        """
         if config.store.startswith(SQLITE):
-            return f"{SQLITE}{self._below(config.store.removeprefix(SQLITE))}"
+            file = self._below(config.store.removeprefix(SQLITE))
+            if not file.is_file() or not file.stat().st_size:
+                raise GateError(_NO_DOCUMENTS)
+            return f"{SQLITE}{file}"
         if config.store.startswith(("http://", "https://")):
             return f"{config.store.rstrip('/')}/{config.index}"
         return config.store

@@ -339,6 +339,18 @@ async def test_an_empty_store_is_told_before_anything_is_asked(tmp_path: Path) -
     assert asked == []
 
 
+@pytest.mark.parametrize("file", ["a/b.db", "empty.txt"])
+async def test_a_store_that_a_configuration_names_is_not_made(tmp_path: Path, file: str) -> None:
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(GateError, match="the store holds no documents"):
+        async with Connections(tmp_path, {}, embedders).open(
+            settings("http://127.0.0.1:1", evidence={"store": f"sqlite:{file}"})
+        ):
+            pass
+    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "empty.txt").read_bytes()
+
+
 @pytest.mark.parametrize("path", ["../evidence.db", "/etc/passwd", "a/../../b.db"])
 async def test_no_path_leads_out_of_the_folder_of_the_configuration(tmp_path: Path, path: str) -> None:
     inside = tmp_path / "inside"
