@@ -64,11 +64,11 @@ _LIMITS = """\
 - Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
   1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does. In a longer window
   the gate clears some of them.
-- Figures above are the encoder's. The gate may clear a hundredth of what that finds at 5 % on dev texts, and more
-  of attacks of other kinds: of 299 of inj_neuralchemy, never learnt from, the encoder finds 34.8 % at 1 % and 59.2 % at
-  5 %, behind the gate 33.4 % and 52.2 % (innocent texts: 2.7 % and 4.7 %, behind the gate 1.7 % and 3.7 %); of 299 of
-  inj_tensortrust 79.6 % and 89.3 %, behind the gate 78.6 % and 87.0 %. At the gate's former threshold, 0.0903, set by
-  what is found at 1 %, these were 32.1 and 47.8, 78.3 and 86.0 %.
+- Figures above are the encoder's. The gate may clear 1.5 % of what that finds at 1 % on dev texts, and clears more of
+  attacks of other kinds, most of all at 5 %: of 299 of inj_neuralchemy, never learnt from, the encoder finds 34.8 % at
+  1 % and 59.2 % at 5 %, behind the gate 32.1 % and 47.8 % (innocent texts: 2.7 % and 4.7 %, behind the gate 1.7 % and
+  3.7 %); of 299 of inj_tensortrust 79.6 % and 89.3 %, behind the gate 78.3 % and 86.0 %. A lower threshold finds more
+  and costs more (attempt 6 at the gate).
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.

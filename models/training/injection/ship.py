@@ -27,8 +27,8 @@ from models.training.injection.windows import OVERLAP, WINDOW
 NAME = "injection"
 GATE_ABOVE = 12
 """Windows of so many pieces or fewer go to the encoder: what the gate clears of them, it clears for want of words."""
-GATE_MISSES = 0.01
-"""Share of what the encoder finds on dev texts at 5 %, the lowest threshold offered, that the gate may clear."""
+GATE_MISSES = 0.015
+"""Share of what the encoder finds on dev texts at 1 % that the gate may clear; the limit on unseen texts is 2 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def ship(
 
 def _limits(pair: Pair, dev: Trial) -> Limits:
     rates = calibrate.rates(pair.scores(dev.innocents)[:, None], [NAME])
-    held = pair.held(dev.attacks, min(float(str(rate["threshold"])) for rate in rates))
+    held = pair.held(dev.attacks, Limits(rates, 0.0).default)
     return Limits(rates, round(float(np.quantile(held, GATE_MISSES)), 6))
 
 
