@@ -50,8 +50,7 @@ class Inline:
         self._running = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._opened: Mapping[str, Profile] | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[Mapping[str, Profile]] | None = None
         self._stack = contextlib.AsyncExitStack()
         self._turns = contextlib.ExitStack()
 
@@ -107,6 +106,9 @@ class Inline:
     # --- on the thread
 
     async def _close(self) -> None:
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait((self._opening,))
         await self._stack.aclose()
 
     async def _assess(self, names: Sequence[str], asked: Sequence[Exchange], seconds: float) -> Assessed:
@@ -150,15 +152,18 @@ class Inline:
         return task.result()
 
     async def _profiles(self) -> Mapping[str, Profile]:
-        async with self._opening:
-            if self._opened is None:
-                async with contextlib.AsyncExitStack() as opening:
-                    opened = open_verifiers(self._config.verifier, self._config.models)
-                    verifiers = await opening.enter_async_context(opened)
-                    evidence = await opening.enter_async_context(open_search(self._config))
-                    self._stack = opening.pop_all()
-                self._opened = profiles(verifiers, evidence)
-            return self._opened
+        """Return the profiles; what opens for longer than one answer may wait goes on opening for the next."""
+        opening = self._opening
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._opening = asyncio.create_task(self._open())  # noqa: TID251 - awaited here
+        return await asyncio.shield(opening)
+
+    async def _open(self) -> Mapping[str, Profile]:
+        async with contextlib.AsyncExitStack() as stack:
+            verifiers = await stack.enter_async_context(open_verifiers(self._config.verifier, self._config.models))
+            evidence = await stack.enter_async_context(open_search(self._config))
+            self._stack = stack.pop_all()
+        return profiles(verifiers, evidence)
 
 
 def _risk_of(said: Said) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from checkstream.app import inline
 from checkstream.app.inline import Inline
+from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Config, Match, RouteSettings
 from checkstream.config.background import GroundingSettings, VerifierSettings
 from checkstream.config.trusted import EvidenceSettings
@@ -171,6 +174,32 @@ async def test_a_store_that_is_not_there_is_told_and_tried_again(tmp_path: Path)
     finally:
         await rig.inline.close()
     assert rig.events == ["inline.unavailable"]
+
+
+async def test_what_opens_for_longer_than_an_answer_may_wait_is_open_for_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ready, opened = threading.Event(), []
+
+    @contextlib.asynccontextmanager
+    async def slow(*settings: Any) -> AsyncIterator[Verifiers]:
+        opened.append(settings)
+        await asyncio.to_thread(ready.wait)
+        async with open_verifiers(*settings) as verifiers:
+            yield verifiers
+
+    monkeypatch.setattr(inline, "open_verifiers", slow)
+    rig = Rig()
+    try:
+        first = await rig.ask(WRONG, ms=1.0)
+        ready.set()
+        second = await rig.ask(WRONG)
+    finally:
+        ready.set()
+        await rig.inline.close()
+    assert first.failed == ("watchdog",)
+    assert second.risks == {"watchdog": 35}
+    assert len(opened) == 1
 
 
 async def test_the_loop_goes_on_while_an_answer_is_assessed() -> None:
