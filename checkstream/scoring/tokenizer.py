@@ -263,7 +263,8 @@ class Tokenizer:
 
     def _step(self, word: str) -> int:
         """Return how long the parts of a word must be to be short enough; 0: the whole word is."""
-        read = word if self._library.normalizer is None else self._library.normalizer.normalize_str(word)
+        plain = word.translate(_SURROGATES)  # as it is read
+        read = plain if self._library.normalizer is None else self._library.normalizer.normalize_str(plain)
         if len(read) <= self._longest_word:
             return 0
         return max(1, self._longest_word if len(read) == len(word) else self._longest_word // _DECOMPOSED)

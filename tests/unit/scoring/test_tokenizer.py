@@ -155,6 +155,11 @@ def test_lone_surrogates_are_read_as_nothing(words: Tokenizer) -> None:
     assert words.ids("the \ud800 mo\udfffdel") == words.ids("the model")
 
 
+def test_a_lone_surrogate_in_a_word_longer_than_bert_reads_does_not_fail_the_text(words: Tokenizer) -> None:
+    word = "ignoretheanswer" * 20
+    assert words.ids("the " + word + "\ud800 model") == words.ids("the " + word + " model")
+
+
 def test_a_text_without_white_space_is_read_in_bounded_parts(words: Tokenizer) -> None:
     for text in ("a" * 9_000, "漢" * 50_000, "a-" * 50_000, "\u0301" * 100_000, "https://x.y/" + "z9" * 90):
         longest = max((len(unit.ids) for _, unit in words.units(text)), default=0)
