@@ -36,6 +36,11 @@ _SECONDS = 60.0
 _Said = TypeVar("_Said")
 
 
+def _require_few(name: str, passages: object) -> None:
+    if isinstance(passages, list) and len(passages) > MOST_PASSAGES:
+        raise ValueError(f"`{name}` has {len(passages)} entries; send at most {MOST_PASSAGES}")
+
+
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request; unknown fields are refused."""
 
@@ -55,6 +60,11 @@ class AnalyzeRequest(_Asked, frozen=True, kw_only=True):
     ] = None
     verified: bool = False
     """Let the configured verifier judge the claims, instead of comparing their words with the passages."""
+
+    def __post_init__(self) -> None:
+        """A verifier reads only so many passages: it judges each claim by each of them."""
+        if self.verified:
+            _require_few("rag_results", self.rag_results)
 
 
 Batch = Annotated[
@@ -86,8 +96,7 @@ class VerifyRequest(_Asked, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """There are only so many chunks."""
-        if isinstance(self.chunks, list) and len(self.chunks) > MOST_PASSAGES:
-            raise ValueError(f"`chunks` has {len(self.chunks)} entries; send at most {MOST_PASSAGES}")
+        _require_few("chunks", self.chunks)
 
 
 class Document(_Asked, frozen=True, kw_only=True):

@@ -199,6 +199,7 @@ async def test_of_a_long_answer_the_first_claims_are_judged_and_the_rest_confirm
         ("verify", {"query": "q", "answer": None}, "$.answer"),
         ("verify", {"query": "q", "answer": "a", "identifiers": ["x"] * 17}, "$.identifiers"),
         ("verify", {"query": "q", "answer": "a", "strict": 1}, "$.strict"),
+        ("analyze", {"llm_response": "a", "rag_results": [{}] * (MOST_PASSAGES + 1), "verified": True}, None),
         ("verify", {"query": "q", "answer": "a", "chunks": [{}] * (MOST_PASSAGES + 1)}, None),
         ("ground", {"answer": "a", "docs": {}}, "$.docs"),
         ("ground", {"answer": "a", "docs": [{"id": "S0"}]}, "$.docs[0]"),
