@@ -185,7 +185,7 @@ class Guard:
         self._streaming = request.streaming
         self._assessment.read(request)
         self._outbox.holds_end = self._assessment.waits
-        most_chars = self._plan.scored_chars or (MOST_CHARS if self._assessment.waits else 0)
+        most_chars = max(self._plan.scored_chars, MOST_CHARS if self._assessment.waits else 0)
         self._outbox.heard = Heard(whole=self._plan.program.turns, most_chars=most_chars)
         self._do(ForwardRequest(body, request.streaming))
 
@@ -684,9 +684,10 @@ class Guard:
         if not self._plan.scored_chars or not self._given:
             return
         heard = self._outbox.heard
-        if heard.too_long:
+        answers = heard.answers
+        if heard.too_long or sum(map(len, answers.values())) > self._plan.scored_chars:
             self._checking.degrade("answer_too_long_to_score")
-        elif answers := heard.answers:
+        elif answers:
             self._do(Enqueue(self._prompt.dialogue(answers)))
 
     # What each event means in each state; any other pair is ignored.

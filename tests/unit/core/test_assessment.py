@@ -223,6 +223,20 @@ def test_g22_an_answer_too_long_to_assess_comes_without_its_text_and_goes_out_wi
     assert any(isinstance(command, Enqueue) for command in long.out.commands) is bool(scored)
 
 
+def test_a_bound_on_what_is_scored_later_keeps_no_answer_from_being_blocked() -> None:
+    settings = route(always=True, block=30.0, scored=10, fail_mode="open")
+    exchange = begin(settings, whole("Longer than ten characters."), body=request(stream=False))
+    assert [dict(command.dialogue.answers) for command in asked(exchange)] == [{0: "Longer than ten characters."}]
+    exchange.send(FOUND)
+    assert exchange.out.reply is not None
+    assert exchange.out.reply.status == 502
+    told = begin(route(always=True, scored=10), says("Longer than ten characters."), ends(), DONE)
+    told.send(FOUND)
+    assert told.out.record is not None
+    assert told.out.record.degradations == ("answer_too_long_to_score",)
+    assert not any(isinstance(command, Enqueue) for command in told.out.commands)
+
+
 def test_nobody_is_asked_where_nobody_is_there() -> None:
     exchange = begin(plan(MAIL), says("Yes."), ends(), DONE, body=request(checkstream={"verify": True}))
     assert not asked(exchange)
