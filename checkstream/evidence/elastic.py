@@ -24,7 +24,7 @@ def client_of(url: str, *, api_key: str | None, authority: str | None = None) ->
         authority: file with the certificate of who signed the cluster's, if it is one of your own.
 
     Raises:
-        StoreUnusable: the extra is not installed.
+        StoreUnusable: the extra is not installed, or the address has a port that is none.
     """
     try:
         from elasticsearch import AsyncElasticsearch  # noqa: PLC0415 - of an extra
@@ -32,7 +32,10 @@ def client_of(url: str, *, api_key: str | None, authority: str | None = None) ->
         raise StoreUnusable("Elasticsearch needs the extra `checkstream[elasticsearch]`; install it") from error
     parts = urlsplit(url)
     options: dict[str, Any] = {} if authority is None else {"ca_certs": authority}
-    port = parts.port or (443 if parts.scheme == "https" else 9200)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 9200)
+    except ValueError as error:
+        raise StoreUnusable(f"`{url}` has no port from 1 to 65535; write `https://host:9200/index`") from error
     client = AsyncElasticsearch(
         f"{parts.scheme}://{parts.hostname}:{port}", api_key=api_key, request_timeout=_TIMEOUT_S, **options
     )
