@@ -62,8 +62,8 @@ INT8, a label from 0.5):
 {restricted}
 {test}
 
-Thresholds for false-positive rates, on the dev part of the sources' texts of no domain (highest window of each text). None
-for 0.1 %: a threshold is given where twice its reciprocal of such texts, 2,000, stand behind it, and there are fewer.
+Thresholds for false-positive rates, on the dev part of the sources' texts of no domain (highest window of each text).
+None for 0.1 %: one is given where twice its reciprocal of such texts, 2,000, stand behind it, and there are fewer.
 
 | label | rate | threshold |
 |---|---|---|
