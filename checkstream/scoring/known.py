@@ -1,7 +1,7 @@
 """What a model has said of texts that come again: a chat sends its whole history with every request.
 
 A text is known by the hash of it, never kept. INVARIANT: what is known to one caller is not known to another, or the
-time of an answer would tell what others have written.
+time of an answer would tell what others have written. Callers without names can't be told apart: they are one.
 """
 
 from __future__ import annotations
