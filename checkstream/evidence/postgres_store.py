@@ -1,7 +1,8 @@
 """Evidence in PostgreSQL with pgvector, shared by many machines.
 
-Vectors are compared without an index: an approximate one would find other chunks than the other stores do. Words are
-kept as postings and ranked by BM25 in SQL, since `ts_rank` knows no rarity of words and so ranks otherwise.
+Vectors are compared without an index: an approximate one would find other chunks than the other stores do. All are
+read with half their digits, and with all of them only what these leave open. Words are kept as postings and ranked by
+BM25 in SQL, since `ts_rank` knows no rarity of words and so ranks otherwise.
 
 Source: Robertson and Zaragoza 2009, section 3.4 (BM25, with the idf of Lucene, which is never negative).
 """
@@ -54,10 +55,25 @@ create table if not exists checkstream.postings(
   times integer not null, terms integer not null, primary key(term, chunk) include (times, terms)
 );
 create index if not exists postings_by_chunk on checkstream.postings(chunk);
+do $$ begin
+  if to_regclass('checkstream.vectors') is null then
+    create table checkstream.vectors(
+      chunk bigint primary key references checkstream.chunks on delete cascade, rough halfvec({dimensions}) not null
+    );
+    if {dimensions} <= 3000 then
+      alter table checkstream.vectors alter column rough set storage plain;
+    end if;
+    insert into checkstream.vectors select number, embedding from checkstream.chunks where embedding is not null;
+  end if;
+end $$;
 """
-"""Vectors stand in the rows themselves as long as a page holds them: all of them are read for each search."""
+"""Vectors stand in the rows themselves as long as a page holds them: all the rough ones are read for each search."""
 _NUMBERS = "select nextval('checkstream.numbers') from generate_series(1, %s)"
 _PUT = "copy checkstream.chunks(number, id, source, text, headings, first, last, embedding) from stdin"
+_ROUGHEN = """
+insert into checkstream.vectors
+select number, embedding from checkstream.chunks where source = %s and embedding is not null
+"""
 _POST = "copy checkstream.postings(term, chunk, times, terms) from stdin"
 _BM25 = """
 with size as materialized (
@@ -79,10 +95,19 @@ select score, id, source, text, headings, first, last from best join checkstream
 """A chunk's terms stand beside each of its postings, so that the index alone answers; `offset` keeps the planner from
 reading all postings where it takes a word for a common one."""
 _NEAREST = """
-select embedding, id, source, text, headings, first, last from checkstream.chunks
-where embedding is not null order by (embedding <#> %(vector)s) + 0, id collate "C" limit %(most)s
+with near as materialized (
+  select chunk, (rough <#> %(vector)s::halfvec) + 0 as far from checkstream.vectors order by far limit %(some)s),
+reach as (select case when count(*) = %(some)s then max(far) end as reach from near)
+select reach, embedding, id, source, text, headings, first, last
+from reach cross join near join checkstream.chunks on number = chunk
+order by (embedding <#> %(vector)s) + 0, id collate "C" limit %(most)s
 """
-"""The sum keeps an approximate index, which somebody may have made, from answering."""
+"""The sums keep an approximate index, which somebody may have made, from answering. `reach` is null once all were
+looked at."""
+_LOST = 1.1e-3
+"""More than what the product of two vectors of length 1 loses when both are rounded to 11 bits: twice 2 ** -11."""
+_WIDER = 8
+"""How many times as many are looked at when the rough vectors leave open which are the best."""
 
 
 class PostgresStore:
@@ -118,6 +143,7 @@ class PostgresStore:
         store = cls(connection, embedder, dimensions)
         try:
             async with _told():
+                await connection.execute("set jit = off")  # to compile a search takes longer than to carry it out
                 await store._make()
                 await register_vector_async(connection)
             await store._require_own()
@@ -136,6 +162,7 @@ class PostgresStore:
             async with cursor.copy(_PUT) as copy:
                 for number, chunk, vector in zip(numbers, chunks, vectors, strict=True):
                     await copy.write_row((number, *to_row(chunk), vector if vector.any() else None))
+            await cursor.execute(_ROUGHEN, (document.source,))
             async with cursor.copy(_POST) as copy:
                 for number, terms in zip(numbers, counted, strict=True):
                     for term, times in terms.items():
@@ -176,17 +203,28 @@ class PostgresStore:
 
     async def vector(self, vector: NDArray[np.float32], size: int) -> list[Hit]:
         """Return the chunks with the closest vectors."""
-        if not vector.any():
+        if not vector.any() or size < 1:
             return []
-        rows = await self._rows(_NEAREST, {"vector": vector, "most": size + SPARE})
-        chunks = [from_row(row[1:]) for row in rows]
-        own = np.array([row[0].to_numpy() for row in rows], np.float32).reshape(len(rows), self.dimensions)
-        found = Matrix([chunk.id for chunk in chunks], own).nearest(vector, size)
-        return [Hit(chunk=chunks[place], score=score) for place, score in found]
+        some = 2 * size + SPARE
+        lost = _LOST * float(np.linalg.norm(vector))
+        while True:
+            asked = {"vector": vector, "some": some, "most": size + SPARE}
+            rows = await self._rows(_NEAREST, asked)
+            found = self._exact(vector, size, rows)
+            if not rows or rows[0][0] is None or -rows[0][0] < found[-1].score - lost:
+                return found
+            some *= _WIDER
 
     async def close(self) -> None:
         """Close the connection."""
         await self._connection.close()
+
+    def _exact(self, vector: NDArray[np.float32], size: int, rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
+        """Return the best of what `_NEAREST` gives, as `Matrix` reckons them."""
+        chunks = [from_row(row[2:]) for row in rows]
+        own = np.array([row[1].to_numpy() for row in rows], np.float32).reshape(len(rows), self.dimensions)
+        found = Matrix([chunk.id for chunk in chunks], own).nearest(vector, size)
+        return [Hit(chunk=chunks[place], score=score) for place, score in found]
 
     async def _make(self) -> None:
         async with self._connection.transaction():
@@ -217,7 +255,7 @@ class PostgresStore:
 
     async def _rows(self, query: LiteralString, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         async with self._in_turn() as connection:
-            return await (await connection.execute(query, values)).fetchall()
+            return await (await connection.execute(query, values, binary=True)).fetchall()
 
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:

@@ -19,27 +19,61 @@ __all__ = ["postgres"]
 EMBEDDER = HashingEmbedder(48)
 
 
+def cut(count: int) -> list[Chunk]:
+    texts = [f"text {number}" for number in range(count)]
+    return [Chunk(id=chunk_id(text, "v"), source="v", text=text, start=0, end=9) for text in texts]
+
+
 async def test_an_approximate_index_that_somebody_made_does_not_answer(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     rng = np.random.default_rng(7)
     rows = rng.normal(size=(1500, EMBEDDER.dimensions)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    texts = [f"text {number}" for number in range(len(rows))]
-    chunks = [Chunk(id=chunk_id(text, "v"), source="v", text=text, start=0, end=9) for text in texts]
+    chunks = cut(len(rows))
     oracle = Matrix([chunk.id for chunk in chunks], rows)
     async with opened("postgres", tmp_path, request) as open_one:
         store = await open_one(EMBEDDER)
         assert isinstance(store, PostgresStore)
         await store.put(Document(source="v", digest="d"), chunks, rows)
-        graph = (
-            "create index on checkstream.chunks using hnsw (embedding vector_ip_ops) with (m = 2, ef_construction = 4)"
-        )
-        for statement in (graph, "set hnsw.ef_search = 1", "set enable_seqscan = off", "set enable_sort = off"):
+        graph = "create index on checkstream.{} using hnsw ({}_ip_ops) with (m = 2, ef_construction = 4)"
+        graphs = (graph.format("chunks", "embedding vector"), graph.format("vectors", "rough halfvec"))
+        for statement in (*graphs, "set hnsw.ef_search = 1", "set enable_seqscan = off", "set enable_sort = off"):
             await store._connection.execute(statement.encode())
         for query in rows[:30] + 0.3 * rows[30:60]:
             wanted = [chunks[place].id for place, _ in oracle.nearest(query, 5)]
             assert [hit.chunk.id for hit in await store.vector(query, 5)] == wanted
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-6, 2e-4])
+async def test_vectors_too_close_for_the_rough_ones_to_tell_apart_are_told_apart(
+    tmp_path: Path, request: pytest.FixtureRequest, spread: float
+) -> None:
+    rng = np.random.default_rng(3)
+    rows = np.ones((900, EMBEDDER.dimensions)) + spread * rng.normal(size=(900, EMBEDDER.dimensions))
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    chunks = cut(len(rows))
+    oracle = Matrix([chunk.id for chunk in chunks], rows)
+    query = rng.normal(size=EMBEDDER.dimensions).astype(np.float32)
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        await store.put(Document(source="v", digest="d"), chunks, rows)
+        for size in (1, 5, 899, 2000):
+            wanted = [chunks[place].id for place, _ in oracle.nearest(query, size)]
+            assert [hit.chunk.id for hit in await store.vector(query, size)] == wanted
+
+
+async def test_a_database_from_before_the_rough_vectors_is_searched_as_it_was(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    query = (await EMBEDDER.embed(["text 7"]))[0]
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        assert isinstance(store, PostgresStore)
+        await store.put(Document(source="v", digest="d"), cut(9), await EMBEDDER.embed([each.text for each in cut(9)]))
+        before = await store.vector(query, 3)
+        await store._connection.execute("drop table checkstream.vectors")
+        assert await (await open_one(EMBEDDER)).vector(query, 3) == before
 
 
 @pytest.mark.parametrize(
