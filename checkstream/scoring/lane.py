@@ -2,6 +2,9 @@
 
 Each detector has two lanes, so that a flood of long prompts neither delays nor breaks the checks of running answers. A
 lane decides what is asked and who gets which answer; *when* it runs and on which thread is its runners' business.
+
+A model and the gate before it have a line and a circuit each: a gate goes on clearing texts before a model that hangs,
+and what it clears says nothing of the model. While that rests, only what is in doubt is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from checkstream.errors import ScoringError, ScoringReason
-from checkstream.scoring.breaker import Breaker
+from checkstream.scoring.breaker import Breaker, State
 from checkstream.scoring.known import Known, key_of
 from checkstream.scoring.line import LaneLimits, Line, Runner, Waiting
 from checkstream.scoring.outcomes import Outcome, judged
@@ -20,7 +23,7 @@ from checkstream.scoring.ticket import Ticket
 
 
 class Lane:
-    """The lines of one detector, its circuit breaker, and who waits for what."""
+    """The lines of one detector, and who waits for what."""
 
     def __init__(
         self,
@@ -29,7 +32,7 @@ class Lane:
         *,
         labels: int,
         limits: LaneLimits,
-        breaker: Breaker,
+        new_breaker: Callable[[], Breaker],
         runner: Runner,
         gate_runner: Runner | None,
         slices: Slices,
@@ -44,7 +47,7 @@ class Lane:
             session: the model.
             labels: how many scores it gives.
             limits: bounds of queue and batches.
-            breaker: the lane's circuit.
+            new_breaker: makes a circuit for each line.
             runner: runs the model.
             gate_runner: shows windows to the model's gate first, if it has one; None: the model asks its gate itself.
             slices: cuts texts.
@@ -54,30 +57,49 @@ class Lane:
         """
         self.name = name
         self.ingress = ingress
-        self.breaker = breaker
         self._session = session
         self._labels = labels
         self._limits = limits
+        self._new_breaker = new_breaker
         self._slices = slices
         self._report = report
         self._known = known
         self._model = session
         self._gate: Gate | None = None if gate_runner is None else session.gate
         if gate_runner is None or self._gate is None:
-            self._first = self._line = self._new_line(self._read, runner)
+            self._first = self._line = self._new_line(self._read, self._answer, runner)
         else:
             self._model = self._gate.model
-            self._line = self._new_line(self._read, runner)
-            self._first = self._new_line(self._glance, gate_runner, brief=True)
+            self._line = self._new_line(self._read, self._answer, runner)
+            self._first = self._new_line(self._glance, self._pass_on, gate_runner, brief=True)
         self._tickets: set[Ticket] = set()
         """Who waits."""
         self._cutting: set[Ticket] = set()
         """Those of them whose text is being cut."""
-        self._answered = 0.0
-        """When the model last read a window in time, monotonic seconds."""
 
-    def _new_line(self, read: Callable[[Window], Outcome | None], runner: Runner, *, brief: bool = False) -> Line:
-        return Line(read, self._take, runner=runner, limits=self._limits, ingress=self.ingress, brief=brief)
+    def _new_line(
+        self,
+        read: Callable[[Window], Outcome | None],
+        take: Callable[[Waiting, Outcome | None], None],
+        runner: Runner,
+        *,
+        brief: bool = False,
+    ) -> Line:
+        return Line(
+            read,
+            take,
+            runner=runner,
+            breaker=self._new_breaker(),
+            limits=self._limits,
+            ingress=self.ingress,
+            brief=brief,
+        )
+
+    @property
+    def state(self) -> State:
+        """Of the circuits, that of the line which is worse off."""
+        states = self._first.breaker.state, self._line.breaker.state
+        return max(states, key=_BADNESS.__getitem__)
 
     def submit(self, text: str, deadline: float, fresh_chars: int = 0, caller: str | None = None) -> Ticket:
         """Queue a text. A long one is cut in slices of the loop, while its first windows are being read.
@@ -91,20 +113,19 @@ class Lane:
         Returns:
             The ticket, settled perhaps: what is known is answered at once, and what a gate clears while the loop has
             time for it. It fails, perhaps at once, with `crash` or `garbage` when the text can't be cut into windows,
-            and with `overload` when the queue is full.
+            and with `overload` when the queue is full, or a gate doubts it while the model's circuit is open.
 
         Raises:
             ScoringError: refused, since the circuit is open (`overload`).
         """
-        admission = self.breaker.admit(time.monotonic())
-        if admission == "refuse":
-            error = ScoringError(f"classifier `{self.name}` failed too often and is rested", reason="overload")
-            self._report(self, 0.0, error.reason)
-            raise error
         alone = not self._cutting and not self._first.waiting and not self._line.waiting
         key = None if self._known is None or caller is None else key_of(caller, text, fresh_chars)
-        ticket = Ticket(self, deadline, probe=admission == "probe", alone=alone, key=key)
-        if self._known is not None and key is not None and not ticket.probe:
+        ticket = Ticket(self, deadline, alone=alone, key=key)
+        admission = self._first.admit(ticket)
+        if admission == "refuse":
+            self._report(self, 0.0, "overload")
+            raise self._rested()
+        if self._known is not None and key is not None and admission == "pass":
             reading = self._known.find(key)
             if reading is not None:
                 ticket.recall(reading)
@@ -149,16 +170,31 @@ class Lane:
         ticket.expect()
         self._first.put(ticket, window)
 
-    def _take(self, entry: Waiting, outcome: Outcome | None) -> None:
-        """Hand what came of a window to its ticket, or the window on to the model."""
-        if entry.asker.over:
-            return
+    def _answer(self, entry: Waiting, outcome: Outcome | None) -> None:
+        """Hand what the model says of a window to its ticket."""
         if outcome is None:
-            self._line.put(entry.asker, entry.window)
-            return
-        if not isinstance(outcome, ScoringError):
-            self._answered = time.monotonic()
-        entry.asker.take(outcome)
+            raise AssertionError("a model is not in doubt")
+        ticket = entry.asker
+        if ticket.owed and isinstance(outcome, Reading):
+            ticket.owed -= 1
+        ticket.take(outcome)
+
+    def _pass_on(self, entry: Waiting, outcome: Outcome | None) -> None:
+        """Hand what the gate says of a window to its ticket, or the window on to the model."""
+        ticket = entry.asker
+        if outcome is not None:
+            if isinstance(outcome, ScoringError):
+                ticket.owed = 0  # whatever the model owes, it was not the one that failed
+            ticket.take(outcome)
+        elif not ticket.doubted and self._line.admit(ticket) == "refuse":
+            ticket.fail(self._rested())
+        else:
+            ticket.doubted = True
+            ticket.owed += 1
+            self._line.put(ticket, entry.window)
+
+    def _rested(self) -> ScoringError:
+        return ScoringError(f"classifier `{self.name}` failed too often and is rested", reason="overload")
 
     def _glance(self, window: Window) -> Outcome | None:
         """Show a window to the gate; None: the model has to read it."""
@@ -182,21 +218,22 @@ class Lane:
         return crash
 
     def settled(self, ticket: Ticket, outcome: Outcome) -> None:
-        """Remember the answer; tell the breaker and the report how a ticket ended."""
-        now = time.monotonic()
+        """Remember the answer; tell the circuits and the report how a ticket ended."""
         self._forget(ticket)
         reason: ScoringReason | None = None
         if isinstance(outcome, Reading):
-            self.breaker.succeed(probe=ticket.probe)
+            self._first.succeed(ticket)
+            if ticket.doubted:
+                self._line.succeed(ticket)
             if self._known is not None and ticket.key is not None:
                 self._known.keep(ticket.key, outcome)
         else:
             reason = outcome.reason
-            if reason == "overload" or (reason == "deadline" and self._answered > ticket.started):
-                self._release(ticket)  # nothing about the detector: there was too much to read, and it went on reading
-            else:
-                self.breaker.fail(now, probe=ticket.probe)
-        self._report(self, now - ticket.started, reason)
+            asked = self._line if ticket.owed else self._first
+            if reason != "overload" and not (reason == "deadline" and asked.answered > ticket.started):
+                asked.fail(ticket)  # else there was too much to read, and it went on reading
+            self._release(ticket)
+        self._report(self, time.monotonic() - ticket.started, reason)
 
     def forsaken(self, ticket: Ticket) -> None:
         """Note that a ticket ended without saying anything about the detector."""
@@ -204,8 +241,8 @@ class Lane:
         self._release(ticket)
 
     def _release(self, ticket: Ticket) -> None:
-        if ticket.probe:
-            self.breaker.release()
+        self._first.release(ticket)
+        self._line.release(ticket)
 
     def _forget(self, ticket: Ticket) -> None:
         self._tickets.discard(ticket)
@@ -217,3 +254,6 @@ class Lane:
         for ticket in tuple(self._tickets):
             ticket.fail(ScoringError(f"classifier `{self.name}` is closed", reason="overload"))
         self._cutting.clear()
+
+
+_BADNESS: dict[State, int] = {"closed": 0, "half_open": 1, "open": 2}

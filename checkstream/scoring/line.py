@@ -1,4 +1,4 @@
-"""A line: windows that wait to be read in one way, and where and when they are.
+"""A line: windows that wait to be read in one way, where and when they are, and whether that works (G24).
 
 A lane has one line, and a second one where a gate stands before its model.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
+from checkstream.errors import ScoringError
 from checkstream.scoring.batcher import Entry, Queue
+from checkstream.scoring.breaker import Breaker
 from checkstream.scoring.outcomes import Outcome
 from checkstream.scoring.session import Window
 from checkstream.scoring.ticket import Ticket
@@ -49,6 +51,7 @@ class Line:
         take: Callable[[Waiting, Outcome | None], None],
         *,
         runner: Runner,
+        breaker: Breaker,
         limits: LaneLimits,
         ingress: bool,
         brief: bool = False,
@@ -59,6 +62,7 @@ class Line:
             read: reads one window; may be called on a thread. None: it can't tell.
             take: hears what came of a window, on the loop.
             runner: when and where it is read.
+            breaker: the circuit of this way of reading.
             limits: bounds of a batch.
             ingress: windows of prompts.
             brief: reading a window costs less than to put it off: it may be read as it comes.
@@ -66,6 +70,11 @@ class Line:
         self.read = read
         self.ingress = ingress
         self.brief = brief
+        self.breaker = breaker
+        self.answered = 0.0
+        """When a window was last read in time, monotonic seconds."""
+        self._probe: Ticket | None = None
+        """Whose result decides over the circuit."""
         self._take = take
         self._runner = runner
         self._limits = limits
@@ -81,6 +90,32 @@ class Line:
         """Of all windows that wait."""
         return self._queue.tokens
 
+    def admit(self, ticket: Ticket) -> Literal["pass", "probe", "refuse"]:
+        """Say whether a ticket may be read here; of one that may, `succeed`, `fail` or `release` is called."""
+        admission = self.breaker.admit(time.monotonic())
+        if admission == "probe":
+            self._probe = ticket
+        return admission
+
+    def succeed(self, ticket: Ticket) -> None:
+        """Note that all was read that a ticket has here."""
+        self.breaker.succeed(probe=self._ends(ticket))
+
+    def fail(self, ticket: Ticket) -> None:
+        """Note that a ticket was not read for a reason that lies here."""
+        self.breaker.fail(time.monotonic(), probe=self._ends(ticket))
+
+    def release(self, ticket: Ticket) -> None:
+        """Note that a ticket says nothing of how reading goes; harmless after its result."""
+        if self._ends(ticket):
+            self.breaker.release()
+
+    def _ends(self, ticket: Ticket) -> bool:
+        if self._probe is not ticket:
+            return False
+        self._probe = None
+        return True
+
     def put(self, ticket: Ticket, window: Window) -> None:
         """Queue a window."""
         self._queue.put(ticket, window)
@@ -94,7 +129,10 @@ class Line:
     def deliver(self, batch: Sequence[Waiting], outcomes: Sequence[Outcome | None]) -> None:
         """Hand on what came of a batch."""
         for entry, outcome in zip(batch, outcomes, strict=True):
-            self._take(entry, outcome)
+            if not entry.asker.over:
+                if not isinstance(outcome, ScoringError):
+                    self.answered = time.monotonic()
+                self._take(entry, outcome)
 
     def drop(self, ticket: Ticket) -> None:
         """Forget what waits for a ticket."""

@@ -147,7 +147,7 @@ class Scorer:
             session,
             labels=len(model.labels),
             limits=limits.ingress if ingress else limits.midstream,
-            breaker=Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
+            new_breaker=lambda: Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
             runner=self._runner(session, limits, ingress=ingress),
             gate_runner=None if session.gate is None else self._gate_runner(limits, ingress=ingress),
             slices=self._slices,
@@ -245,7 +245,7 @@ class Scorer:
         if self._observer is None:
             return
         self._observer.checked(lane.name, seconds, failure)
-        state = lane.breaker.state
+        state = lane.state
         if self._states.get(lane, "closed") != state:
             self._states[lane] = state
             self._observer.breaker(lane.name, _lane_name(ingress=lane.ingress), state)

@@ -31,16 +31,19 @@ class Issuer(Protocol):
 class Ticket:
     """Who waits for what a model says of a text."""
 
-    def __init__(self, issuer: Issuer, deadline: float, *, probe: bool, alone: bool, key: bytes | None = None) -> None:
+    def __init__(self, issuer: Issuer, deadline: float, *, alone: bool, key: bytes | None = None) -> None:
         """Start waiting; `alone`: nothing else waited in the lane when it came, `key`: what its text is known by."""
         self._loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Reading] = self._loop.create_future()
         """What the model says of the whole text."""
         self.deadline = deadline
-        self.probe = probe
         self.alone = alone
         self.key = key
         self.started = time.monotonic()
+        self.doubted = False
+        """A gate has passed some window on to the model behind it ..."""
+        self.owed = 0
+        """... which has not read so many of them."""
         self._issuer = issuer
         self._missing = 0
         self._sealed = False

@@ -1,6 +1,7 @@
 """The contract of a scorer, run on the lexicon and on a session that can be slow, crash or answer garbage."""
 
 import asyncio
+import contextlib
 import math
 import threading
 import time
@@ -417,7 +418,7 @@ async def test_g23_a_failure_is_not_remembered_and_what_is_known_says_nothing_of
         assert [state for _, _, state in r.told.states] == ["open"]
         with pytest.raises(ScoringError):
             await again(r.scorer, "fine", "a")
-        r.scorer._lanes["fake", True].breaker._open_s = 0.0
+        r.scorer._lanes["fake", True]._line.breaker._open_s = 0.0
         runs = len(r.session.batches)
         await again(r.scorer, "fine", "a")  # the probe asks the detector itself
         assert len(r.session.batches) == runs + 1
@@ -441,6 +442,7 @@ class GatedFake(FaultySession):
         self.glances: list[str] = []
         self.threads: set[int] = set()
         self.shown = threading.Event()
+        self.hold: threading.Event | None = None
         self.model = self
         self.gate = self
 
@@ -451,6 +453,8 @@ class GatedFake(FaultySession):
             raise RuntimeError(window.text)
         if window.text == "calm last":
             self.shown.set()
+        if window.text == "calm held" and self.hold is not None:
+            assert self.hold.wait(20)
         return Reading(np.array([0.01, 0.02], np.float32)) if window.text.startswith("calm") else None
 
 
@@ -568,6 +572,100 @@ async def test_g23_what_a_gate_doubts_meets_its_deadline_behind_a_model_that_han
         await hanging
 
 
+async def hang(session: GatedFake, scorer: Scorer, *, failures: int, ingress: bool) -> None:
+    """Let a model behind a gate hang until its deadline, `failures` times, while the gate goes on clearing."""
+    for number in range(failures):
+        asked = scorer.ask(
+            ("fake",), f"{number}|calm" if session.started.is_set() else "wait", PATIENT_MS, ingress=ingress
+        )
+        await asyncio.to_thread(session.started.wait, 20)
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS, ingress=ingress)).scores
+        asked._tickets[0][1].expire()
+        with pytest.raises(ScoringError) as caught:
+            await asked.answer()
+        assert caught.value.reason == "deadline"
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS, ingress=ingress)).scores
+
+
+@pytest.mark.parametrize("ingress", [False, True], ids=["answers", "prompts"])
+async def test_g24_a_model_that_hangs_is_rested_though_its_gate_goes_on_clearing(ingress: bool) -> None:
+    told = Told()
+    lane_name = "ingress" if ingress else "midstream"
+    async with gated(ScorerLimits(breaker_failures=3, breaker_open_s=1_000.0), told) as (session, scorer):
+        await hang(session, scorer, failures=2, ingress=ingress)
+        assert not told.states
+        await hang(session, scorer, failures=1, ingress=ingress)
+        assert told.states == [("fake", lane_name, "open")]
+        with pytest.raises(ScoringError) as caught:
+            await scorer.score(("fake",), "calm 1|doubted", PATIENT_MS, ingress=ingress)
+        assert caught.value.reason == "overload"
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS, ingress=ingress)).scores
+        assert told.states == [("fake", lane_name, "open")]
+
+
+async def test_g24_only_a_text_that_the_model_reads_closes_the_circuit_behind_a_gate() -> None:
+    told = Told()
+    async with gated(ScorerLimits(breaker_failures=1, breaker_open_s=0.0), told) as (session, scorer):
+        await hang(session, scorer, failures=1, ingress=False)
+        lane = scorer._lanes["fake", False]
+        left = scorer.ask(("fake",), "probe", PATIENT_MS)
+        states = [lane.state]
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS)).scores
+        with pytest.raises(ScoringError) as caught:
+            await scorer.score(("fake",), "doubted", PATIENT_MS)
+        assert caught.value.reason == "overload"
+        left.leave()
+        states.append(lane.state)
+        session.go.set()
+        assert (await scorer.score(("fake",), "probe 2", PATIENT_MS)).scores
+        assert [*states, lane.state] == ["half_open", "open", "closed"]
+        assert [state for _, _, state in told.states] == ["open", "half_open", "closed"]
+        assert (await scorer.score(("fake",), "doubted", PATIENT_MS)).scores
+
+
+async def test_g24_a_model_that_fails_some_texts_and_reads_others_is_not_rested() -> None:
+    told = Told()
+    async with gated(ScorerLimits(breaker_failures=2), told) as (_, scorer):
+        for text in ("crash", "calm|doubted", "crash", "doubted") * 2:
+            with contextlib.suppress(ScoringError):
+                await scorer.score(("fake",), text, PATIENT_MS)
+        assert not told.states
+
+
+async def test_g24_a_gate_that_fails_is_rested_and_the_model_behind_it_is_not() -> None:
+    told = Told()
+    async with gated(ScorerLimits(breaker_failures=2, breaker_open_s=1_000.0), told) as (session, scorer):
+        hanging = scorer.ask(("fake",), "wait", PATIENT_MS)
+        await asyncio.to_thread(session.started.wait, 20)
+        for _ in range(2):
+            with pytest.raises(ScoringError):
+                await scorer.score(("fake",), "doubted|broken", PATIENT_MS)
+        with pytest.raises(ScoringError) as caught:
+            await scorer.score(("fake",), "calm", PATIENT_MS)
+        assert caught.value.reason == "overload"
+        lane = scorer._lanes["fake", False]
+        assert (lane._first.breaker.state, lane._line.breaker.state) == ("open", "closed")
+        assert told.states == [("fake", "midstream", "open")]
+        session.go.set()
+        await hanging.answer()
+
+
+async def test_g24_a_text_too_long_for_its_gate_rests_nothing_that_reads_on() -> None:
+    told = Told()
+    async with gated(ScorerLimits(breaker_failures=1), told) as (session, scorer):
+        held = threading.Event()
+        session.hold = held
+        asked = scorer.ask(("fake",), "calm last|calm held", PATIENT_MS, ingress=True)
+        assert await asyncio.to_thread(session.shown.wait, 20)
+        while scorer._lanes["fake", True]._first.answered < asked._tickets[0][1].started:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        asked._tickets[0][1].expire()
+        held.set()
+        assert told.checks == [("fake", "deadline")]
+        assert not told.states
+        asked.leave()
+
+
 async def test_g22_what_waits_behind_a_gate_counts_into_its_bound() -> None:
     lane = LaneLimits(queue_tokens=20, batch_tokens=100)
     async with gated(ScorerLimits(midstream=lane, ingress=lane)) as (session, scorer):
@@ -638,14 +736,14 @@ async def test_g22_a_full_queue_refuses_and_stays_bounded(inline: bool) -> None:
 async def test_g24_the_breaker_opens_fails_at_once_and_closes_after_a_good_probe(inline: bool) -> None:
     async with rig(inline=inline, limits=ScorerLimits(breaker_failures=3, breaker_open_s=0.0)) as r:
         lane = r.scorer._lanes["fake", False]
-        lane.breaker._open_s = 1_000.0
+        lane._line.breaker._open_s = 1_000.0
         for _ in range(3):
             assert await r.reason("crash") == "crash"
         runs = len(r.session.batches)
         assert await r.reason("fine") == "overload"
         assert len(r.session.batches) == runs
         assert await r.score("prompts have a circuit of their own", ingress=True)
-        lane.breaker._open_s = 0.0
+        lane._line.breaker._open_s = 0.0
         assert await r.reason("crash") == "crash"
         assert await r.score("fine")
         assert await r.score("fine")
@@ -678,7 +776,7 @@ async def test_a_probe_whose_asker_leaves_is_asked_again(inline: bool) -> None:
         with pytest.raises(asyncio.CancelledError):
             await probe
         assert await r.score("fine")
-        assert r.scorer._lanes["fake", False].breaker.state == "closed"
+        assert r.scorer._lanes["fake", False]._line.breaker.state == "closed"
 
 
 @both
