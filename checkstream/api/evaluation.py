@@ -18,7 +18,7 @@ from msgspec import Meta
 from checkstream.api.operation import Operation
 from checkstream.errors import RequestInvalid, RouteUnknown
 from checkstream.gate.config_file import read_yaml, settings_of
-from checkstream.gate.history import Trend, trends
+from checkstream.gate.history import Trend
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.report import Report
 from checkstream.gate.settings import GateSettings
@@ -192,15 +192,10 @@ class Evaluation:
         return run
 
     async def _trend(self, asked: TrendQuery) -> TrendList:
-        runs = await asyncio.to_thread(
-            self._ledger.runs,
-            since=asked.since,
-            config_hash=asked.config_hash,
-            target=asked.target,
-            decided=True,
-            limit=MOST_RUNS,
+        found = await asyncio.to_thread(
+            self._ledger.trends, since=asked.since, config_hash=asked.config_hash, target=asked.target
         )
-        return TrendList(trends=tuple(trends(runs)))
+        return TrendList(trends=tuple(found))
 
     async def _search(self, asked: SearchQuery) -> FoundList:
         found = await asyncio.to_thread(

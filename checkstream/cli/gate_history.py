@@ -15,12 +15,10 @@ import msgspec
 
 from checkstream.cli.results import safe, write_json
 from checkstream.errors import GateError
-from checkstream.gate.history import comparison, trends
+from checkstream.gate.history import comparison
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import HISTORY_SECRET, LocalPast, Past, SharedPast
 from checkstream.gate.report import Report
-
-_MOST_RUNS = 1000
 
 
 def tell(args: argparse.Namespace) -> int:
@@ -90,7 +88,7 @@ async def _runs(past: Past, args: argparse.Namespace) -> object:
 
 
 async def _trend(past: Past, args: argparse.Namespace) -> object:
-    found = trends(await past.runs(since=args.since, decided=True, limit=_MOST_RUNS))
+    found = await past.trends(since=args.since)
     if not args.json:
         for trend in found:
             slope = "" if trend.slope is None else f", {trend.slope:+.4f} a run"
@@ -98,6 +96,9 @@ async def _trend(past: Past, args: argparse.Namespace) -> object:
             for point in trend.points:
                 mark = "  regression" if point.regression else ""
                 print(f"  {_day(point.begun)}  {point.risk:.4f}  {point.decision:6}  {safe(point.target)}{mark}")
+            for model in trend.models:
+                came = ", ".join(f"{count} {name}" for name, count in sorted(model.decisions.items()))
+                print(f"  {safe(model.target)}: {model.runs} runs, mean risk {model.mean_risk:.4f} ({came})")
     return found
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from checkstream.gate.report import REGRESSION, Report
 from checkstream.gate.terms import Run
+
+NEWEST = 100
+"""Runs of one configuration that its trend is drawn from: as many as Elasticsearch gives of a bucket by default."""
 
 
 class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,14 +26,32 @@ class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
     regression: bool = False
 
 
+class ModelTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What all decided runs of one model by one configuration came to."""
+
+    target: str
+    runs: int
+    decisions: dict[str, int]
+    """Runs by decision; those that never came are left out."""
+    least_risk: float
+    mean_risk: float
+    most_risk: float
+    total_claims: int
+    supported: int
+    weakly_supported: int
+    unsupported: int
+
+
 class Trend(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of one configuration in time."""
 
     config_hash: str
     points: tuple[TrendPoint, ...]
-    """The oldest first."""
+    """The newest runs, at most `NEWEST`, the oldest of them first."""
     slope: float | None
-    """Change of risk from run to run, by least squares; None with fewer than two runs."""
+    """Change of risk from run to run of `points`, by least squares; None with fewer than two."""
+    models: tuple[ModelTotals, ...] = ()
+    """Its models side by side, by all of their runs: the lowest mean risk first."""
 
 
 class ComparedClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,11 +79,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts that both were asked."""
 
 
-def trends(runs: Sequence[Run]) -> list[Trend]:
+def trends(runs: Sequence[Run], totals: Mapping[str, Sequence[ModelTotals]]) -> list[Trend]:
     """Return the trend of each configuration, the one that ran last first.
 
     Args:
         runs: in any order; undecided ones are left out.
+        totals: of models, by hash of their configuration.
     """
     decided = sorted((run for run in runs if run.decision is not None and run.risk is not None), key=_when)
     found: dict[str, list[TrendPoint]] = {}
@@ -85,7 +107,15 @@ def trends(runs: Sequence[Run]) -> list[Trend]:
         if run.decision == "deploy":
             deployed[run.config_hash] = risk
     ordered = sorted(found.items(), key=lambda item: -item[1][-1].begun)
-    return [Trend(config_hash=name, points=tuple(points), slope=_slope(points)) for name, points in ordered]
+    return [
+        Trend(
+            config_hash=name,
+            points=tuple(points),
+            slope=_slope(points),
+            models=tuple(sorted(totals.get(name, ()), key=lambda model: (model.mean_risk, model.target))),
+        )
+        for name, points in ordered
+    ]
 
 
 def _when(run: Run) -> tuple[float, str]:

@@ -7,23 +7,20 @@ last back, and they are asked again.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
 from checkstream.errors import GateError
-from checkstream.gate.spoken import spoken
+from checkstream.gate.history import NEWEST, ModelTotals, Trend, trends
 from checkstream.gate.terms import Run, Said
 from checkstream.sqlite_file import BUSY_S, to_wal, transaction
-
-_Made = TypeVar("_Made")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -39,6 +36,18 @@ CREATE TABLE IF NOT EXISTS items (
 CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5 (
   run_id UNINDEXED, kind UNINDEXED, item UNINDEXED, at UNINDEXED, text, tokenize = "unicode61 remove_diacritics 2"
 );
+"""
+_NAMES = ", ".join(Run.__struct_fields__)
+_NEWEST = """
+SELECT {names} FROM (
+  SELECT *, row_number() OVER (PARTITION BY config_hash ORDER BY begun DESC, run_id) AS place FROM runs {where}
+) WHERE place <= {most}
+"""
+_TOTALS = """
+SELECT config_hash, target, sum(decision = 'deploy'), sum(decision = 'warn'), sum(decision = 'block'), count(*),
+  min(risk), avg(risk), max(risk), sum(ifnull(total_claims, 0)),
+  sum(ifnull(supported, 0)), sum(ifnull(weakly_supported, 0)), sum(ifnull(unsupported, 0))
+FROM runs {where} GROUP BY config_hash, target
 """
 _LATER = 1
 """Version of the schema; a file of a later one is refused."""
@@ -169,14 +178,21 @@ class Ledger:
             decided: only those that came to a decision.
             limit: at most this many.
         """
-        conditions, values = ["1"], []
-        for condition, value in (("begun >= ?", since), ("config_hash = ?", config_hash), ("target = ?", target)):
-            if value is not None:
-                conditions.append(condition)
-                values.append(value)
-        if decided:
-            conditions.append("decision IS NOT NULL")
-        return self._runs(f"WHERE {' AND '.join(conditions)}", values, limit)
+        where, values = _chosen(since, config_hash, target, decided=decided)
+        return self._runs(where, values, limit)
+
+    def trends(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None
+    ) -> list[Trend]:
+        """Return the trend of each configuration, of decided runs chosen as `runs` does."""
+        where, values = _chosen(since, config_hash, target, decided=True)
+        with self._used() as db, transaction(db, writing=False):
+            newest = db.execute(_NEWEST.format(names=_NAMES, where=where, most=NEWEST), values).fetchall()
+            rows = db.execute(_TOTALS.format(where=where), values).fetchall()
+        totals: dict[str, list[ModelTotals]] = {}
+        for row in rows:
+            totals.setdefault(row[0], []).append(_totals(row[1:]))
+        return trends([_run(row) for row in newest], totals)
 
     def last_deployed(self, config_hash: str, before: float) -> Run | None:
         """Return the newest run of a configuration that was deployed before a time: what regressions are told from."""
@@ -184,13 +200,12 @@ class Ledger:
         return found[0] if found else None
 
     def _runs(self, where: str, values: Sequence[object], limit: int) -> list[Run]:
-        names = ", ".join(Run.__struct_fields__)
         with self._used() as db:
             rows = db.execute(
-                f"SELECT {names} FROM runs {where} ORDER BY begun DESC, run_id LIMIT ?",  # noqa: S608 - own words only
+                f"SELECT {_NAMES} FROM runs {where} ORDER BY begun DESC, run_id LIMIT ?",  # noqa: S608 - own words only
                 (*values, limit),
             ).fetchall()
-        return [msgspec.convert(dict(zip(Run.__struct_fields__, row, strict=True)), Run) for row in rows]
+        return [_run(row) for row in rows]
 
     def said(self, run_id: str) -> list[Said]:
         """Return all that a run said, in order."""
@@ -236,25 +251,37 @@ class Ledger:
         return [Said(run_id=row[0], kind=row[1], item=row[2], at=row[3], text=row[4]) for row in rows]
 
 
-class Kept:
-    """The memory of one run (`steps.Memory`), in a ledger."""
+def _chosen(
+    since: float | None, config_hash: str | None, target: str | None, *, decided: bool
+) -> tuple[str, list[object]]:
+    """Return which runs are meant: conditions, and the values that they are filled with."""
+    conditions, values = ["1"], list[object]()
+    for condition, value in (("begun >= ?", since), ("config_hash = ?", config_hash), ("target = ?", target)):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    if decided:
+        conditions.append("decision IS NOT NULL")
+    return f"WHERE {' AND '.join(conditions)}", values
 
-    def __init__(self, ledger: Ledger, run_id: str, now: float) -> None:
-        """Keep what the items of `run_id` give; `now` is when it began, for the search by time."""
-        self._ledger = ledger
-        self._run_id = run_id
-        self._now = now
 
-    async def recall(self, step: str, item: str, kind: type[_Made]) -> _Made | None:
-        """Return what an item gave before a cut-off."""
-        found = await asyncio.to_thread(self._ledger.recall, self._run_id, step, item)
-        return None if found is None else msgspec.json.decode(found, type=kind)
+def _run(row: Sequence[Any]) -> Run:
+    return msgspec.convert(dict(zip(Run.__struct_fields__, row, strict=True)), Run)
 
-    async def keep(self, step: str, item: str, value: object) -> None:
-        """Keep what an item gave, before anything is built on it."""
-        made = msgspec.json.encode(value).decode()
-        said = [
-            Said(run_id=self._run_id, kind=kind, item=name, at=self._now, text=text)
-            for kind, name, text in spoken(value)
-        ]
-        await asyncio.to_thread(self._ledger.keep, (self._run_id, step, item), made, said, self._now)
+
+def _totals(row: Sequence[Any]) -> ModelTotals:
+    target, deploy, warn, block, runs, least, mean, most, *claims = row
+    decisions = {"deploy": deploy, "warn": warn, "block": block}
+    total, supported, weakly, unsupported = claims
+    return ModelTotals(
+        target=target,
+        runs=runs,
+        decisions={name: count for name, count in decisions.items() if count},
+        least_risk=least,
+        mean_risk=round(mean, 6),
+        most_risk=most,
+        total_claims=total,
+        supported=supported,
+        weakly_supported=weakly,
+        unsupported=unsupported,
+    )

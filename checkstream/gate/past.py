@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import msgspec
 
 from checkstream.evidence.elastic import client_of, make_index, told, write
+from checkstream.gate.history import NEWEST, ModelTotals, Trend, trends
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.terms import Run, Said
 
@@ -44,6 +45,28 @@ _SAID: Mapping[str, Any] = {
         "text": {"type": "text", "analyzer": "words"},
     },
 }
+_NEWEST_FIRST = [{"begun": "desc"}, {"run_id": "asc"}]
+_CLAIMS = ("total_claims", "supported", "weakly_supported", "unsupported")
+_TREND: Mapping[str, Any] = {
+    "newest": {
+        "top_hits": {
+            "size": NEWEST,
+            "sort": [{"begun": "desc"}, {"run_id": "asc"}],
+            "_source": {"excludes": ["report"]},
+        }
+    },
+    "models": {
+        "terms": {"field": "target", "size": 1000, "order": {"_key": "asc"}},
+        "aggregations": {
+            "decisions": {"terms": {"field": "decision"}},
+            "risk": {"stats": {"field": "risk"}},
+            **{name: {"sum": {"field": name}} for name in _CLAIMS},
+        },
+    },
+}
+"""What is reckoned of each configuration, in the cluster: its newest runs, and the totals of its models."""
+_CONFIGURATIONS = 100
+"""Of one answer: 100 times 100 runs, without their reports, are some megabytes."""
 _WORDS: Mapping[str, Any] = {
     "analysis": {
         "analyzer": {"words": {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}}
@@ -63,6 +86,12 @@ class Past(Protocol):
         decided: bool = False, limit: int = 100,
     ) -> list[Run]:  # fmt: skip
         """Return runs, the newest first."""
+        ...
+
+    async def trends(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None
+    ) -> list[Trend]:
+        """Return how the risk of each configuration has changed, the one that ran last first."""
         ...
 
     async def last_deployed(self, config_hash: str, before: float) -> Run | None:
@@ -96,6 +125,12 @@ class LocalPast:
         return await asyncio.to_thread(
             self._ledger.runs, since=since, config_hash=config_hash, target=target, decided=decided, limit=limit
         )
+
+    async def trends(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None
+    ) -> list[Trend]:
+        """Return how the risk of each configuration has changed, the one that ran last first."""
+        return await asyncio.to_thread(self._ledger.trends, since=since, config_hash=config_hash, target=target)
 
     async def last_deployed(self, config_hash: str, before: float) -> Run | None:
         """Return the newest run of a configuration that was deployed before a time."""
@@ -166,11 +201,29 @@ class SharedPast:
     ) -> list[Run]:  # fmt: skip
         """Return runs, the newest first; all of them are decided."""
         del decided
-        wanted = [
-            {"term": {name: value}} for name, value in (("config_hash", config_hash), ("target", target)) if value
-        ]
-        found = await self._found(self._runs, [*wanted, *_between("begun", since, None)], limit)
+        found = await self._found(self._runs, _chosen(since, config_hash, target), limit)
         return [_run(each) for each in found]
+
+    async def trends(
+        self, *, since: float | None = None, config_hash: str | None = None, target: str | None = None
+    ) -> list[Trend]:
+        """Return how the risk of each configuration has changed, the one that ran last first."""
+        query = {"bool": {"filter": _chosen(since, config_hash, target)}}
+        runs: list[Run] = []
+        totals: dict[str, list[ModelTotals]] = {}
+        after: Mapping[str, Any] = {}
+        while True:
+            buckets = {"sources": [{"config": {"terms": {"field": "config_hash"}}}], "size": _CONFIGURATIONS, **after}
+            wanted = {"configurations": {"composite": buckets, "aggregations": _TREND}}
+            async with told():
+                answer = await self._client.search(index=self._runs, query=query, size=0, aggregations=wanted)
+            found = answer["aggregations"]["configurations"]
+            for bucket in found["buckets"]:
+                runs += (_run(hit["_source"]) for hit in bucket["newest"]["hits"]["hits"])
+                totals[bucket["key"]["config"]] = [_totals(model) for model in bucket["models"]["buckets"]]
+            if len(found["buckets"]) < _CONFIGURATIONS:
+                return trends(runs, totals)
+            after = {"after": found["after_key"]}
 
     async def last_deployed(self, config_hash: str, before: float) -> Run | None:
         """Return the newest run of a configuration that was deployed before a time."""
@@ -202,9 +255,15 @@ class SharedPast:
     async def _found(self, index: str, wanted: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
         async with told():
             answer = await self._client.search(
-                index=index, query={"bool": {"filter": wanted}}, sort=[{"begun": "desc"}, {"run_id": "asc"}], size=limit
+                index=index, query={"bool": {"filter": wanted}}, sort=_NEWEST_FIRST, size=limit
             )
         return [hit["_source"] for hit in answer["hits"]["hits"]]
+
+
+def _chosen(since: float | None, config_hash: str | None, target: str | None) -> list[Mapping[str, Any]]:
+    named = (("config_hash", config_hash), ("target", target))
+    terms = [{"term": {name: value}} for name, value in named if value is not None]
+    return [*terms, *_between("begun", since, None)]
 
 
 def _between(name: str, since: float | None, until: float | None) -> list[Mapping[str, Any]]:
@@ -214,6 +273,19 @@ def _between(name: str, since: float | None, until: float | None) -> list[Mappin
 
 def _run(document: Mapping[str, Any]) -> Run:
     return msgspec.convert({name: document[name] for name in Run.__struct_fields__}, Run)
+
+
+def _totals(bucket: Mapping[str, Any]) -> ModelTotals:
+    risk = bucket["risk"]
+    return ModelTotals(
+        target=bucket["key"],
+        runs=bucket["doc_count"],
+        decisions={each["key"]: each["doc_count"] for each in bucket["decisions"]["buckets"]},
+        least_risk=risk["min"],
+        mean_risk=round(risk["avg"], 6),
+        most_risk=risk["max"],
+        **{name: int(bucket[name]["value"]) for name in _CLAIMS},
+    )
 
 
 def _identity(said: Said) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from checkstream.errors import GateError, StepFailed
-from checkstream.gate.ledger import Kept, Ledger
+from checkstream.gate.kept import Kept
+from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import LocalPast, SharedPast
 from checkstream.gate.pipeline import evaluate
 from checkstream.gate.report import Report, ended_run, headline, reported

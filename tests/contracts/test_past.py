@@ -15,6 +15,7 @@ import pytest_asyncio
 from aiohttp.test_utils import TestServer
 
 from checkstream.errors import StoreUnusable
+from checkstream.gate.history import NEWEST, ModelTotals
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import LocalPast, Past, SharedPast
 from checkstream.gate.terms import Run, Said
@@ -91,6 +92,50 @@ async def test_runs_are_the_newest_first_and_chosen_by_what_is_asked(kept: tuple
     assert [run.run_id for run in await past.runs(config_hash="d")] == ["c"]
     assert [run.run_id for run in await past.runs(target="t", decided=True)] == ["d"]
     assert await past.runs(target="' OR 1=1") == []
+
+
+async def test_a_trend_tells_of_each_configuration_and_holds_its_models_side_by_side(
+    kept: tuple[Past, Record],
+) -> None:
+    past, record = kept
+    for run, risk in (
+        (decided("a", 100.0), 0.05),
+        (decided("b", 200.0, "block", target="bedrock:n"), 0.5),
+        (decided("c", 300.0, "warn"), 0.2),
+        (decided("d", 400.0, config="e"), 0.0),
+    ):
+        await record(msgspec.structs.replace(run, risk=risk), '{"long": "report"}', [])
+    other, ours = await past.trends()
+    assert (other.config_hash, len(other.points)) == ("e", 1)
+    assert [(each.run_id, each.difference, each.regression) for each in ours.points] == [
+        ("a", None, False),
+        ("b", 0.45, True),
+        ("c", 0.15, True),
+    ]
+    assert ours.models == (
+        ModelTotals(
+            target="openai:m", runs=2, decisions={"deploy": 1, "warn": 1}, least_risk=0.05, mean_risk=0.125,
+            most_risk=0.2, total_claims=8, supported=6, weakly_supported=0, unsupported=2,
+        ),
+        ModelTotals(
+            target="bedrock:n", runs=1, decisions={"block": 1}, least_risk=0.5, mean_risk=0.5, most_risk=0.5,
+            total_claims=4, supported=3, weakly_supported=0, unsupported=1,
+        ),
+    )  # fmt: skip
+    assert [trend.models[0].runs for trend in await past.trends(since=200.0, target="openai:m")] == [1, 1]
+    assert [trend.config_hash for trend in await past.trends(config_hash="e")] == ["e"]
+    assert await past.trends(config_hash="none") == []
+
+
+async def test_a_trend_is_of_every_configuration_and_its_totals_of_every_run(kept: tuple[Past, Record]) -> None:
+    past, record = kept
+    for number in range(NEWEST + 5):
+        await record(decided(f"own{number:03}", 1000.0 + number, config="c"), "{}", [])
+        await record(decided(f"other{number}", float(number), config=f"c{number:03}"), "{}", [])
+    found = await past.trends()
+    assert [trend.config_hash for trend in found] == ["c", *(f"c{number:03}" for number in range(NEWEST + 4, -1, -1))]
+    assert [point.run_id for point in found[0].points] == [f"own{number:03}" for number in range(5, NEWEST + 5)]
+    assert found[0].models[0].runs == NEWEST + 5
 
 
 async def test_a_baseline_is_the_last_deployed_run_before(kept: tuple[Past, Record]) -> None:

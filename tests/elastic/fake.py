@@ -18,6 +18,7 @@ import numpy as np
 from aiohttp import web
 from numpy.typing import NDArray
 
+from tests.elastic.aggregations import reckoned
 from tests.elastic.schema import Api, Unspecified
 
 _HEADERS = {
@@ -150,7 +151,11 @@ class FakeElastic:
                     index.fresh.pop(identity, None)
                 return _answer({"deleted": len(found), "failures": []})
             case "search":
-                return _answer({"took": 1, "timed_out": False, "hits": {"hits": _searched(index, body)}})
+                told: dict[str, Any] = {"hits": {"hits": _searched(index, body) if body.get("size") != 0 else []}}
+                if asked := body.get("aggregations", body.get("aggs")):
+                    chosen = _filtered(index, {**body, "size": len(index.searchable)})
+                    told["aggregations"] = reckoned(asked, [each["_source"] for each in chosen])
+                return _answer({"took": 1, "timed_out": False, **told})
             case _:
                 raise AssertionError(name)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,8 @@ class Api:
             if short is None:
                 raise Unspecified(f"{at}: {value!r} is no object")
             return self._value(value, next(each for each in properties if each["name"] == short)["type"], generics, at)
-        if type_.get("variants", {}).get("kind") == "container" and len(value) != 1:
+        beside = _words(each for each in properties if each.get("containerProperty"))
+        if type_.get("variants", {}).get("kind") == "container" and len(value.keys() - beside) != 1:
             raise Unspecified(f"{at}: one of a container's parts, not {sorted(value)}")
         others = [
             behaviour["generics"][1]
@@ -163,6 +164,10 @@ class Api:
         for each in properties:
             if each["required"] and not value.keys() & {each["name"], *each.get("aliases", ())}:
                 raise Unspecified(f"{at}.{each['name']}: missing")
+
+
+def _words(properties: Iterable[Node]) -> set[str]:
+    return {word for each in properties for word in (each["name"], *each.get("aliases", ()))}
 
 
 def _builtin(value: Any, name: str, at: str) -> None:

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from checkstream.errors import GateError
-from checkstream.gate.ledger import Kept, Ledger
+from checkstream.gate.kept import Kept
+from checkstream.gate.ledger import Ledger
 from checkstream.gate.terms import ClaimVerdict, Prompt, Response, Run
 from checkstream.grounding.terms import Verdict
 
