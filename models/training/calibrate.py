@@ -6,6 +6,7 @@ proxy needs no table for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,5 +77,6 @@ def rates(benign: Float, labels: Sequence[str]) -> list[dict[str, object]]:
         for rate in RATES:
             threshold = threshold_at(benign[:, column], rate)
             if threshold is not None:
-                found.append({"label": label, "fpr": rate, "threshold": round(threshold, 6)})
+                # Rounded up: below the next score that must not fire, one more would.
+                found.append({"label": label, "fpr": rate, "threshold": math.ceil(threshold * 1e6) / 1e6})
     return found
