@@ -29,6 +29,11 @@ class _Postponed(msgspec.Struct, frozen=True):
     entry: Entry
     span: Span
     confidence: float
+    tokens: int
+    """What was known of the stream at its end: places that lie far back are forgotten."""
+    language: str
+    leading: tuple[float, float]
+    """The risk of the text that leads, and its change."""
 
 
 class Decider:
@@ -40,6 +45,7 @@ class Decider:
         "_fail_mode",
         "_kept",
         "_leader",
+        "_leading",
         "_leads",
         "_machine",
         "_postponed",
@@ -85,6 +91,8 @@ class Decider:
         self._reading = Reading(before) if scope.reads_stream or reads_language else None
         self.risks = Risks()
         self._leader: Decider | None = None
+        self._leading = (0.0, 0.0)
+        """The risk of the text that leads, and its change, at the place that is being read."""
         self._shift = 0
         self._postponed: dict[Waits, list[_Postponed]] = {Waits.CHECK: [], Waits.END: []}
         self._kept: Counter[int] = Counter()
@@ -149,8 +157,26 @@ class Decider:
             if self._scope.reads_language:
                 stream.language = self._reading.language(position)
         if self._leader is not None:
-            leading = self._leader.risks.at(position + self._shift)
-            stream.risk, stream.trend = max(leading, self.risks.latest)
+            self._leading = self._leader.risks.at(position + self._shift)
+            stream.risk, stream.trend = max(self._leading, self.risks.latest)
+
+    def _read_again(self, found: _Postponed) -> None:
+        """Bring what conditions may know of the stream back to where something was found."""
+        stream = self._facts.stream
+        stream.tokens, stream.language = found.tokens, found.language
+        if self._leader is not None:
+            stream.risk, stream.trend = max(found.leading, self.risks.latest)
+
+    def forget(self, position: int, leading: int) -> None:
+        """Forget what nobody will ask for.
+
+        Args:
+            position: Nothing will be found any more that ends before it.
+            leading: Nor, in this text and those that follow it, before it; counted in this text.
+        """
+        if self._reading is not None:
+            self._reading.forget(position)
+        self.risks.forget(leading)
 
     # --- what fires
 
@@ -174,7 +200,7 @@ class Decider:
                 if firing is not None:
                     firings[entry.rule] = firing
             else:
-                self._postpone(waits, _Postponed(entry, span, confidence))
+                self._postpone(waits, entry, span, confidence)
         return firings
 
     def fired_by_check(self, position: int) -> list[Firing]:
@@ -222,15 +248,17 @@ class Decider:
         waiting = self._postponed[Waits.CHECK]
         return min(self._to_end_from, *(found.span.start for found in waiting)) if waiting else self._to_end_from
 
-    def _postpone(self, waits: Waits, found: _Postponed) -> None:
-        rule = found.entry.rule
+    def _postpone(self, waits: Waits, entry: Entry, span: Span, confidence: float) -> None:
+        """Keep what has just been found and read up to."""
+        rule, stream = entry.rule, self._facts.stream
         if not self._leads and self._kept[rule] >= _MAX_POSTPONED:
             self._degrade("findings_not_decided")
             return
         self._kept[rule] += 1
+        found = _Postponed(entry, span, confidence, stream.tokens, stream.language, self._leading)
         self._postponed[waits].append(found)
         if waits is Waits.END:
-            self._to_end_from = min(self._to_end_from, found.span.start)
+            self._to_end_from = min(self._to_end_from, span.start)
 
     def _take(self, waits: Waits, position: int) -> list[Firing]:
         """Decide what waited and ends at or before `position`."""
@@ -241,7 +269,7 @@ class Decider:
         self._kept.subtract(found.entry.rule for found in due)
         firings: dict[tuple[str, Span, int], Firing] = {}
         for found in due:
-            self._read(found.span.end)
+            self._read_again(found)
             firing = self._decide(found.entry, found.span, found.confidence)
             if firing is not None:
                 firings.setdefault((firing.rule.id, found.span, found.entry.signal), firing)

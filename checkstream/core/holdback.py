@@ -409,6 +409,11 @@ class Holdback:
         return max(limit, self.sent)
 
     @property
+    def kept(self) -> int:
+        """Start of the text that is kept: nothing that begins before it will be handed out any more."""
+        return self._base
+
+    @property
     def decided(self) -> bool:
         """The channel has ended, and all that was found or checked in it has been handed out."""
         return self.ended and not self._findings and not self._checks

@@ -75,6 +75,7 @@ class Judge:
         "_fired",
         "_insertions",
         "_json",
+        "_kept",
         "_over",
         "_passed_on",
         "_program",
@@ -177,6 +178,8 @@ class Judge:
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
         self._fired: set[int] = set()
         self._over = False
+        self._kept = 0
+        """The decider has forgotten what lies before it."""
         self._passed_on = len(prelude)
         self._base = len(before)
         self._exceptions = Exceptions()
@@ -268,7 +271,15 @@ class Judge:
         self._fence()
         if self.followers:
             self._pass_on(rulings)
+        if self.holdback.kept > self._kept:
+            self._forget()
         return rulings
+
+    def _forget(self) -> None:
+        """Forget what was known of places where nothing will be decided any more."""
+        self._kept = kept = self.holdback.kept
+        followed = (follower.holdback.kept + self.prelude for follower in self.followers)
+        self._decider.forget(kept, min((kept, *followed)))
 
     def _pass_on(self, rulings: list[Ruling]) -> None:
         """Give text that is now sure to be released to the followers, and take their decisions."""

@@ -19,14 +19,19 @@ _LEAST_CHARS = 16
 
 
 class Reading:
-    """Reads one channel along with its holdback and answers for every place that has been read."""
+    """Reads one channel along with its holdback and answers for every place that has been read, until it is forgotten.
 
-    __slots__ = ("_begin", "_grid", "_languages", "_offset", "_starts")
+    What it says of a place does not change with what comes behind that.
+    """
+
+    __slots__ = ("_begin", "_forgotten", "_grid", "_languages", "_offset", "_starts")
 
     def __init__(self, before: str = "") -> None:
         """Start before the first character; `before` stands in front of it and is known too."""
         self._grid = TokenGrid()
         self._starts = array("q")
+        self._forgotten = 0
+        """Tokens that begin before those."""
         self._begin = ""
         self._languages: dict[int, str] = {}
         self._offset = len(before)
@@ -41,9 +46,15 @@ class Reading:
     def tokens(self, position: int) -> int:
         """Return how many tokens begin before `position`."""
         position += self._offset
-        count = bisect_left(self._starts, position)
+        count = self._forgotten + bisect_left(self._starts, position)
         begun = self._grid.begun
         return count + (begun is not None and begun < position)
+
+    def forget(self, position: int) -> None:
+        """Forget what lies before `position`: nobody will ask for the tokens of a place before it."""
+        old = bisect_left(self._starts, position + self._offset)
+        self._forgotten += old
+        del self._starts[:old]
 
     def language(self, position: int) -> str:
         """Return the language of the text before `position`, as far as its first characters tell."""
@@ -59,7 +70,10 @@ class Reading:
 
 
 class Risks:
-    """The risk of one text, check by check: the highest of its scores so far, fading with each check."""
+    """The risk of one text, check by check: the highest of its scores so far, fading with each check.
+
+    Answers for every place, until it is forgotten.
+    """
 
     __slots__ = ("_positions", "_start", "_trends", "_values", "latest")
 
@@ -84,6 +98,13 @@ class Risks:
         """Return the risk and its change after the checks that end at or before `position`."""
         place = bisect_right(self._positions, position) - 1
         return (self._values[place], self._trends[place]) if place >= 0 else self._start
+
+    def forget(self, position: int) -> None:
+        """Forget what lies before `position`: nobody will ask for a place before it."""
+        self._start = self.at(position)
+        old = bisect_right(self._positions, position)
+        for known in (self._positions, self._values, self._trends):
+            del known[:old]
 
 
 _RISK_DECAY = 0.8
