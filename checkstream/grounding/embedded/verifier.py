@@ -58,8 +58,9 @@ class Said(msgspec.Struct, frozen=True, eq=False):
 class EmbeddedVerifier:
     """Compares surfaces: words in order, numbers and dates, names, polarity. No model, no waiting, any language.
 
-    INVARIANT: passages are compared one by one and the best decides, so a passage more never lowers a score, and one
-    that shares little with a claim raises it by at most 0.05.
+    INVARIANT: a passage more never lowers a score. Each is compared by itself and the best decides; sentences are taken
+    from several only where each says its sentence outright, so texts about something else add nothing to a claim of
+    several sentences, and to one of a single sentence as much as they share of it.
     """
 
     name = "embedded"
@@ -119,15 +120,10 @@ def judged(said: Said, read: Sequence[Source]) -> Judgement:
     if not read:
         return Judgement(claim=claim, verdict=Verdict.UNSUPPORTED, score=0.0, reason="there is no evidence")
     rows = said.rows or (None,) * len(said.parts)
-    best = [_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight]
-    total = sum(each.weight for each in best)
-    share = sum(each.coverage.score * each.weight for each in best) / total
-    telling = [each for each in best if each.weight >= _TELLING] or best
-    worst = min(telling, key=lambda each: each.coverage.score)
+    best = _told([_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight])
+    worst = _worst(best)
     against = [each for each in best if each.coverage.found]
-    # One false sentence makes a claim false, however much else is said.
-    share = (share + worst.coverage.score) / 2
-    score = min(1.0, score_of(share))
+    score = min(1.0, score_of(_share(best)))
     found = [finding for each in against if _shared(each.coverage) >= _ABOUT for finding in each.coverage.found]
     return Judgement(
         claim=claim,
@@ -149,16 +145,54 @@ def _parts(text: str) -> list[Sentence]:
     return found
 
 
-def _best(part: Sentence, rows: Rows | None, read: Sequence[Source]) -> _Best:
-    found = _Best(Coverage(0.0, missing=tuple(word.form for word in part.read.words if not word.function)), part.weight)
+def _best(part: Sentence, rows: Rows | None, read: Sequence[Source]) -> list[_Best]:
+    """Return the best that each passage says of a sentence."""
+    lacking = tuple(word.form for word in part.read.words if not word.function)
+    told = []
     for source in read:
+        found = _Best(Coverage(0.0, missing=lacking), part.weight)
         near = None if rows is None or source.rows is None else Nearness(rows, source.rows)
         for stretch in source.reader.stretches(part):
             like = () if near is None else near.within(stretch.first, stretch.first + len(stretch.read.words))
             covered = coverage(part, stretch, source.reader.whole, like)
             if covered.score > found.coverage.score:
                 found = _Best(covered, part.weight, _excerpt(source.passage, stretch))
-    return found
+        told.append(found)
+    return told
+
+
+def _told(found: Sequence[Sequence[_Best]]) -> list[_Best]:
+    """Return the most that evidence says of a claim: one passage, and what others say outright beside it.
+
+    What a passage half says counts with the rest of that passage alone, and nothing is added to a passage that says no
+    sentence outright: halves of a claim that stand in texts about something else don't make a whole.
+
+    Args:
+        found: of each sentence of the claim, the best of each passage.
+    """
+    outright = [_outright(max(each, key=lambda one: one.coverage.score)) for each in found]
+    options = []
+    for own in zip(*found, strict=True):
+        speaks = any(_outright(each) for each in own)
+        options.append([other if speaks and other else each for each, other in zip(own, outright, strict=True)])
+    return max(options, key=_share)
+
+
+def _outright(best: _Best) -> _Best | None:
+    """Return what says a sentence, if that sentence says something by itself."""
+    return best if best.weight >= _TELLING and best.coverage.score >= SUPPORTED else None
+
+
+def _worst(best: Sequence[_Best]) -> _Best:
+    telling = [each for each in best if each.weight >= _TELLING] or best
+    return min(telling, key=lambda each: each.coverage.score)
+
+
+def _share(best: Sequence[_Best]) -> float:
+    """Return what share of a claim is said; one false sentence makes it false, however much else is said."""
+    total = sum(each.weight for each in best)
+    share = sum(each.coverage.score * each.weight for each in best) / total
+    return (share + _worst(best).coverage.score) / 2
 
 
 def _excerpt(passage: Passage, stretch: Sentence) -> Excerpt:

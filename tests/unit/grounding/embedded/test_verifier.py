@@ -180,3 +180,20 @@ async def test_a_passage_more_never_lowers_a_score_though_it_denies_one_sentence
     denying = Passage(id="other", text="I would think so, said the man of the party.")
     alone, among = await judged(claim, own), await judged(claim, denying, own)
     assert among.score >= alone.score
+
+
+async def test_sentences_that_two_passages_say_outright_are_said_together() -> None:
+    claim = "The refund is paid within 30 days. Penguins eat fish in the south."
+    assert (await judged(claim, POLICY)).verdict is not Verdict.SUPPORTED
+    found = await judged(claim, OTHER, POLICY)
+    assert found.verdict is Verdict.SUPPORTED
+    assert {excerpt.passage_id for excerpt in found.excerpts} == {"S0", "S1"}
+
+
+@pytest.mark.parametrize("said", ["It is an important job in the world.", "I know so."], ids=["half", "small talk"])
+async def test_what_texts_about_something_else_half_say_adds_nothing_to_a_claim(said: str) -> None:
+    claim = f"{said} The refund is paid within 30 days to customers in Germany and in Austria."
+    elsewhere = Passage(id="S2", text="I know so. A baker had an odd job in the next town, and saw the world.")
+    assert (await judged(said, elsewhere)).score > 0
+    alone, among = await judged(claim, POLICY), await judged(claim, elsewhere, POLICY)
+    assert among.score == alone.score
