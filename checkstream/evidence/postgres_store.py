@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, Self
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from checkstream.errors import StoreUnusable
 from checkstream.evidence import analysis
 from checkstream.evidence.columns import facts, from_row, to_row
+from checkstream.evidence.postgres_tables import LOCK, make_tables
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
 from checkstream.evidence.store import COMMON_FROM, SPARE
 from checkstream.evidence.vectors import Matrix
@@ -28,46 +29,10 @@ from checkstream.evidence.vectors import Matrix
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-_LOCK = 0x63_68_65_76
-"""Of advisory locks: one process makes the tables, and one at a time writes a document."""
-_TABLES = """
-create extension if not exists vector;
-create schema if not exists checkstream;
-create table if not exists checkstream.meta(key text primary key, value text not null);
-create table if not exists checkstream.documents(
-  source text primary key, digest text not null, chunks integer not null, terms bigint not null
-);
-create sequence if not exists checkstream.numbers;
-create table if not exists checkstream.chunks(
-  number bigint primary key, id text not null unique, source text not null,
-  text text not null, headings text not null, first integer not null, last integer not null,
-  embedding vector({dimensions})
-);
-do $$ begin
-  if {dimensions} <= 1500 and exists (select from pg_attribute where attrelid = 'checkstream.chunks'::regclass
-                                      and attname = 'embedding' and attstorage <> 'p') then
-    alter table checkstream.chunks alter column embedding set storage plain;
-  end if;
-end $$;
-create index if not exists chunks_by_source on checkstream.chunks(source);
-create table if not exists checkstream.postings(
-  term text collate "C" not null, chunk bigint not null references checkstream.chunks on delete cascade,
-  times integer not null, terms integer not null, primary key(term, chunk) include (times, terms)
-);
-create index if not exists postings_by_chunk on checkstream.postings(chunk);
-do $$ begin
-  if to_regclass('checkstream.vectors') is null then
-    create table checkstream.vectors(
-      chunk bigint primary key references checkstream.chunks on delete cascade, rough halfvec({dimensions}) not null
-    );
-    if {dimensions} <= 3000 then
-      alter table checkstream.vectors alter column rough set storage plain;
-    end if;
-    insert into checkstream.vectors select number, embedding from checkstream.chunks where embedding is not null;
-  end if;
-end $$;
-"""
-"""Vectors stand in the rows themselves as long as a page holds them: all the rough ones are read for each search."""
+    _Connection = AsyncConnection[tuple[Any, ...]]
+
+_CONNECTIONS = 2
+"""A claim is looked for by its words and by its vector at the same time."""
 _NUMBERS = "select nextval('checkstream.numbers') from generate_series(1, %s)"
 _PUT = "copy checkstream.chunks(number, id, source, text, headings, first, last, embedding) from stdin"
 _ROUGHEN = """
@@ -113,12 +78,14 @@ _WIDER = 8
 class PostgresStore:
     """Chunks in the schema `checkstream` of a database. Made by `open`."""
 
-    def __init__(self, connection: AsyncConnection[tuple[Any, ...]], embedder: str, dimensions: int) -> None:
-        """Take an open connection, in autocommit."""
+    def __init__(self, connect: Callable[[], Awaitable[_Connection]], embedder: str, dimensions: int) -> None:
+        """Connect when first asked; `connect` returns a connection in autocommit that knows vectors."""
         self.embedder = embedder
         self.dimensions = dimensions
-        self._connection = connection
-        self._turn = asyncio.Lock()
+        self._connect = connect
+        self._free: asyncio.LifoQueue[_Connection | None] = asyncio.LifoQueue()
+        for _ in range(_CONNECTIONS):
+            self._free.put_nowait(None)
 
     @classmethod
     async def open(cls, url: str, embedder: str, dimensions: int, *, password: str | None = None) -> Self:
@@ -138,24 +105,30 @@ class PostgresStore:
             from pgvector.psycopg import register_vector_async  # noqa: PLC0415
         except ImportError as error:
             raise StoreUnusable("PostgreSQL needs the extra `checkstream[postgres]`; install it") from error
-        async with _told():
+
+        async def connect() -> _Connection:
             connection = await psycopg.AsyncConnection.connect(url, password=password, autocommit=True)
-        store = cls(connection, embedder, dimensions)
-        try:
-            async with _told():
+            try:
                 await connection.execute("set jit = off")  # to compile a search takes longer than to carry it out
-                await store._make()
+                await make_tables(connection, embedder, dimensions)
                 await register_vector_async(connection)
+            except BaseException:
+                await connection.close()
+                raise
+            return connection
+
+        store = cls(connect, embedder, dimensions)
+        try:
             await store._require_own()
         except BaseException:
-            await connection.close()
+            await store.close()
             raise
         return store
 
     async def put(self, document: Document, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
         """Keep a document in place of what was there of its source, at once or not at all."""
         async with self._in_turn() as connection, connection.transaction(), connection.cursor() as cursor:
-            await self._remove(document.source)
+            await _remove(connection, document.source)
             await cursor.execute(_NUMBERS, (len(chunks),))
             numbers = [int(row[0]) for row in await cursor.fetchall()]
             counted = [Counter(analysis.terms(chunk.searched)) for chunk in chunks]
@@ -176,7 +149,7 @@ class PostgresStore:
     async def delete(self, source: str) -> None:
         """Remove a document and its chunks."""
         async with self._in_turn() as connection, connection.transaction():
-            await self._remove(source)
+            await _remove(connection, source)
 
     async def documents(self) -> list[Document]:
         """Return the documents, in order of their sources."""
@@ -216,8 +189,11 @@ class PostgresStore:
             some *= _WIDER
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._connection.close()
+        """Close the connections."""
+        for _ in range(_CONNECTIONS):
+            connection = await self._free.get()
+            if connection is not None:
+                await connection.close()
 
     def _exact(self, vector: NDArray[np.float32], size: int, rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
         """Return the best of what `_NEAREST` gives, as `Matrix` reckons them."""
@@ -225,14 +201,6 @@ class PostgresStore:
         own = np.array([row[1].to_numpy() for row in rows], np.float32).reshape(len(rows), self.dimensions)
         found = Matrix([chunk.id for chunk in chunks], own).nearest(vector, size)
         return [Hit(chunk=chunks[place], score=score) for place, score in found]
-
-    async def _make(self) -> None:
-        async with self._connection.transaction():
-            await self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-            await self._connection.execute(_TABLES.format(dimensions=int(self.dimensions)).encode())
-            own = list(facts(self.embedder, self.dimensions).items())
-            async with self._connection.cursor() as cursor:
-                await cursor.executemany("insert into checkstream.meta values(%s, %s) on conflict do nothing", own)
 
     async def _require_own(self) -> None:
         """Refuse a database of another version or another embedder.
@@ -247,25 +215,34 @@ class PostgresStore:
                 "ingest into another database, or name that embedder"
             )
 
-    async def _remove(self, source: str) -> None:
-        """Remove a document, once no other process writes one of that source."""
-        await self._connection.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, source))
-        await self._connection.execute("delete from checkstream.chunks where source = %s", (source,))
-        await self._connection.execute("delete from checkstream.documents where source = %s", (source,))
-
     async def _rows(self, query: LiteralString, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         async with self._in_turn() as connection:
             return await (await connection.execute(query, values, binary=True)).fetchall()
 
     @asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
-        """Give the connection to one task at a time: a statement of another would stand in its transaction.
+    async def _in_turn(self) -> AsyncIterator[_Connection]:
+        """Give a connection to one task at a time: a statement of another would stand in its transaction.
+
+        One that was lost, as when the server started anew, is made again at the call after that.
 
         Raises:
             StoreUnusable: the database can't do what it is asked.
         """
-        async with self._turn, _told():
-            yield self._connection
+        connection = await self._free.get()
+        try:
+            async with _told():
+                if connection is None or connection.closed:
+                    connection = await self._connect()
+                yield connection
+        finally:
+            self._free.put_nowait(connection)
+
+
+async def _remove(connection: _Connection, source: str) -> None:
+    """Remove a document, once no other process writes one of that source."""
+    await connection.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK, source))
+    await connection.execute("delete from checkstream.chunks where source = %s", (source,))
+    await connection.execute("delete from checkstream.documents where source = %s", (source,))
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -74,13 +75,11 @@ class Retriever:
             ScoringError: the claims could not be embedded.
         """
         vectors = await self._embedder.embed(texts)
-        return [
-            Found(
-                keyword=tuple(await self.store.keyword(text, keyword)),
-                vector=tuple(await self.store.vector(row, vector)),
-            )
-            for text, row in zip(texts, vectors, strict=True)
-        ]
+        found = []
+        for text, row in zip(texts, vectors, strict=True):
+            words, near = await asyncio.gather(self.store.keyword(text, keyword), self.store.vector(row, vector))
+            found.append(Found(keyword=tuple(words), vector=tuple(near)))
+        return found
 
     async def hybrid(self, text: str, size: int = KEYWORD_SIZE) -> list[Hit]:
         """Return the best chunks for a claim, both searches fused.

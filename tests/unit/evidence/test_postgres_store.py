@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,8 @@ async def test_an_approximate_index_that_somebody_made_does_not_answer(
         graph = "create index on checkstream.{} using hnsw ({}_ip_ops) with (m = 2, ef_construction = 4)"
         graphs = (graph.format("chunks", "embedding vector"), graph.format("vectors", "rough halfvec"))
         for statement in (*graphs, "set hnsw.ef_search = 1", "set enable_seqscan = off", "set enable_sort = off"):
-            await store._connection.execute(statement.encode())
+            async with store._in_turn() as connection:
+                await connection.execute(statement.encode())
         for query in rows[:30] + 0.3 * rows[30:60]:
             wanted = [chunks[place].id for place, _ in oracle.nearest(query, 5)]
             assert [hit.chunk.id for hit in await store.vector(query, 5)] == wanted
@@ -72,8 +74,28 @@ async def test_a_database_from_before_the_rough_vectors_is_searched_as_it_was(
         assert isinstance(store, PostgresStore)
         await store.put(Document(source="v", digest="d"), cut(9), await EMBEDDER.embed([each.text for each in cut(9)]))
         before = await store.vector(query, 3)
-        await store._connection.execute("drop table checkstream.vectors")
+        async with store._in_turn() as connection:
+            await connection.execute("drop table checkstream.vectors")
         assert await (await open_one(EMBEDDER)).vector(query, 3) == before
+
+
+async def test_a_server_that_closed_its_connections_is_asked_again(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store, other = await open_one(EMBEDDER), await open_one(EMBEDDER)
+        assert isinstance(store, PostgresStore)
+        assert isinstance(other, PostgresStore)
+        await asyncio.gather(store.count(), store.count())
+        ends = """
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where datname = current_database() and pid <> pg_backend_pid()
+        """
+        async with other._in_turn() as connection:
+            await connection.execute(ends)
+        told = await asyncio.gather(*(store.count() for _ in range(4)), return_exceptions=True)
+        assert {type(each) for each in told} == {StoreUnusable, int}
+        assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
 
 
 @pytest.mark.parametrize(
