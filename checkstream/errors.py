@@ -37,7 +37,8 @@ CheckstreamError
 │   ├── SourceRefused       a source is not allowed: its kind, its host, its address, its size
 │   └── DocumentUnreadable  a document can't be fetched or read; the others go on
 ├── GateError               the reliability gate can't read what it is asked, or a step of it failed
-│   └── StepFailed          one item of a step failed, and with it the run; names both
+│   ├── StepFailed          one item of a step failed, and with it the run; names both
+│   └── RunsUnusable        the file that runs are kept in can't be opened, read or written
 └── AuditError              the audit chain is broken or can't be written
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
@@ -264,6 +265,10 @@ class StepFailed(GateError):
         super().__init__(f"step `{step}` failed at item `{item}`: {reason}")
         self.step = step
         self.item = item
+
+
+class RunsUnusable(GateError):
+    """The file that runs of the gate are kept in can't be opened, read or written."""
 
 
 class AuditError(CheckstreamError):

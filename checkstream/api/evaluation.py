@@ -20,6 +20,7 @@ from checkstream.errors import RequestInvalid, RouteUnknown
 from checkstream.gate.config_file import read_yaml, settings_of
 from checkstream.gate.history import Trend
 from checkstream.gate.ledger import Ledger
+from checkstream.gate.past import LocalPast, Past
 from checkstream.gate.report import Report
 from checkstream.gate.settings import GateSettings
 from checkstream.gate.terms import Run, Said
@@ -27,6 +28,7 @@ from checkstream.listen import Admission
 
 MOST_RUNS = 1000
 _CONFIG = ".llm-reliability.yaml"
+_NAMED = (".yaml", ".yml", ".json")
 _CONFIG_BYTES = 1 << 20
 _AT_ONCE = 4
 Seconds = Annotated[float, Meta(ge=0, lt=1e12, description="Seconds since 1970.")]
@@ -41,7 +43,7 @@ class EvaluateRequest(_Asked, frozen=True, kw_only=True):
     """What is evaluated: a file below the operator's folder, or the configuration itself."""
 
     config_path: str | None = None
-    """Relative to that folder; `.llm-reliability.yaml` when neither is given."""
+    """Relative to that folder, and named `.yaml`, `.yml` or `.json`; `.llm-reliability.yaml` when neither is given."""
     config: dict[str, Any] | None = None
     """As the file says it. Taken only where the operator allows it, and without keys."""
     resume: Words | None = None
@@ -111,19 +113,28 @@ class Evaluation:
     """Evaluates models for callers, and tells of runs."""
 
     def __init__(
-        self, evaluate: Evaluate, ledger: Ledger, *, root: Path, inline: Evaluate | None = None, at_once: int = _AT_ONCE
+        self,
+        evaluate: Evaluate,
+        ledger: Ledger,
+        *,
+        root: Path,
+        past: Past | None = None,
+        inline: Evaluate | None = None,
+        at_once: int = _AT_ONCE,
     ) -> None:
-        """Answer from `ledger`.
+        """Answer from what runs left.
 
         Args:
             evaluate: runs what a file below `root` says.
-            ledger: what the runs are kept in.
+            ledger: what this process's runs are kept in, ended or not.
             root: configurations are read below it.
+            past: tells of runs; None: what is in `ledger`.
             inline: runs a configuration that a caller sends, with no secret at hand; None: none is taken.
             at_once: evaluations that run at a time.
         """
         self._evaluate = evaluate
         self._ledger = ledger
+        self._past = past or LocalPast(ledger)
         self._root = root.resolve()
         self._inline = inline
         self._admission = Admission(streams=at_once, held_bytes=1)
@@ -159,12 +170,15 @@ class Evaluation:
         """Read a configuration below the root.
 
         Raises:
+            RequestInvalid: it is named as no configuration is; other files are none of a caller's business.
             RouteUnknown: there is no such file there.
             GateError: it is no YAML.
         """
+        if not path.endswith(_NAMED):
+            raise RequestInvalid(f"`{path[:200]}` is no configuration; name a file that ends in {', '.join(_NAMED)}")
         try:
             found = (self._root / path).resolve(strict=True)
-            inside = found.is_relative_to(self._root) and found.is_file()
+            inside = found.is_relative_to(self._root) and found.is_file() and found.name.endswith(_NAMED)
             content = found.read_bytes() if inside and found.stat().st_size <= _CONFIG_BYTES else None
         except (OSError, ValueError, RuntimeError):
             content = None
@@ -173,34 +187,28 @@ class Evaluation:
         return read_yaml(path, content)
 
     async def _runs(self, asked: RunsQuery) -> RunList:
-        found = await asyncio.to_thread(
-            self._ledger.runs,
-            since=asked.since,
-            config_hash=asked.config_hash,
-            target=asked.target,
-            limit=asked.limit,
+        found = await self._past.runs(
+            since=asked.since, config_hash=asked.config_hash, target=asked.target, limit=asked.limit
         )
         return RunList(runs=tuple(found))
 
     async def _one(self, asked: RunQuery) -> msgspec.Raw | Run:
-        report = await asyncio.to_thread(self._ledger.report, asked.run_id)
-        if report is not None:
-            return msgspec.Raw(report.encode())
+        """Return the report of a run, or the run itself where it has none: a run of this process may go on yet."""
         run = await asyncio.to_thread(self._ledger.run, asked.run_id)
-        if run is None:
+        if run is not None and run.decision is None:
+            return run
+        past = self._past if run is None else LocalPast(self._ledger)
+        report = await past.report(asked.run_id)
+        if report is None:
             raise RouteUnknown(f"there is no run `{asked.run_id[:100]}`; `/runs` lists them")
-        return run
+        return msgspec.Raw(report.encode())
 
     async def _trend(self, asked: TrendQuery) -> TrendList:
-        found = await asyncio.to_thread(
-            self._ledger.trends, since=asked.since, config_hash=asked.config_hash, target=asked.target
-        )
+        found = await self._past.trends(since=asked.since, config_hash=asked.config_hash, target=asked.target)
         return TrendList(trends=tuple(found))
 
     async def _search(self, asked: SearchQuery) -> FoundList:
-        found = await asyncio.to_thread(
-            self._ledger.search, asked.q, kind=asked.kind, since=asked.since, until=asked.until
-        )
+        found = await self._past.search(asked.q, kind=asked.kind, since=asked.since, until=asked.until)
         return FoundList(found=tuple(found))
 
 

@@ -28,6 +28,7 @@ from checkstream.errors import (
     Overloaded,
     RequestInvalid,
     RouteUnknown,
+    RunsUnusable,
     StepFailed,
     TookTooLong,
 )
@@ -35,7 +36,8 @@ from checkstream.listen import Admission, Callers, Times, connection_of, read_bo
 
 DESCRIPTION = "/openapi.json"
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
-    StepFailed: (502, "evaluation_failed"),  # before its parent: the first that fits counts
+    StepFailed: (502, "evaluation_failed"),  # before their parent: the first that fits counts
+    RunsUnusable: (503, "runs_unavailable"),
     GateError: (400, "invalid_request_error"),
     RequestInvalid: (400, "invalid_request_error"),
     CallerUnknown: (401, "authentication_error"),

@@ -15,8 +15,9 @@ from checkstream.api.scoring import Scoring
 from checkstream.app.gate import gate_of
 from checkstream.app.verifiers import Verifiers
 from checkstream.config import Address, Config, Server, reveal
-from checkstream.errors import ConfigError, Fault
+from checkstream.errors import ConfigError, Fault, StoreUnusable
 from checkstream.gate.ledger import Ledger
+from checkstream.gate.past import HISTORY_SECRET, Past, SharedPast
 from checkstream.listen import Admission, Callers, Listener, Times
 
 _THREADS = 2
@@ -29,10 +30,13 @@ class GateFolder:
 
     root: Path
     """Configurations are read below it, and so is what they name."""
-    history: Path
-    """File of runs."""
+    runs: Path
+    """File that this process keeps its runs in."""
     inline: bool = False
     """Configurations that callers send are evaluated too, without any key."""
+    history: str = ""
+    """Elasticsearch that runs are told from, and kept in too where their configuration names no other; empty: none.
+    What callers send is not kept there."""
 
 
 @contextlib.asynccontextmanager
@@ -56,10 +60,13 @@ async def serve_api(
     times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
     admission = Admission(streams=limits.streams, held_bytes=limits.held_bytes)
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="score")
-    try:
+    stack = contextlib.AsyncExitStack()
+    stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+    async with stack:
         operations = list(Scoring(verifiers.verifier, verifiers.judge, threads).operations)
         if gate is not None:
-            operations += _evaluation(gate, environment).operations
+            past = await stack.enter_async_context(_past(gate, environment))
+            operations += _evaluation(gate, past, environment).operations
         face = Face(
             operations,
             callers=_callers(config.server, address),
@@ -77,18 +84,37 @@ async def serve_api(
             listener.stop_accepting()
             await admission.wait_idle(_DRAIN_S)
             await listener.close()
+
+
+@contextlib.asynccontextmanager
+async def _past(gate: GateFolder, environment: Mapping[str, str]) -> AsyncIterator[Past | None]:
+    """Give the history of many machines, if there is one; it is asked nothing before a caller asks.
+
+    Raises:
+        ConfigError: its address is none, or the extra is not installed.
+    """
+    if not gate.history:
+        yield None
+        return
+    try:
+        shared = SharedPast.of(gate.history, api_key=environment.get(HISTORY_SECRET))
+    except StoreUnusable as error:
+        raise _wrong("`--gate-history` can't be used", str(error)) from error
+    try:
+        yield shared
     finally:
-        threads.shutdown(wait=False, cancel_futures=True)
+        await shared.close()
 
 
-def _evaluation(gate: GateFolder, environment: Mapping[str, str]) -> Evaluation:
+def _evaluation(gate: GateFolder, past: Past | None, environment: Mapping[str, str]) -> Evaluation:
     if not gate.root.is_dir():
         raise _wrong(f"there is no folder `{gate.root}`", "name the one that holds `.llm-reliability.yaml`")
-    ledger = Ledger(gate.history)
+    ledger = Ledger(gate.runs)
     return Evaluation(
-        gate_of(ledger, gate.root, environment).evaluate,
+        gate_of(ledger, gate.root, environment, gate.history).evaluate,
         ledger,
         root=gate.root,
+        past=past,
         inline=gate_of(ledger, gate.root, {}).evaluate if gate.inline else None,
     )
 

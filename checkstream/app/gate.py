@@ -12,9 +12,12 @@ from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
 
 
-def gate_of(ledger: Ledger, folder: Path, environment: Mapping[str, str]) -> Gate:
-    """Return a gate that keeps runs in `ledger` and reads what configurations name below `folder`."""
-    return Gate(ledger, Connections(folder, environment, _EMBEDDERS).open)
+def gate_of(ledger: Ledger, folder: Path, environment: Mapping[str, str], history: str = "") -> Gate:
+    """Return a gate that keeps runs in `ledger`, and in `history` too where a configuration names no other.
+
+    What configurations name is read below `folder`.
+    """
+    return Gate(ledger, Connections(folder, environment, _EMBEDDERS, history).open)
 
 
 _EMBEDDERS = cache(evidence_embedder)

@@ -17,7 +17,7 @@ from checkstream.cli.results import safe, write_json
 from checkstream.errors import GateError
 from checkstream.gate.history import comparison
 from checkstream.gate.ledger import Ledger
-from checkstream.gate.past import HISTORY_SECRET, LocalPast, Past, SharedPast
+from checkstream.gate.past import HISTORY_SECRET, LocalPast, Past, SharedPast, is_shared
 from checkstream.gate.report import Report
 
 
@@ -53,8 +53,8 @@ async def opened_past(where: str) -> AsyncIterator[Past]:
         GateError: there is no such file.
         StoreUnusable: the history can't be reached.
     """
-    if where.startswith(("http://", "https://")):
-        shared = await SharedPast.open(where, api_key=os.environ.get(HISTORY_SECRET))
+    if is_shared(where):
+        shared = SharedPast.of(where, api_key=os.environ.get(HISTORY_SECRET))
         try:
             yield shared
         finally:

@@ -13,6 +13,7 @@ from checkstream.app.api import GateFolder
 from checkstream.app.worker import run_worker
 from checkstream.config import Address, load_config, parse_address
 from checkstream.errors import ConfigError, Fault
+from checkstream.gate.past import is_shared
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
@@ -44,7 +45,11 @@ def add_parser(subparsers: SubParsers) -> None:
         "--gate", metavar="FOLDER", type=Path, help="the API evaluates models by the configurations below this folder"
     )
     parser.add_argument(
-        "--gate-history", metavar="FILE", type=Path, help="where runs are kept (default: var/gate.db below --gate)"
+        "--gate-history",
+        metavar="WHERE",
+        default="",
+        help="file that runs are kept in (default: var/gate.db below --gate); or an https://... of Elasticsearch that "
+        "runs of many machines are kept in, too, and told from",
     )
     parser.add_argument(
         "--gate-inline",
@@ -95,4 +100,6 @@ def _gate(args: argparse.Namespace) -> GateFolder | None:
             raise ConfigError((Fault(file="command line", reason=f"`--{option}` needs `--{needed}`"),))
     if args.gate is None:
         return None
-    return GateFolder(args.gate, args.gate_history or args.gate / "var" / "gate.db", args.gate_inline)
+    shared = args.gate_history if is_shared(args.gate_history) else ""
+    runs = args.gate / "var" / "gate.db" if shared or not args.gate_history else Path(args.gate_history)
+    return GateFolder(args.gate, runs, args.gate_inline, shared)

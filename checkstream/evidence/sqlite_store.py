@@ -58,6 +58,8 @@ class SqliteStore:
         self.embedder = embedder
         self.dimensions = dimensions
         self._path = path
+        self._name = Path(path).name
+        """All that messages tell of the path: they reach callers of the API."""
         self._thread = ThreadPoolExecutor(1, "evidence")
         self._db: sqlite3.Connection
         self._loaded: tuple[int, Sequence[int], Matrix] | None = None
@@ -126,8 +128,9 @@ class SqliteStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self, *args, **kwargs))
         except (sqlite3.Error, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
             raise StoreUnusable(
-                f"the store `{self._path}` can't be used: {error}; check the file and the disk"
+                f"the store `{self._name}` can't be used: {why}; check the file and the disk"
             ) from error
 
     def _open(self) -> None:
@@ -167,10 +170,10 @@ class SqliteStore:
         """
         found: dict[str, str] = dict(self._db.execute("select key, value from meta").fetchall())
         if found.get("schema") != str(SCHEMA) or "analysis" not in found:
-            raise StoreUnusable(f"`{self._path}` is of another version; ingest into a new file")
+            raise StoreUnusable(f"`{self._name}` is of another version; ingest into a new file")
         if found.get("embedder") != self.embedder or found.get("dimensions") != str(self.dimensions):
             raise StoreUnusable(
-                f"`{self._path}` holds the vectors of `{found.get('embedder')}`, not of `{self.embedder}`; "
+                f"`{self._name}` holds the vectors of `{found.get('embedder')}`, not of `{self.embedder}`; "
                 "ingest into a new file, or name that embedder"
             )
         return found

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from checkstream.errors import GateError
+from checkstream.errors import GateError, RunsUnusable
 from checkstream.gate.history import NEWEST, ModelTotals, Trend, trends
 from checkstream.gate.terms import Run, Said
 from checkstream.sqlite_file import BUSY_S, to_wal, transaction
@@ -60,9 +60,9 @@ class Ledger:
         """Open the file, made when it isn't there.
 
         Raises:
-            GateError: it can't be opened, is no such file, or is of a later version.
+            RunsUnusable: it can't be opened, is no such file, or is of a later version.
         """
-        self._path = path
+        self._name = path.name  # callers of the API are told no more of where it is
         self._turn = Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,11 +72,12 @@ class Ledger:
             weakref.finalize(self, self._db.close)
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version > _LATER:
-                raise GateError(f"`{path}` was written by a later version; use that, or another file")
+                raise RunsUnusable(f"`{self._name}` was written by a later version; use that, or another file")
             to_wal(self._db)
             self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_LATER}; COMMIT;")
         except (OSError, sqlite3.Error) as error:
-            raise GateError(f"`{path}` can't be used as the file of runs: {error}; name another") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise RunsUnusable(f"`{self._name}` can't be used as the file of runs: {why}; name another") from error
 
     @contextmanager
     def _used(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -86,7 +87,9 @@ class Ledger:
                 self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 yield self._db
         except sqlite3.Error as error:
-            raise GateError(f"the file of runs `{self._path}` can't be used: {error}") from error
+            raise RunsUnusable(
+                f"the file of runs `{self._name}` can't be used: {error}; check the file and the disk"
+            ) from error
 
     def begin(self, run: Run) -> None:
         """Write a run that begins.

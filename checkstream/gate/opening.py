@@ -40,12 +40,24 @@ class Connections:
     """Opens what configurations name. Paths in them are read below one folder; keys come from the environment."""
 
     def __init__(
-        self, folder: Path, environment: Mapping[str, str], embedders: Callable[[EmbedderKind], Embedder]
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        embedders: Callable[[EmbedderKind], Embedder],
+        history: str = "",
     ) -> None:
-        """Read files below `folder`, secrets from `environment`, and search with the embedder of the kind asked for."""
+        """Read what configurations name.
+
+        Args:
+            folder: files are read below it.
+            environment: holds secrets.
+            embedders: by the kind asked for.
+            history: of many machines, for configurations that name none; empty: there is none.
+        """
         self._folder = folder.resolve()
         self._environment = environment
         self._embedders = embedders
+        self._history = history
 
     @asynccontextmanager
     async def open(self, config: GateSettings) -> AsyncIterator[Opened]:
@@ -79,7 +91,7 @@ class Connections:
                 snapshot=await store.snapshot(),
                 verifier=f"{verifier.name}@{verifier.version}",
                 library=_digest(files),
-                shared=await self._shared(stack, config.history),
+                shared=await self._shared(stack, config.history or self._history),
             )
 
     async def _shared(self, stack: AsyncExitStack, history: str) -> SharedPast | None:

@@ -74,6 +74,11 @@ _WORDS: Mapping[str, Any] = {
 }
 
 
+def is_shared(where: str) -> bool:
+    """Tell whether a history is one of many machines, by where it is."""
+    return where.startswith(("http://", "https://"))
+
+
 class Past(Protocol):
     """Tells of runs."""
 
@@ -148,10 +153,24 @@ class SharedPast:
     """The past of many machines, in Elasticsearch: decided runs in one index, what they said in another."""
 
     def __init__(self, client: AsyncElasticsearch, index: str) -> None:
-        """Take a client; `open` makes one."""
+        """Take a client, and how the names of the indexes begin; `of` and `open` make one."""
+        index = index or DEFAULT_INDEX
         self._client = client
         self._runs = f"{index}-runs"
         self._said = f"{index}-said"
+
+    @classmethod
+    def of(cls, url: str, *, api_key: str | None = None) -> Self:
+        """Return what tells of runs and asks nothing before; where there are no indexes yet, there were no runs.
+
+        Args:
+            url: of the cluster; its path, if it has one, names the indexes.
+            api_key: sent with each request; it needs no right to write.
+
+        Raises:
+            StoreUnusable: the extra is not installed, or the address has a port that is none.
+        """
+        return cls(*client_of(url, api_key=api_key))
 
     @classmethod
     async def open(cls, url: str, *, api_key: str | None = None) -> Self:
@@ -164,14 +183,13 @@ class SharedPast:
         Raises:
             StoreUnusable: the cluster can't be used.
         """
-        client, index = client_of(url, api_key=api_key)
-        past = cls(client, index or DEFAULT_INDEX)
+        past = cls(*client_of(url, api_key=api_key))
         try:
             async with told():
-                await make_index(client, past._runs, _RUNS, {"number_of_shards": 1})
-                await make_index(client, past._said, _SAID, {"number_of_shards": 1, **_WORDS})
+                await make_index(past._client, past._runs, _RUNS, {"number_of_shards": 1})
+                await make_index(past._client, past._said, _SAID, {"number_of_shards": 1, **_WORDS})
         except BaseException:
-            await client.close()
+            await past.close()
             raise
         return past
 
@@ -216,8 +234,10 @@ class SharedPast:
             buckets = {"sources": [{"config": {"terms": {"field": "config_hash"}}}], "size": _CONFIGURATIONS, **after}
             wanted = {"configurations": {"composite": buckets, "aggregations": _TREND}}
             async with told():
-                answer = await self._client.search(index=self._runs, query=query, size=0, aggregations=wanted)
-            found = answer["aggregations"]["configurations"]
+                answer = await self._client.search(
+                    index=self._runs, query=query, size=0, aggregations=wanted, ignore_unavailable=True
+                )
+            found = answer.get("aggregations", {}).get("configurations", {"buckets": []})
             for bucket in found["buckets"]:
                 runs += (_run(hit["_source"]) for hit in bucket["newest"]["hits"]["hits"])
                 totals[bucket["key"]["config"]] = [_totals(model) for model in bucket["models"]["buckets"]]
@@ -245,7 +265,7 @@ class SharedPast:
             }
         }
         async with told():
-            answer = await self._client.search(index=self._said, query=query, size=limit)
+            answer = await self._client.search(index=self._said, query=query, size=limit, ignore_unavailable=True)
         return [msgspec.convert(hit["_source"], Said) for hit in answer["hits"]["hits"]]
 
     async def close(self) -> None:
@@ -255,7 +275,11 @@ class SharedPast:
     async def _found(self, index: str, wanted: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
         async with told():
             answer = await self._client.search(
-                index=index, query={"bool": {"filter": wanted}}, sort=_NEWEST_FIRST, size=limit
+                index=index,
+                query={"bool": {"filter": wanted}},
+                sort=_NEWEST_FIRST,
+                size=limit,
+                ignore_unavailable=True,
             )
         return [hit["_source"] for hit in answer["hits"]["hits"]]
 

@@ -3,23 +3,19 @@ names one, else the fake that checks each request against Elastic's API specific
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 import pytest_asyncio
-from aiohttp.test_utils import TestServer
 
 from checkstream.errors import StoreUnusable
 from checkstream.gate.history import NEWEST, ModelTotals
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import LocalPast, Past, SharedPast
 from checkstream.gate.terms import Run, Said
-from tests.elastic.fake import FakeElastic
+from tests.elastic.history import shared_history
 
 Record = Callable[[Run, str, Sequence[Said]], Awaitable[None]]
 
@@ -35,26 +31,10 @@ async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
         yield LocalPast(ledger), record
         return
-    async with elastic() as url:
+    async with shared_history() as url:
         shared = await SharedPast.open(url)
         yield shared, shared.record
         await shared.close()
-
-
-@asynccontextmanager
-async def elastic() -> AsyncIterator[str]:
-    index = f"checkstream-test-{uuid.uuid4().hex}"
-    if real := os.environ.get("CHECKSTREAM_ES_URL"):
-        from elasticsearch import AsyncElasticsearch
-
-        yield f"{real.rstrip('/')}/{index}"
-        async with AsyncElasticsearch(real) as admin:
-            await admin.indices.delete(index=[f"{index}-runs", f"{index}-said"], ignore_unavailable=True)
-        return
-    fake = FakeElastic()
-    async with TestServer(fake.app()) as server:
-        yield f"http://127.0.0.1:{server.port}/{index}"
-    assert fake.refused == []
 
 
 def decided(run_id: str, begun: float, decision: str = "deploy", config: str = "c", target: str = "openai:m") -> Run:
@@ -169,13 +149,22 @@ async def test_what_was_said_is_found_by_all_of_its_words_kind_and_time(kept: tu
 
 
 async def test_recording_again_changes_nothing() -> None:
-    async with elastic() as url:
+    async with shared_history() as url:
         for _ in range(2):
             shared = await SharedPast.open(url)
             await shared.record(decided("r1", 100.0), "{}", [said("r1", f"refunds {n}", 100.0) for n in range(600)])
             assert len(await shared.runs()) == 1
             assert len(await shared.search("refunds", limit=1000)) == 600
             await shared.close()
+
+
+async def test_a_history_that_nobody_has_written_to_is_empty_and_stays_unmade() -> None:
+    async with shared_history() as url:
+        shared = SharedPast.of(url)
+        for _ in range(2):
+            assert (await shared.runs(), await shared.trends(), await shared.search("refunds")) == ([], [], [])
+            assert (await shared.report("r1"), await shared.last_deployed("c", 1.0)) == (None, None)
+        await shared.close()
 
 
 async def test_a_cluster_that_is_not_there_is_told() -> None:

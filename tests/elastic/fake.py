@@ -105,7 +105,10 @@ class FakeElastic:
         targets = named.get("index", "").split(",")
         if name == "indices.create":
             return self._create(targets[0], body)
-        if missing := [target for target in targets if target not in self.indices]:
+        missing = [target for target in targets if target not in self.indices]
+        if missing and request.query.get("ignore_unavailable") == "true":
+            return _answer({"took": 1, "timed_out": False, "hits": {"hits": []}})
+        if missing:
             unknown = {"type": "index_not_found_exception", "reason": f"no such index [{missing[0]}]"}
             return _answer({"error": unknown, "status": 404}, 404)
         if name == "indices.refresh":

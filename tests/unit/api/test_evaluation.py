@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ import pytest_asyncio
 from checkstream.api.evaluation import Evaluation
 from checkstream.errors import GateError, StepFailed
 from checkstream.gate.ledger import Ledger
+from checkstream.gate.past import SharedPast
 from checkstream.gate.report import Report
 from checkstream.gate.settings import GateSettings
-from checkstream.gate.terms import Run
+from checkstream.gate.terms import Run, Said
 from tests.api_serving import ask, serving
+from tests.elastic.history import shared_history
 
 LEAST = {
     "use_case": "bot",
@@ -79,14 +83,28 @@ async def test_a_file_below_the_folder_is_evaluated_and_the_usual_name_by_defaul
 
 
 @pytest.mark.parametrize(
-    "path", ["../gate.db", "/etc/passwd", "sub/../../gate.db", "missing.yaml", ".", "a\x00b", "link.yaml", "x" * 3000]
-)
+    "path",
+    ["../x.yaml", "/etc/x.yaml", "sub/../../x.yaml", "no.yaml", "a.yaml/.yaml", "\x00.yaml", "link.yaml", "own.yaml",
+     "x" * 3000 + ".yaml"],
+)  # fmt: skip
 async def test_no_path_leads_out_of_the_folder(served: tuple[str, Path], path: str) -> None:
     url, root = served
+    for outside in (root.parent / "x.yaml", root / "secret.env"):
+        outside.write_text("root: {}")
     (root / "link.yaml").symlink_to("/etc/passwd")
+    (root / "own.yaml").symlink_to(root / "secret.env")
     status, found = await ask("POST", f"{url}/evaluate", {"config_path": path})
     assert status == 404
     assert "root:" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("path", ["secret.env", "var/gate.db", ".", "", ".yaml.txt", "a.YAML ", "x" * 3000])
+async def test_only_what_is_named_as_a_configuration_is_read(served: tuple[str, Path], path: str) -> None:
+    url, root = served
+    (root / "secret.env").write_text("TOKEN: [abc")
+    status, found = await ask("POST", f"{url}/evaluate", {"config_path": path})
+    assert (status, "abc" in json.dumps(found)) == (404 if not path else 400, False)
+    assert len(found["error"]["message"]) < 400
 
 
 async def test_a_configuration_that_is_sent_is_evaluated_by_what_has_no_keys(served: tuple[str, Path]) -> None:
@@ -232,3 +250,60 @@ async def test_wrong_questions_get_an_answer(
 ) -> None:
     found, answer = await ask("GET", f"{served[0]}{path}")
     assert (found, answer["error"]["param"]) == (status, param), answer
+
+
+@asynccontextmanager
+async def told(folder: Path, history: str) -> AsyncIterator[str]:
+    """Serve what a history tells, beside a run of this process that has not ended and one that is only kept here."""
+    ledger = Ledger(folder / "gate.db")
+    for name in ("going", "inline"):
+        ledger.begin(Run(run_id=name, config_hash="c", target="t", verifier="v", snapshot="s", begun=5.0))
+    ended = Run(run_id="inline", config_hash="c", target="t", verifier="v", snapshot="s", begun=5.0, decision="warn")
+    ledger.end(ended, '{"run_id": "inline"}')
+    past = SharedPast.of(history)
+    async with serving(Evaluation(evaluate, ledger, root=folder, past=past).operations) as (url, _):
+        yield url
+    await past.close()
+
+
+async def test_a_history_of_many_machines_is_told_from_when_there_is_one(tmp_path: Path) -> None:
+    run = Run(
+        run_id="elsewhere", config_hash="c", target="t", verifier="v", snapshot="s", begun=9.0, ended=10.0,
+        decision="deploy", risk=0.0, total_claims=1, supported=1, weakly_supported=0, unsupported=0,
+    )  # fmt: skip
+    async with shared_history() as history, told(tmp_path, history) as url:
+        assert await ask("GET", f"{url}/runs") == (200, {"runs": []})
+        assert await ask("GET", f"{url}/trend") == (200, {"trends": []})
+        shared = await SharedPast.open(history)
+        said = Said(run_id="elsewhere", kind="claim", item="p1.c1", at=9.0, text="refunds take 5 days")
+        await shared.record(run, '{"run_id": "elsewhere"}', [said])
+        await shared.close()
+        _, listed = await ask("GET", f"{url}/runs?target=t&since=1")
+        assert [each["run_id"] for each in listed["runs"]] == ["elsewhere"]
+        _, trend = await ask("GET", f"{url}/trend?config_hash=c")
+        assert trend["trends"][0]["models"][0]["decisions"] == {"deploy": 1}
+        _, found = await ask("GET", f"{url}/search?q=refunds&kind=claim")
+        assert [each["text"] for each in found["found"]] == [said.text]
+        for known in ("elsewhere", "inline"):
+            assert await ask("GET", f"{url}/runs/{known}") == (200, {"run_id": known})
+        assert (await ask("GET", f"{url}/runs/going"))[1]["decision"] is None
+        assert (await ask("GET", f"{url}/runs/none"))[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/runs", "/runs/elsewhere", "/trend", "/search?q=refunds"])
+async def test_a_history_that_is_away_is_told_with_what_to_do(tmp_path: Path, path: str) -> None:
+    async with told(tmp_path, "http://127.0.0.1:1/gate") as url:
+        status, answer = await ask("GET", f"{url}{path}")
+        assert (status, answer["error"]["code"]) == (503, "evidence_unavailable")
+        assert "check its address and rights" in answer["error"]["message"]
+        assert (await ask("GET", f"{url}/runs/going"))[0] == 200
+
+
+async def test_a_file_of_runs_that_can_not_be_read_is_told_without_its_place(served: tuple[str, Path]) -> None:
+    url, root = served
+    with closing(sqlite3.connect(root.parent / "gate.db")) as other:
+        other.execute("drop table runs")
+    status, answer = await ask("GET", f"{url}/runs")
+    assert (status, answer["error"]["code"]) == (503, "runs_unavailable"), answer
+    assert "`gate.db`" in answer["error"]["message"]
+    assert str(root.parent) not in answer["error"]["message"]

@@ -147,11 +147,12 @@ async def test_machines_that_share_a_history_tell_regressions_from_each_others_r
     async with TestServer(FakeElastic().app()) as elastic, serving(talk) as url:
         config = settings(url, history=f"http://127.0.0.1:{elastic.port}/gate")
         reports = []
-        for machine in ("first", "second"):
+        for machine, named, otherwise in (("first", config.history, ""), ("second", "", config.history)):
             (tmp_path / machine).mkdir()
             await fill(str(tmp_path / machine / "evidence.db"))
-            known = Gate(Ledger(tmp_path / machine / "gate.db"), Connections(tmp_path / machine, {}, embedders).open)
-            reports.append(await known.evaluate(config))
+            connections = Connections(tmp_path / machine, {}, embedders, otherwise)
+            known = Gate(Ledger(tmp_path / machine / "gate.db"), connections.open)
+            reports.append(await known.evaluate(msgspec.structs.replace(config, history=named)))
             worse = True
         shared = await SharedPast.open(config.history)
         listed, found = await shared.runs(), await shared.search("90 working days", kind="claim")
