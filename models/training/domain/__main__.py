@@ -20,7 +20,7 @@ import torch
 
 from models.training import corpus
 from models.training.domain.card import Measured, card
-from models.training.domain.data import CLASSES, Text, beside, generated, pool, weights
+from models.training.domain.data import CLASSES, Text, beside, generated, innocent, pool, weights
 from models.training.domain.measure import classes_of, figures, judged, left_out
 from models.training.domain.ship import NAME, put_head, ship, tempered
 from models.training.domain.student import Size, distilled, fit_head, lone_words, prose
@@ -30,6 +30,8 @@ from models.training.export import MODELS
 
 QUESTIONS, MOST, WORDS = 4000, 4000, 12_000
 """Generated questions a class, texts a source, and texts of lone words."""
+BENIGN = 1000
+"""Texts of no domain of a source at most that set thresholds: else assistants' and comments would be two thirds."""
 RESTRICTED = "domain_halueval2_questions"
 
 
@@ -69,9 +71,8 @@ def _build(folder: Path, work: Path, seed: int) -> Measured:
     factor = tempered(vectors[dev] @ weight.T + bias, classes_of([texts[number] for number in dev]))
     put_head(student, weight * factor, bias * factor)
     print(f"temperature {1 / factor:.3f}", file=sys.stderr)
-    shipped = ship(
-        student, [texts[n] for n in dev], [t for t, part in zip(texts, parts, strict=True) if part == "test"]
-    )
+    benign: dict[corpus.Part, list[Text]] = {part: innocent(folder, part, BENIGN, seed) for part in ("dev", "test")}
+    shipped = ship(student, benign, [text for text, part in zip(texts, parts, strict=True) if part == "test"])
     rows = corpus.rows(folder / corpus.RESTRICTED, RESTRICTED, measuring=True)
     others = [
         Text(str(row["text"]), "none" if row["label"] == "other" else str(row["label"]), RESTRICTED) for row in rows

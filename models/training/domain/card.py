@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from models.training.domain.measure import POOLED, Figures
-from models.training.domain.ship import Shipped
+from models.training.domain.ship import VERSION, Shipped
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class Measured(msgspec.Struct, frozen=True):
     """Of the distillation: step, mean loss."""
 
 
-_TEXT = """# domain 1.0.0
+_TEXT = """# domain {version}
 
 Tells what a text is about: `medical`, `legal`, `financial`, or none of them (1 - the sum of the three).
 
@@ -62,12 +62,20 @@ INT8, a label from 0.5):
 {restricted}
 {test}
 
-Thresholds for false-positive rates, on the dev part of the sources' texts of no domain (highest window of each text).
-None for 0.1 %: one is given where twice its reciprocal of such texts, 2,000, stand behind it, and there are fewer.
+Thresholds for false-positive rates, on {benign:,} texts of no domain of the dev part (highest window of each text): up
+to 1,000 of each source that has such texts, those too that the head's samples of the sources leave out. Nothing
+learnt from them but the temperature, from less than half. Beside each threshold, what reaches it on the test part: of
+{test_benign:,} texts of no domain drawn alike, and of the label's own. Graph and tokenizer are those of 1.0.0, byte
+for byte; that version had no threshold at 0.1 % and set the others on 1,787 texts.
 
-| label | rate | threshold |
-|---|---|---|
+| label | rate | threshold | of no domain | of the label |
+|---|---|---|---|---|
 {rates}
+
+Three texts reach each threshold of 0.1 %: on other texts twice as many may, as for `legal` here. What is left of a
+label there is small, and what fires wrongly is mostly about the domain after all: "tell me what my health plan is
+called", "what does my income amount to" and "Are you having trouble with the law?" count as none in their sources. To
+say no more than what a text is about, take 0.5 or the 5 % threshold.
 
 INT8 against float32 on {windows} windows: mean drift {drift_mean:.4f}, 99th percentile {drift_p99:.4f}, decisions
 that differ at the 1 % thresholds {flips:.2%}. Distillation loss by step: {curve}.
@@ -119,7 +127,14 @@ def card(measured: Measured) -> str:
         restricted_name=measured.restricted.name,
         restricted=_table([measured.restricted]),
         test=_table(shipped.test),
-        rates="\n".join(f"| {rate['label']} | {rate['fpr']:.1%} | {rate['threshold']} |" for rate in shipped.rates),
+        version=VERSION,
+        benign=shipped.benign,
+        test_benign=shipped.held[0].benign,
+        rates="\n".join(
+            f"| {rate['label']} | {rate['fpr']:.1%} | {rate['threshold']} "
+            f"| {held.fires:.2%} | {held.recall:.1%} (n={held.texts}) |"
+            for rate, held in zip(shipped.rates, shipped.held, strict=True)
+        ),
         windows=shipped.windows,
         drift_mean=shipped.drift_mean,
         drift_p99=shipped.drift_p99,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -101,6 +102,17 @@ def _read(row: dict[str, object], source: str) -> Text | None:
     elif source == "harm_prompts":
         label = _ADVICE.get(str(row["label"]))
     return None if label is None else Text(str(row["text"]), label, source)
+
+
+def innocent(folder: Path, part: corpus.Part, most: int, seed: int) -> list[Text]:
+    """Return texts of no domain of a part, at most `most` a source, those too that `pool` has no room for."""
+    found: list[Text] = []
+    taken: dict[str, int] = {}
+    for text in pool(folder, sys.maxsize, seed):
+        if text.label == "none" and taken.get(text.source, 0) < most and corpus.part_of(text.text) == part:
+            taken[text.source] = taken.get(text.source, 0) + 1
+            found.append(text)
+    return found
 
 
 def beside(folder: Path, seed: int) -> list[Text]:

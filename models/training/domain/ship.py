@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,19 +10,32 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from checkstream.evaluation.figures import rate_at
 from checkstream.scoring import open_session, read_whole
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.manifest import ModelEntry, ModelFile
+from models.training import corpus
 from models.training.calibrate import rates
 from models.training.domain.data import CLASSES, Text
-from models.training.domain.measure import Figures, classes_of, figures
+from models.training.domain.measure import Classes, Figures, classes_of, figures
 from models.training.domain.student import OVERLAP, WINDOW, Student, windows
 from models.training.export import MODELS, Parity, parity, put_entry, softmax, write_files
 from models.training.graph import Float, encoder_graph
 
 NAME = "domain"
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 LABELS = CLASSES[1:]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a threshold does on texts that nothing saw."""
+
+    benign: int
+    fires: float
+    """Share of the texts of no domain that reach it."""
+    texts: int
+    recall: float
+    """Share of the label's texts that reach it."""
 
 
 class Shipped(msgspec.Struct, frozen=True):
@@ -30,7 +43,11 @@ class Shipped(msgspec.Struct, frozen=True):
 
     test: list[Figures]
     """On the test part of each source, whose other texts it learnt from, as the proxy reads them."""
+    benign: int
+    """Texts of no domain of the part `dev` that the thresholds keep to their rates on."""
     rates: list[dict[str, object]]
+    held: list[Held]
+    """What each of `rates` does on the part `test`, in order."""
     bytes: int
     windows: int
     drift_mean: float
@@ -79,21 +96,24 @@ def entry(found: Sequence[dict[str, object]]) -> dict[str, object]:
     }
 
 
-def ship(student: Student, dev: Sequence[Text], test: Sequence[Text], models: Path = MODELS) -> Shipped:
+def ship(
+    student: Student, benign: Mapping[corpus.Part, Sequence[Text]], test: Sequence[Text], models: Path = MODELS
+) -> Shipped:
     """Export, calibrate and measure; writes `models/domain` and its manifest entry.
 
     Args:
         student: with its head, tempered.
-        dev: texts that the head never saw, for the thresholds.
-        test: texts that nothing saw.
+        benign: texts of no domain that neither encoder nor head learnt from: of the part `dev` for the thresholds, of
+            the part `test` to count what reaches them.
+        test: texts of every class that nothing saw.
         models: the folder of the manifest.
     """
     weights, shape = student.encoder.weights(), student.encoder.shape
     graph = encoder_graph(weights, shape, pooling="mean").SerializeToString()
     write_files(models / NAME, {"model.onnx": graph, "tokenizer.json": student.tokenizer})
     scorer = open_session(_model(graph, student.tokenizer))
-    benign = [text.text for text in dev if text.label == "none"]
-    found = rates(np.stack([read_whole(scorer, text).scores for text in benign]), LABELS)
+    quiet = {part: np.stack([read_whole(scorer, text.text).scores for text in benign[part]]) for part in benign}
+    found = rates(quiet["dev"], LABELS)
     roles = {"graph": f"{NAME}/model.onnx", "tokenizer": f"{NAME}/tokenizer.json"}
     put_entry(entry(found), roles, models)
     scores = np.stack([read_whole(scorer, text.text).scores for text in test])
@@ -105,7 +125,34 @@ def ship(student: Student, dev: Sequence[Text], test: Sequence[Text], models: Pa
         truths = classes_of([text for text in test if text.source == source])
         measured.append(figures(source, truths, guesses[own]))
     same = _parity(student, [text.text for text in test][:400], found)
-    return Shipped(measured, found, len(graph), same.windows, same.drift_mean, same.drift_p99, same.flips)
+    return Shipped(
+        test=measured,
+        benign=len(quiet["dev"]),
+        rates=found,
+        held=held(found, scores, classes_of(test), quiet["test"]),
+        bytes=len(graph),
+        windows=same.windows,
+        drift_mean=same.drift_mean,
+        drift_p99=same.drift_p99,
+        flips=same.flips,
+    )
+
+
+def held(found: Sequence[dict[str, object]], scores: Float, truths: Classes, benign: Float) -> list[Held]:
+    """Return what each threshold does.
+
+    Args:
+        found: the manifest's `rates`.
+        scores: float32[text, label] of texts of every class.
+        truths: int64[text], their columns.
+        benign: float32[text, label] of texts of no domain.
+    """
+    result = []
+    for rate in found:
+        column, threshold = LABELS.index(str(rate["label"])), float(str(rate["threshold"]))
+        own = scores[truths == column + 1, column]
+        result.append(Held(len(benign), rate_at(benign[:, column], threshold), len(own), rate_at(own, threshold)))
+    return result
 
 
 def _model(graph: bytes, tokenizer: str) -> Model:

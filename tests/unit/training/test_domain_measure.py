@@ -1,10 +1,13 @@
 """Macro-F1 against counting by hand; and a domain model that is trained, shipped and read in seconds."""
 
+import gzip
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 import numpy as np
+import orjson
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -14,9 +17,11 @@ pytest.importorskip("torch")
 pytest.importorskip("onnx")
 pytest.importorskip("safetensors")
 
+from models.training.corpus import part_of
+from models.training.domain import data
 from models.training.domain.data import CLASSES, Text, generated, weights
 from models.training.domain.measure import classes_of, f1_by_class, figures, judged
-from models.training.domain.ship import put_head, ship, tempered
+from models.training.domain.ship import LABELS, Held, held, put_head, ship, tempered
 from models.training.domain.student import OVERLAP, WINDOW, Read, Size, distilled, fit_head, lone_words, windows
 from models.training.domain.teacher import Teacher
 from models.training.encoder import base_tokenizer
@@ -68,6 +73,31 @@ def test_windows_cover_a_text_and_share_what_they_should(words: int) -> None:
         assert one[-OVERLAP:] == other[:OVERLAP]
 
 
+def test_what_a_threshold_does_is_counted_on_its_own_label() -> None:
+    found = [{"label": "legal", "fpr": 0.01, "threshold": 0.5}, {"label": "medical", "fpr": 0.05, "threshold": 0.2}]
+    scores = np.array([[0.3, 0.6, 0.0], [0.1, 0.5, 0.0], [0.9, 0.4, 0.0], [0.1, 0.9, 0.9]], np.float32)
+    benign = np.array([[0.1, 0.5, 0.9], [0.2, 0.1, 0.9], [0.2, 0.2, 0.9], [0.0, 0.2, 0.9]], np.float32)
+    assert held(found, scores, np.array([1, 2, 2, 0]), benign) == [Held(4, 0.25, 2, 0.5), Held(4, 0.5, 1, 1.0)]
+
+
+def test_texts_of_no_domain_are_of_their_part_and_no_source_outweighs_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "FOLDS", (("domain_big", "domain_small"),))
+    monkeypatch.setattr(data, "DOCUMENTS", ())
+    monkeypatch.setattr(data, "_DOMAIN_FILES", ("domain_big", "domain_small"))
+    for name, count in (("domain_big", 900), ("domain_small", 90)):
+        rows = [{"text": f"{name} {n}", "label": "legal" if n % 3 == 0 else "other"} for n in range(count)]
+        (tmp_path / f"{name}.jsonl.gz").write_bytes(gzip.compress(b"\n".join(map(orjson.dumps, rows))))
+    learnt = {text.text for text in data.pool(tmp_path, 300, 1) if part_of(text.text) == "train"}
+    found = data.innocent(tmp_path, "dev", 40, 1)
+    assert {(text.label, part_of(text.text)) for text in found} == {("none", "dev")}
+    assert not {text.text for text in found} & learnt
+    counts = Counter(text.source for text in found)
+    assert counts["domain_big"] == 40
+    assert 0 < counts["domain_small"] < 20
+
+
 def test_tempering_cools_sure_but_wrong_logits() -> None:
     random = np.random.default_rng(2)
     truths = random.integers(0, 4, 500)
@@ -91,10 +121,12 @@ def test_a_small_model_is_distilled_shipped_and_read_by_the_proxys_session(tmp_p
     weight, bias = fit_head(vectors, classes_of(made), weights(made), len(CLASSES), decay=1e-3)
     put_head(student, weight, bias)
     none = [Text(f"{text.text} {number}", "none", "benign") for number, text in enumerate(made) if text.label == "none"]
-    found = ship(student, none, made, tmp_path)
+    found = ship(student, {"dev": none, "test": none}, made, tmp_path)
     right = {row.name: row.macro for row in found.test}
     assert min(right.values()) > 0.5  # on its own training texts: four classes, so chance is far below
-    assert found.rates
+    assert found.benign == len(none)
+    assert [rate["fpr"] for rate in found.rates] == [0.05] * len(LABELS)
+    assert all(held.fires <= 0.05 for held in found.held)  # the same texts set the thresholds
     assert found.drift_mean < 0.1
     assert (tmp_path / "manifest.json").exists()
     assert (tmp_path / "domain" / "model.onnx").stat().st_size == found.bytes
