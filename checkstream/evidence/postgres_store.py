@@ -13,6 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, LiteralString, Self
 
 import numpy as np
@@ -39,20 +40,24 @@ _ROUGHEN = """
 insert into checkstream.vectors
 select number, embedding from checkstream.chunks where source = %s and embedding is not null
 """
+_HOLD = "copy checkstream.frequencies(term, document, chunks) from stdin"
+_RECORD = "insert into checkstream.documents(source, digest, chunks, terms) values(%s, %s, %s, %s) returning number"
 _POST = "copy checkstream.postings(term, chunk, times, terms) from stdin"
 _BM25 = """
 with size as materialized (
   select sum(chunks)::float8 as chunks, greatest(sum(terms)::float8 / sum(chunks), 1) as terms
   from checkstream.documents where chunks > 0),
 held as materialized (
-  select term, count(*)::float8 as chunks from checkstream.postings where term = any(%(terms)s) group by term),
+  select term, sum(chunks)::float8 as chunks from checkstream.frequencies where term = any(%(terms)s) group by term),
 wanted as materialized (
-  select term, ln(1 + (size.chunks - held.chunks + 0.5) / (held.chunks + 0.5)) as rarity from held cross join size
+  select term, 2.2 * ln(1 + (size.chunks - held.chunks + 0.5) / (held.chunks + 0.5)) as weight,
+    0.9 / size.terms as share
+  from held cross join size
   where size.chunks < %(common_from)s or held.chunks * 2 <= size.chunks
     or not exists (select from held as rarer where rarer.chunks * 2 <= size.chunks)),
 best as (
-  select chunk, sum(rarity * times * 2.2 / (times + 0.3 + 0.9 * found.terms / size.terms)) as score
-  from size cross join wanted cross join lateral (
+  select chunk, sum(weight * times / (times + 0.3 + share * terms)) as score
+  from wanted cross join lateral (
     select chunk, times::float8, terms::float8 from checkstream.postings where term = wanted.term offset 0) as found
   group by chunk order by score desc limit %(most)s)
 select score, id, source, text, headings, first, last from best join checkstream.chunks on number = chunk
@@ -141,10 +146,11 @@ class PostgresStore:
                     for term, times in terms.items():
                         await copy.write_row((term, number, times, terms.total()))
             total = sum(terms.total() for terms in counted)
-            await cursor.execute(
-                "insert into checkstream.documents values(%s, %s, %s, %s)",
-                (document.source, document.digest, len(chunks), total),
-            )
+            await cursor.execute(_RECORD, (document.source, document.digest, len(chunks), total))
+            ((record,),) = await cursor.fetchall()
+            async with cursor.copy(_HOLD) as copy:
+                for term, held in Counter(chain.from_iterable(counted)).items():
+                    await copy.write_row((term, record, held))
 
     async def delete(self, source: str) -> None:
         """Remove a document and its chunks."""

@@ -36,6 +36,20 @@ create table if not exists checkstream.postings(
   times integer not null, terms integer not null, primary key(term, chunk) include (times, terms)
 );
 create index if not exists postings_by_chunk on checkstream.postings(chunk);
+alter table checkstream.documents add column if not exists number bigint generated always as identity unique;
+do $$ begin
+  if to_regclass('checkstream.frequencies') is null then
+    create table checkstream.frequencies(
+      term text collate "C" not null, chunks integer not null,
+      document bigint not null references checkstream.documents(number) on delete cascade,
+      primary key(term, document) include (chunks)
+    );
+    insert into checkstream.frequencies(term, document, chunks)
+    select term, document.number, count(*) from checkstream.postings join checkstream.chunks on chunks.number = chunk
+      join checkstream.documents as document using (source) group by term, document.number;
+    create index frequencies_by_document on checkstream.frequencies(document);
+  end if;
+end $$;
 do $$ begin
   if to_regclass('checkstream.vectors') is null then
     create table checkstream.vectors(
@@ -48,7 +62,9 @@ do $$ begin
   end if;
 end $$;
 """
-"""Vectors stand in the rows themselves as long as a page holds them: all the rough ones are read for each search."""
+"""How many chunks hold a term is counted by document: a word that most chunks hold is counted for each search that has
+it, and there are far fewer documents than chunks. Vectors stand in the rows themselves as long as a page holds them:
+all the rough ones are read for each search."""
 
 
 async def make_tables(connection: AsyncConnection[tuple[Any, ...]], embedder: str, dimensions: int) -> None:

@@ -65,7 +65,7 @@ async def test_vectors_too_close_for_the_rough_ones_to_tell_apart_are_told_apart
             assert [hit.chunk.id for hit in await store.vector(query, size)] == wanted
 
 
-async def test_a_database_from_before_the_rough_vectors_is_searched_as_it_was(
+async def test_a_database_from_before_its_later_tables_is_searched_as_it_was(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     query = (await EMBEDDER.embed(["text 7"]))[0]
@@ -73,10 +73,12 @@ async def test_a_database_from_before_the_rough_vectors_is_searched_as_it_was(
         store = await open_one(EMBEDDER)
         assert isinstance(store, PostgresStore)
         await store.put(Document(source="v", digest="d"), cut(9), await EMBEDDER.embed([each.text for each in cut(9)]))
-        before = await store.vector(query, 3)
+        before = (await store.vector(query, 3), await store.keyword("text 7", 9))
         async with store._in_turn() as connection:
-            await connection.execute("drop table checkstream.vectors")
-        assert await (await open_one(EMBEDDER)).vector(query, 3) == before
+            await connection.execute("drop table checkstream.vectors, checkstream.frequencies")
+            await connection.execute("alter table checkstream.documents drop column number")
+        again = await open_one(EMBEDDER)
+        assert (await again.vector(query, 3), await again.keyword("text 7", 9)) == before
 
 
 async def test_a_server_that_closed_its_connections_is_asked_again(
