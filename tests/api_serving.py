@@ -13,6 +13,7 @@ from checkstream.api.face import Face
 from checkstream.api.operation import Operation
 from checkstream.config import Address
 from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.telemetry.metrics import Metrics
 
 KEY = {"authorization": "Bearer secret"}
 
@@ -25,6 +26,7 @@ async def serving(
     streams: int = 8,
     body_bytes: int = 1 << 16,
     header_s: float = 5.0,
+    metrics: Metrics | None = None,
 ) -> AsyncIterator[tuple[str, Face]]:
     times = Times(header_s=header_s, write_s=5)
     face = Face(
@@ -33,6 +35,7 @@ async def serving(
         admission=Admission(streams=streams, held_bytes=1 << 20),
         times=times,
         body_bytes=body_bytes,
+        metrics=metrics or Metrics(),
         version="1.0",
     )
     listener = Listener(face.respond, times)

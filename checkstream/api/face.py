@@ -7,6 +7,7 @@ caller sends costs others no more than its share of the limits.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
@@ -33,6 +34,7 @@ from checkstream.errors import (
     TookTooLong,
 )
 from checkstream.listen import Admission, Callers, Times, connection_of, read_body
+from checkstream.telemetry.metrics import Metrics
 
 DESCRIPTION = "/openapi.json"
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
@@ -50,6 +52,8 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     EvidenceError: (503, "evidence_unavailable"),
     ConfigError: (503, "not_ready"),
 }
+_LEFT = 499
+"""What is counted where the caller has left: nobody reads it."""
 _RETRY_S = {429: "1", 503: "5"}
 
 
@@ -64,10 +68,12 @@ class Face:
         admission: Admission,
         times: Times,
         body_bytes: int,
+        metrics: Metrics,
         version: str,
     ) -> None:
         """Answer with `operations`; `version` is told in the description."""
         self._operations = operations
+        self._metrics = metrics
         self._callers = callers
         self._admission = admission
         self._times = times
@@ -82,13 +88,26 @@ class Face:
         Raises:
             ConnectionError: the caller has left.
         """
+        begun, status = time.perf_counter(), 500
         try:
-            response = await self._answer(request)
-        except tuple(_STATUS) as error:
-            status, kind = next(found for known, found in _STATUS.items() if isinstance(error, known))
-            response = _problem(status, kind, str(error))
+            try:
+                response = await self._answer(request)
+            except tuple(_STATUS) as error:
+                told, kind = next(found for known, found in _STATUS.items() if isinstance(error, known))
+                response = _problem(told, kind, str(error))
+            status = response.status
+        except ConnectionError:
+            status = _LEFT
+            raise
+        finally:
+            self._metrics.api.of(self._named(request), str(status)).observe(time.perf_counter() - begun)
         response.headers[hdrs.SERVER] = "checkstream"
         return response
+
+    def _named(self, request: BaseRequest) -> str:
+        """Return the path of the operation that was asked for, as the description writes it; of others nothing."""
+        path = request.rel_url.raw_path
+        return next((each.path for each in self._operations if each.taken(path) is not None), "other")
 
     async def _answer(self, request: BaseRequest) -> Response:
         path = request.rel_url.raw_path

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.api.operation import Operation
+from checkstream.errors import RequestInvalid
 from checkstream.grounding import evidence_check, rag, risk
 from checkstream.grounding.budget import Profile
 from checkstream.grounding.coverage import RagStatus
@@ -71,7 +72,8 @@ Batch = Annotated[
     tuple[Any, ...],
     Meta(
         max_length=MOST_REQUESTS,
-        description="Requests as of `/api/analyze`. One that can't be analysed gets a cautious result in its place.",
+        description="Requests as of `/api/analyze`, with texts no longer than there. One that can't be analysed gets a "
+        "cautious result in its place.",
     ),
 ]
 
@@ -170,6 +172,17 @@ class Scoring:
         return [*risk.rated_by(judged), *rest]
 
     async def _batch(self, asked: tuple[object, ...]) -> list[RiskAnalysis]:
+        """Analyse many answers.
+
+        Raises:
+            RequestInvalid: a text is too long.
+        """
+        for place, each in enumerate(asked):
+            for name in ("prompt", "llm_response"):
+                text = each.get(name) if isinstance(each, dict) else None
+                if isinstance(text, str) and len(text) > ANSWER_CHARS:
+                    long = f"a text has {len(text)} characters; send at most {ANSWER_CHARS}"
+                    raise RequestInvalid(f"{long} - at `$[{place}].{name}`")
         return await self._away(partial(risk.analyze_batch, asked))
 
     async def _verify(self, asked: VerifyRequest) -> Verification:

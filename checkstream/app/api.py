@@ -19,6 +19,7 @@ from checkstream.errors import ConfigError, Fault, StoreUnusable
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import HISTORY_SECRET, Past, SharedPast
 from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.telemetry.metrics import Metrics
 
 _THREADS = 2
 _DRAIN_S = 10.0
@@ -41,7 +42,13 @@ class GateFolder:
 
 @contextlib.asynccontextmanager
 async def serve_api(
-    config: Config, address: Address, verifiers: Verifiers, gate: GateFolder | None, environment: Mapping[str, str]
+    config: Config,
+    address: Address,
+    verifiers: Verifiers,
+    gate: GateFolder | None,
+    environment: Mapping[str, str],
+    *,
+    metrics: Metrics,
 ) -> AsyncIterator[str]:
     """Serve the scoring API meanwhile, and yield the address where it listens.
 
@@ -51,6 +58,7 @@ async def serve_api(
         verifiers: what judges claims.
         gate: what `/evaluate` evaluates; None: nothing, and there is no such path.
         environment: holds the keys that gate configurations name.
+        metrics: requests are counted in them.
 
     Raises:
         ConfigError: others could reach the address without a key, a key is missing, or it can't be bound.
@@ -73,6 +81,7 @@ async def serve_api(
             admission=admission,
             times=times,
             body_bytes=min(limits.body_bytes, config.jobs.job_bytes),
+            metrics=metrics,
             version=checkstream.__version__,
         )
         listener = Listener(face.respond, times)

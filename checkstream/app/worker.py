@@ -106,7 +106,7 @@ async def run_worker(
         async with (
             open_verifiers(config.verifier, config.models) as verifiers,
             open_search(config) as evidence,
-            _api(config, api_at, verifiers, gate) as api,
+            _api(config, api_at, verifiers, gate, metrics) as api,
             _metrics(metrics, metrics_at) as address,
         ):
             known = scorers(profiles(verifiers, evidence))
@@ -126,7 +126,7 @@ async def run_worker(
 
 @contextlib.asynccontextmanager
 async def _api(
-    config: Config, address: Address | None, verifiers: Verifiers, gate: GateFolder | None
+    config: Config, address: Address | None, verifiers: Verifiers, gate: GateFolder | None, metrics: Metrics
 ) -> AsyncIterator[str]:
     """Serve the scoring API meanwhile, if it is asked for.
 
@@ -137,7 +137,7 @@ async def _api(
     if address is None:
         yield ""
         return
-    async with serve_api(config, address, verifiers, gate, os.environ) as where:
+    async with serve_api(config, address, verifiers, gate, os.environ, metrics=metrics) as where:
         yield where
 
 

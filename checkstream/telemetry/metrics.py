@@ -21,6 +21,7 @@ MAX_SERIES = 2_000
 """Most label combinations of one metric; further ones are counted as `other`."""
 
 _WAITS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_CALLS = (0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
 _CHECKS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 _TOKEN_GAPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01)
@@ -59,6 +60,7 @@ SPECS = (
     MetricSpec("checkstream_job_events_total", "counter", "What became of background jobs", ("event",)),
     MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", ("profile",), _RISKS),
     MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", ("route", "profile")),
+    MetricSpec("checkstream_api_seconds", "histogram", "Time to answer at the API", ("path", "status"), _CALLS),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
 )
 
@@ -116,6 +118,7 @@ class Metrics:
         self.job_events = Family(self._make(Counter, "checkstream_job_events_total"), 1)
         self.grounding_risk = Family(self._make(Histogram, "checkstream_grounding_risk"), 1)
         self.grounding_high = Family(self._make(Counter, "checkstream_grounding_high_total"), 2)
+        self.api = Family(self._make(Histogram, "checkstream_api_seconds"), 2)
         tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
         self.tokens_in = tokens.of("in")
         self.tokens_out = tokens.of("out")

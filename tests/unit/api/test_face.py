@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import aiohttp
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 
 from checkstream.api.operation import Operation
 from checkstream.errors import GateError, StepFailed, StoreUnusable
+from checkstream.telemetry.metrics import Metrics
 from tests.api_serving import KEY, ask, serving
 
 
@@ -184,3 +186,36 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
         answer = await reader.read(4096)
         writer.close()
     assert answer.startswith(b"HTTP/1.1 408")
+
+
+async def test_requests_are_counted_by_operation_and_status_and_never_by_what_a_caller_wrote() -> None:
+    metrics = Metrics()
+    async with serving(OPERATIONS, metrics=metrics) as (url, _):
+        for method, path, body, key in (
+            ("POST", "/echo", {"text": "x"}, KEY),
+            ("POST", "/echo", {"text": "store"}, KEY),
+            ("POST", "/echo", {"text": "bug"}, KEY),
+            ("POST", "/echo", {"text": "x"}, {}),
+            ("GET", "/things/a%7D", None, KEY),
+            ("GET", "/things/b", None, KEY),
+            ("DELETE", "/things/b", None, KEY),
+            *(("GET", f"/secrets/{number}", None, KEY) for number in range(3)),
+        ):
+            await ask(method, url + path, body, key)
+    slow = Slow()
+    async with serving(slow.operations, metrics=metrics) as (url, _):
+        task = asyncio.ensure_future(ask("POST", f"{url}/echo", {"text": "x"}))
+        await slow.begun.wait()
+        task.cancel()
+        await asyncio.wait_for(slow.cancelled.wait(), 5)
+    counted = re.findall(r'api_seconds_count{path="(.*)",status="(.*)"} (.*)', metrics.render().decode())
+    assert sorted(counted) == [
+        ("/echo", "200", "1.0"),
+        ("/echo", "401", "1.0"),
+        ("/echo", "499", "1.0"),
+        ("/echo", "500", "1.0"),
+        ("/echo", "503", "1.0"),
+        ("/things/{id}", "200", "2.0"),
+        ("/things/{id}", "405", "1.0"),
+        ("other", "404", "3.0"),
+    ]

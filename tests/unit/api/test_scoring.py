@@ -195,6 +195,8 @@ async def test_of_a_long_answer_the_first_claims_are_judged_and_the_rest_confirm
         ("analyze", {"llm_response": "x", "rag_result": []}, None),
         ("analyze", {"llm_response": "x", "verified": "yes"}, "$.verified"),
         ("analyze_batch", {}, None),
+        ("analyze_batch", [5, {"llm_response": "x" * (ANSWER_CHARS + 1)}], "$[1].llm_response"),
+        ("analyze_batch", [{"llm_response": 5, "prompt": "x" * (ANSWER_CHARS + 1)}], "$[0].prompt"),
         ("analyze_batch", [{}] * (MOST_REQUESTS + 1), None),
         ("verify", {"query": "q", "answer": None}, "$.answer"),
         ("verify", {"query": "q", "answer": "a", "identifiers": ["x"] * 17}, "$.identifiers"),
