@@ -47,6 +47,11 @@ class Assessment:
         return bool(self.profiles) and not self.asked
 
     @property
+    def blocks(self) -> bool:
+        """An answer that is asked for whole may be blocked."""
+        return bool(self.profiles) and self._settings is not None and self._settings.block is not None
+
+    @property
     def deadline_ms(self) -> float:
         """How long the caller waits at most."""
         return self._settings.deadline_ms if self._settings is not None else 0.0

@@ -212,6 +212,8 @@ class Guard:
         self._watch.heard()
         self._watch.sent()
         if event.streaming and event.status < 400:
+            if not self._streaming and self._assessment.blocks and not self._lets_stream():
+                return
             self.state = State.STREAMING
             self._streaming = True
             self._do(StartStream())
@@ -219,6 +221,15 @@ class Guard:
         else:
             self.state = State.WHOLE
             self._streaming = False
+
+    def _lets_stream(self) -> bool:
+        """Let the fail mode decide on a stream in the place of a whole answer: what has been sent can't be blocked."""
+        if self._plan.fail_mode == "open":
+            self._checking.degrade("streamed_not_blocked")
+            return True
+        message = "the upstream streams an answer that was asked for whole, and this route blocks answers by their risk"
+        self._fail("upstream_error", message)
+        return False
 
     def _on_stream_bytes(self, event: UpstreamBytes) -> None:
         if self._answer.turning is not None:
@@ -538,12 +549,10 @@ class Guard:
         self._watch.rang(event.timer)
         if event.timer == "budget":
             self._go_on_with(self._checking.give_up_late())
-        elif self.state is not State.STREAMING:
-            pass
         elif event.timer == "keepalive":
-            if self._watch.wants_comment(held=len(self._outbox) > 0):
+            if self._watch.wants_comment(held=len(self._outbox) > 0 or self.state is State.ASSESSING):
                 self._do(SendDownstream(sse.comment("keep-alive")))
-        elif self._watch.stalls():
+        elif self.state is State.STREAMING and self._watch.stalls():
             self._answer.stall()
             if self._watch.paused and not self._checking.waiting:
                 # Nothing is under way that could let go of what is held, and nothing more is being read.
@@ -674,6 +683,9 @@ class Guard:
             released_chars=self._outbox.released_chars,
             risks=self._assessment.risks,
         )
+        # Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full
+        # collection, which would have to find it, stops every stream.
+        self._ledger.judges.clear()
         self._do(Observe("tokens_in", -(-record.prompt_chars // _CHARS_PER_TOKEN)))
         self._do(Observe("tokens_out", -(-record.released_chars // _CHARS_PER_TOKEN)))
         self._do(Record(record))

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkstream.core.commands import Assess, CloseDownstream, Enqueue, ForwardRequest
+from checkstream.core.commands import ArmTimer, Assess, CloseDownstream, Enqueue, ForwardRequest
 from checkstream.core.events import (
     Assessed,
     DownstreamClosed,
     Draining,
     RequestReceived,
+    TimerFired,
     UpstreamBytes,
     UpstreamClosed,
     UpstreamFailed,
@@ -179,6 +180,62 @@ def test_without_a_result_the_answer_goes_out_and_says_so(streaming: bool) -> No
     assert b'"risk":null' in (out.joined if streaming else out.reply.body if out.reply else b"")
     assert out.record is not None
     assert out.record.degradations == ("not_assessed:watchdog",)
+
+
+@pytest.mark.parametrize("fail_mode", ["open", "closed"])
+def test_g31_a_stream_in_place_of_a_whole_answer_that_may_be_blocked_is_refused_unless_the_route_fails_open(
+    fail_mode: str,
+) -> None:
+    exchange = Exchange(CHAT, route(block=20, always=True, fail_mode=fail_mode))
+    exchange.send(RequestReceived(request(stream=False)))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    for piece in (says("Yes."), ends(), DONE):
+        exchange.send(UpstreamBytes(piece))
+    exchange.send(UpstreamClosed())
+    exchange.send(FOUND)
+    out = exchange.out
+    assert out.record is not None
+    if fail_mode == "closed":
+        assert out.reply is not None
+        assert out.reply.status == 502
+        assert b"asked for whole" in out.reply.body
+        assert (out.record.outcome, out.record.upstream_failure) == ("failed", "upstream_error")
+        assert out.cancelled
+        assert not out.sent
+    else:
+        assert b"Yes." in out.joined
+        assert out.joined.endswith(DONE)
+        assert "streamed_not_blocked" in out.record.degradations
+
+
+@pytest.mark.parametrize("settings", [{"always": True}, {"block": 20, "profiles": ()}])
+def test_a_stream_in_place_of_a_whole_answer_that_nothing_blocks_is_passed_on(settings: dict[str, Any]) -> None:
+    exchange = Exchange(CHAT, route(**settings))
+    exchange.send(RequestReceived(request(stream=False)))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    exchange.send(UpstreamBytes(says("Yes, that is so. ") + says("No more.")))
+    assert exchange.out.reply is None
+    assert b"that is" in exchange.out.joined
+
+
+def test_g06_a_comment_keeps_the_connection_while_a_stream_is_assessed() -> None:
+    exchange = begin(route(always=True), says("Yes."), ends(), DONE)
+    assert asked(exchange)
+    sent = len(exchange.out.sent)
+    for _ in range(2):
+        exchange.now += 20
+        exchange.send(TimerFired("keepalive"))
+    assert exchange.out.sent[sent:] == [b": keep-alive\n"] * 2
+    exchange.send(TimerFired("stall"))
+    exchange.send(FOUND)
+    assert exchange.out.joined.endswith(DONE)
+    assert exchange.out.closed
+
+
+def test_no_comment_is_sent_before_a_whole_answer_that_is_assessed() -> None:
+    exchange = begin(route(always=True), whole("Yes."), body=request(stream=False))
+    assert asked(exchange)
+    assert not any(isinstance(command, ArmTimer) for command in exchange.out.commands)
 
 
 @pytest.mark.parametrize("streaming", [True, False])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +23,7 @@ from checkstream.core.commands import (
     StartStream,
 )
 from checkstream.core.events import (
+    AnyEvent,
     DownstreamClosed,
     Draining,
     RequestReceived,
@@ -836,3 +839,29 @@ def test_g22_a_prompt_of_many_texts_is_judged_in_few_channels_and_one_of_many_me
     refused = play(CHAT, plan(INGRESS), body, [], streaming=False)
     assert refused.reply is not None
     assert refused.reply.status == 413
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        [UpstreamBytes(says("hello there") + ends() + DONE), UpstreamClosed()],
+        [UpstreamBytes(says("hello idiot, and so on") + ends() + DONE), UpstreamClosed()],
+        [UpstreamBytes(says("hello there")), UpstreamFailed("reset")],
+        [UpstreamBytes(says("hello there")), DownstreamClosed()],
+        [UpstreamBytes(says("hello there")), Draining()],
+    ],
+)
+def test_all_that_an_exchange_used_is_freed_without_a_collection(rest: list[AnyEvent]) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        exchange = open_stream(TOX)
+        exchange.scorer = by_words("lexicon.toxicity", ["idiot"])
+        for event in rest:
+            exchange.send(event)
+        assert exchange.out.record is not None
+        left = weakref.ref(exchange.guard), weakref.ref(exchange.guard._checking)
+        del exchange
+        assert [each() for each in left] == [None, None]
+    finally:
+        gc.enable()
