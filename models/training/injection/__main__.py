@@ -1,7 +1,7 @@
 """Rebuild the model `injection`, or measure its recipe on sources left out of training.
 
     python -m models.training.injection                    train, calibrate, export: writes models/injection
-    python -m models.training.injection --fold personas    train without a fold's sources and measure on them
+    python -m models.training.injection --fold personas    train without a fold's sources, measure on them
     python -m models.training.injection --report           write models/injection/CARD.md from what was measured
 
 A run that was cut off goes on where it stopped. Everything repeats from `--seed`.
@@ -21,11 +21,12 @@ from models.training.corpus import data_folder
 from models.training.export import MODELS
 from models.training.fit import FitSettings
 from models.training.injection.card import card
+from models.training.injection.folds import Exam, FoldFigures, GatedFigures, alone, gated
 from models.training.injection.gate import GATE_MIX, distilled
 from models.training.injection.material import Material
 from models.training.injection.pool import FOLDS
 from models.training.injection.ship import NAME, ShippedFigures, ship
-from models.training.injection.train import FOLD_PLAN, SHIPPED_PLAN, FoldFigures, fold_figures, opened, trained
+from models.training.injection.train import FOLD_PLAN, SHIPPED_PLAN, opened, trained
 
 
 def main() -> int:
@@ -43,7 +44,9 @@ def main() -> int:
     material = Material.read(asked.data, asked.work)
     for fold in asked.fold:
         model, progress = trained(material, fold, replace(FOLD_PLAN, seed=asked.seed), asked.work)
-        _keep(asked.work / f"{fold}.json", fold_figures(material, fold, opened(model), progress))
+        exam = Exam.of(material, fold)
+        _keep(asked.work / f"{fold}.json", alone(exam, material, model, progress.curve))
+        _keep(asked.work / f"{fold}-gated.json", gated(exam, material, model, asked.seed, asked.work))
     if not asked.fold:
         plan = replace(SHIPPED_PLAN, seed=asked.seed)
         model, progress = trained(material, None, plan, asked.work)
@@ -65,8 +68,14 @@ def _keep(path: Path, figures: msgspec.Struct) -> None:
 
 def _report(work: Path) -> int:
     shipped = msgspec.json.decode((work / "shipped.json").read_bytes(), type=ShippedFigures)
-    kept = [path for fold in FOLDS if (path := work / f"{fold}.json").exists()]
-    folds = [msgspec.json.decode(path.read_bytes(), type=FoldFigures) for path in kept]
+    folds = [
+        (
+            msgspec.json.decode(path.read_bytes(), type=FoldFigures),
+            msgspec.json.decode((work / f"{fold}-gated.json").read_bytes(), type=GatedFigures),
+        )
+        for fold in FOLDS
+        if (path := work / f"{fold}.json").exists()
+    ]
     text = card(shipped, folds)
     (MODELS / NAME / "CARD.md").write_text(text, encoding="utf-8")
     print(text)

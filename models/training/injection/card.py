@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from models.training.injection.folds import FoldFigures, GatedFigures
 from models.training.injection.measure import shown
-from models.training.injection.ship import ShippedFigures
-from models.training.injection.train import FoldFigures
+from models.training.injection.ship import VERSION, ShippedFigures
 
 _HEAD = """\
-# injection 1.0.0
+# injection {version}
 
 One label, `injection`: the text tries to turn a language model against its instructions. That is **direct** (a
 user who overrides instructions, asks for the system prompt, forces a persona, forges system turns, hides a request
@@ -64,11 +64,11 @@ _LIMITS = """\
 - Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
   1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does. In a longer window
   the gate clears some of them.
-- Figures above are the encoder's. The gate may clear 1.5 % of what that finds at 1 % on dev texts, and clears more of
-  attacks of other kinds, most of all at 5 %: of 299 of inj_neuralchemy, never learnt from, the encoder finds 34.8 % at
-  1 % and 59.2 % at 5 %, behind the gate 32.1 % and 47.8 % (innocent texts: 2.7 % and 4.7 %, behind the gate 1.7 % and
-  3.7 %); of 299 of inj_tensortrust 79.6 % and 89.3 %, behind the gate 78.3 % and 86.0 %. A lower threshold finds more
-  and costs more (attempt 6 at the gate).
+- Figures of the model that ships are the encoder's. Its gate may clear 1.5 % of what that finds at 1 % on dev texts,
+  and clears more of attacks of other kinds, most of all at 5 %: of 299 of inj_neuralchemy, never learnt from, the
+  encoder finds 34.8 % at 1 % and 59.2 % at 5 %, behind the gate 32.1 % and 47.8 % (innocent texts: 2.7 % and 4.7 %,
+  behind the gate 1.7 % and 3.7 %); of 299 of inj_tensortrust 79.6 % and 89.3 %, behind the gate 78.3 % and 86.0 %. A
+  lower threshold finds more and costs more (attempt 6 at the gate).
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
   of whole texts of mostly under 300 words.
@@ -77,12 +77,19 @@ _LIMITS = """\
 """
 
 
-def card(shipped: ShippedFigures, folds: Sequence[FoldFigures]) -> str:
-    """Return the card in Markdown."""
+def card(shipped: ShippedFigures, measured: Sequence[tuple[FoldFigures, GatedFigures]]) -> str:
+    """Return the card in Markdown.
+
+    Args:
+        shipped: figures of the model that ships.
+        measured: of each fold, those of the encoder alone and behind its gate.
+    """
+    folds = [alone for alone, _ in measured]
     return "\n".join(
         (
-            _HEAD,
+            _HEAD.format(version=VERSION),
             _left_out(folds),
+            _behind([gated for _, gated in measured]),
             _shipped(shipped),
             _curves(shipped, folds),
             _TRIED.read_text(encoding="utf-8"),
@@ -97,13 +104,49 @@ def _left_out(folds: Sequence[FoldFigures]) -> str:
         "",
         "Each row is of a model that saw no text of the fold's sources, nor a near copy; only the word pieces are",
         "chosen with them. Negatives are pooled: innocent texts of the part `test`, of sets whose other rows are",
-        "learnt from, and clean documents. Figures are of the INT8 graph without the gate, 95 % intervals from 300",
-        "bootstrap draws. None of these is the model that ships, which learnt every source in more turns; `methods`",
-        "and `indirect` were trained before the families `bare`, `skipping` and the ten of trades, `personas` after.",
+        "learnt from, and clean documents. Figures are of the INT8 graph alone (behind a gate: the next table), 95 %",
+        "intervals from 300 bootstrap draws. None of these is the model that ships, which learnt every source in more",
+        "turns; `methods` and `indirect` were trained before the families `bare`, `skipping` and the ten of trades,",
+        "`personas` after.",
         "",
         "| fold (sources) | AUC | recall at 0.1 % FPR | at 1 % | at 5 % | unseen innocent families: FPR at 1 % |",
         "|---|---|---|---|---|---|",
     ]
+    lines += [
+        *_rows(folds),
+        "",
+        "After a source stands its recall at 1 %. Sets that nothing ever learns from, share that fires at 1 %:",
+        "",
+    ]
+    for fold in folds:
+        lines.append(f"- {fold.fold}: {_listed(fold.elsewhere)}")
+    return "\n".join((*lines, ""))
+
+
+def _behind(folds: Sequence[GatedFigures]) -> str:
+    lines = [
+        "**Behind a gate.** The same encoders and texts as the proxy runs them. Each fold's gate is of the size of the",
+        "one that ships and saw no text of the fold's sources either; it learnt from half as many windows, of all the",
+        "families but those that the fold leaves out. Its threshold is chosen as there: 1.5 % of the attacks of the",
+        "part `dev`, the fold's left out, may be cleared that the encoder finds at 1 %. A cleared window has the score",
+        "that the proxy gives it: by the gate's doubt, below every threshold of the encoder on the part `dev`.",
+        "",
+        "| fold (sources) | AUC | recall at 0.1 % FPR | at 1 % | at 5 % | unseen innocent families: FPR at 1 % |",
+        "|---|---|---|---|---|---|",
+        *_rows([fold.found for fold in folds]),
+        "",
+        *(
+            f"- {fold.found.fold}: gate at {fold.threshold:.4f} clears {fold.misses:.1%} of the fold's attacks that the"
+            f" encoder finds at 1 %, doubts {fold.doubts:.1%} of the innocent texts; at 1 %:"
+            f" {_listed(fold.found.elsewhere)}"
+            for fold in folds
+        ),
+    ]
+    return "\n".join((*lines, ""))
+
+
+def _rows(folds: Sequence[FoldFigures]) -> list[str]:
+    lines = []
     for fold in folds:
         sources = ", ".join(f"{name} {recall:.2f}" for name, (_, recall) in fold.sources.items())
         found = fold.figures
@@ -115,14 +158,7 @@ def _left_out(folds: Sequence[FoldFigures]) -> str:
         means = [np.mean([fold.figures[name].value for fold in folds]) for name in folds[0].figures]
         unseen = np.mean([_overall(fold.unseen_innocents) for fold in folds])
         lines.append(f"| mean of {len(folds)} | " + " | ".join(f"{mean:.3f}" for mean in (*means, unseen)) + " |")
-    lines += [
-        "",
-        "After a source stands its recall at 1 %. Sets that nothing ever learns from, share that fires at 1 %:",
-        "",
-    ]
-    for fold in folds:
-        lines.append(f"- {fold.fold}: {_listed(fold.elsewhere)}")
-    return "\n".join((*lines, ""))
+    return lines
 
 
 def _shipped(found: ShippedFigures) -> str:

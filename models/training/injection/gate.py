@@ -52,6 +52,7 @@ def windows(lesson: Lesson, epoch: int, documents: int = LONG_DOCUMENTS) -> list
 def answered(teacher: ort.InferenceSession, examples: Sequence[Example], kept: Path) -> list[Example]:
     """Return the windows with the teacher's probabilities, which are asked once and kept in a file."""
     if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
         np.save(kept, sigmoid(np.array([row[0] for row in run(teacher, [one.ids for one in examples])], np.float32)))
     targets: Float = np.load(kept)
     return [Example(one.ids, targets[number : number + 1]) for number, one in enumerate(examples)]

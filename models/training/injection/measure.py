@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
 
 import numpy as np
 import onnxruntime as ort
 
 from checkstream.evaluation.figures import Interval, auc, bootstrap, rate_at, recall_at_fpr
+from models.training.corpus import RESTRICTED, rows
 from models.training.export import run
 from models.training.graph import Float
 from models.training.injection.windows import Cutter
+
+Scored = Callable[[Sequence[str]], Float]
+"""Whole texts -> float32[text], the highest score of any window of each: a logit, or what the proxy says."""
 
 
 def window_logits(graph: ort.InferenceSession, cutter: Cutter, texts: Sequence[str]) -> list[Float]:
@@ -51,3 +57,27 @@ def by_group(scores: Float, groups: Sequence[str], threshold: float) -> Mapping[
 def shown(figure: Interval) -> str:
     """Write a figure with its interval."""
     return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
+
+
+def elsewhere(score: Scored, folder: Path, threshold: float, count: int = 500) -> dict[str, tuple[int, float]]:
+    """Return the share that fires of sets under other licences, which only ever measure.
+
+    Args:
+        score: of the model.
+        folder: of the pool.
+        threshold: from which score on a text fires.
+        count: texts of a set at most.
+    """
+    sets: dict[str, list[str]] = {}
+    for name in ("inj_neuralchemy", "inj_tensortrust", "benign_prompts_alpaca", "harm_prompts_nc"):
+        for row in rows(folder / RESTRICTED, name, measuring=True):
+            if row.get("kind") != "llm_output_prompt_leak":
+                sets.setdefault(f"{name} {row['label']}" if name.startswith("inj") else name, []).append(
+                    str(row["text"])
+                )
+    scores = {name: score(_sample(texts, count)) for name, texts in sets.items()}
+    return {name: (len(found), rate_at(found, threshold)) for name, found in scores.items()}
+
+
+def _sample(texts: Sequence[str], count: int) -> list[str]:
+    return list(texts) if len(texts) <= count else Random(5).sample(list(texts), count)

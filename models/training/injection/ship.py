@@ -12,6 +12,8 @@ import numpy as np
 import onnxruntime as ort
 
 from checkstream.evaluation.figures import Interval, expected_calibration_error, rate_at
+from checkstream.scoring.catalog import Model
+from checkstream.scoring.manifest import ModelEntry, ModelFile
 from models.training import calibrate, export
 from models.training.corpus import Part
 from models.training.encoder import Encoder
@@ -20,11 +22,15 @@ from models.training.graph import Float, Weights, encoder_graph
 from models.training.injection import pool
 from models.training.injection.generate import Generator
 from models.training.injection.material import Material
-from models.training.injection.measure import by_group, figures, text_logits, window_logits
-from models.training.injection.train import elsewhere, opened
+from models.training.injection.measure import by_group, elsewhere, figures, text_logits, window_logits
+from models.training.injection.pool import FOLDS
+from models.training.injection.train import opened
 from models.training.injection.windows import OVERLAP, WINDOW
 
 NAME = "injection"
+VERSION = "1.0.0"
+_ROLES = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}
+"""Role of a file -> its name."""
 GATE_ABOVE = 12
 """Windows of so many pieces or fewer go to the encoder: what the gate clears of them, it clears for want of words."""
 GATE_MISSES = 0.015
@@ -62,11 +68,13 @@ class ShippedFigures(msgspec.Struct, frozen=True, kw_only=True):
     gate_curve: list[tuple[int, float]]
 
 
-def trial(material: Material, part: Part, seed: int) -> Trial:
-    """Return texts of a part: from the pool, and generated around bodies of that part."""
+def trial(material: Material, part: Part, seed: int, fold: str | None = None) -> Trial:
+    """Return texts of a part: from the pool without a fold's sources, and generated around bodies of that part."""
     random = Random(seed)
-    generator = Generator(pool.slots(material.folder), pool.bodies(material.folder, part))
-    attacks = [text.text for text in material.attacks if text.part == part]
+    withheld = [text.text for text in material.left_out(fold)] if fold is not None else []
+    generator = Generator(pool.slots(material.folder, withheld), pool.bodies(material.folder, part))
+    sources = FOLDS[fold] if fold is not None else ()
+    attacks = [text.text for text in material.attacks if text.part == part and text.source not in sources]
     attacks += [text.text for text in (*generator.attacks(500, random), *generator.poisoned(400, random))]
     known = [text for text in material.innocents if text.part == part]
     hard = [text.text for text in generator.innocents(700, random)]
@@ -148,7 +156,7 @@ def ship(
     graph = encoder_graph(weights, model.shape, pooling="mean", level=True)
     gate_graph = encoder_graph(gate.weights(), gate.shape, pooling="mean")
     pair = Pair(session(graph), session(gate_graph), material)
-    limits = _limits(pair, dev)
+    limits = limits_of(pair, dev)
     same = _parity(weights, model, material, test, limits.default)
     files: dict[str, bytes | str] = {
         "model.onnx": graph.SerializeToString(),
@@ -159,7 +167,8 @@ def ship(
     return _measured(pair, test, limits, same, curves)
 
 
-def _limits(pair: Pair, dev: Trial) -> Limits:
+def limits_of(pair: Pair, dev: Trial) -> Limits:
+    """Return the thresholds of an encoder at its false-positive rates, and of its gate by what that may clear."""
     rates = calibrate.rates(pair.scores(dev.innocents)[:, None], [NAME])
     held = pair.held(dev.attacks, Limits(rates, 0.0).default)
     return Limits(rates, round(float(np.quantile(held, GATE_MISSES)), 6))
@@ -179,11 +188,10 @@ def _measured(
     attacks, innocents = pair.scores(test.attacks), pair.scores(test.innocents)
     doubts = pair.doubts(test.innocents)
     asked = np.array([group.startswith(("benign/", "domain_")) for group in test.groups])
-    logit = float(np.log(threshold / (1 - threshold)))
     return ShippedFigures(
         figures=dict(figures(attacks, innocents)),
         innocents=dict(by_group(innocents, test.groups, threshold)),
-        elsewhere=elsewhere(pair.encoder, pair.material.cutter, pair.material.folder, logit),
+        elsewhere=elsewhere(pair.scores, pair.material.folder, threshold),
         rates=[{"fpr": float(str(rate["fpr"])), "threshold": float(str(rate["threshold"]))} for rate in limits.rates],
         calibration_error=expected_calibration_error(attacks, innocents),
         drift=same.drift_mean,
@@ -197,12 +205,12 @@ def _measured(
     )
 
 
-def _write(files: Mapping[str, bytes | str], limits: Limits, models: Path = export.MODELS) -> None:
-    write_files(models / NAME, files)
-    entry = {
+def entry(limits: Limits) -> dict[str, object]:
+    """Return the manifest's entry but for its files."""
+    return {
         "name": NAME,
         "kind": "sequence",
-        "version": "1.0.0",
+        "version": VERSION,
         "licence": "Apache-2.0",
         "card": f"{NAME}/CARD.md",
         "labels": [NAME],
@@ -218,5 +226,18 @@ def _write(files: Mapping[str, bytes | str], limits: Limits, models: Path = expo
         },
         "calibrated": True,
     }
-    roles = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}
-    put_entry(entry, {role: f"{NAME}/{file}" for role, file in roles.items()}, models)
+
+
+def running(graph: bytes, gate: bytes, tokenizer: str, limits: Limits) -> Model:
+    """Return a model as the proxy opens it, its files in memory."""
+    contents = {"graph": graph, "gate": gate, "tokenizer": tokenizer.encode()}
+    files = [
+        ModelFile(role=role, path=_ROLES[role], sha256="0" * 64, bytes=len(data)) for role, data in contents.items()
+    ]
+    described = {**entry(limits), "files": msgspec.to_builtins(files)}
+    return Model(entry=msgspec.convert(described, ModelEntry), contents=contents)
+
+
+def _write(files: Mapping[str, bytes | str], limits: Limits, models: Path = export.MODELS) -> None:
+    write_files(models / NAME, files)
+    put_entry(entry(limits), {role: f"{NAME}/{file}" for role, file in _ROLES.items()}, models)

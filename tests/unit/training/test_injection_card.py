@@ -10,8 +10,8 @@ pytest.importorskip("onnx")
 
 from checkstream.evaluation.figures import Interval
 from models.training.injection.card import card
+from models.training.injection.folds import FoldFigures, GatedFigures
 from models.training.injection.ship import Limits, ShippedFigures
-from models.training.injection.train import FoldFigures
 
 
 def figures(value: float) -> dict[str, Interval]:
@@ -32,6 +32,10 @@ def fold(name: str, value: float) -> FoldFigures:
     )
 
 
+def measured(name: str, alone: float, behind: float) -> tuple[FoldFigures, GatedFigures]:
+    return fold(name, alone), GatedFigures(found=fold(name, behind), threshold=0.0625, misses=0.0375, doubts=0.115)
+
+
 SHIPPED = ShippedFigures(
     figures=figures(0.97),
     innocents={"articles": (7, 0.125)},
@@ -50,8 +54,17 @@ SHIPPED = ShippedFigures(
 
 
 def test_the_mean_over_the_folds_weighs_them_alike() -> None:
-    text = card(SHIPPED, [fold("personas", 0.9), fold("methods", 0.7)])
-    assert "| mean of 2 | 0.800 | 0.800 | 0.800 | 0.800 | 0.100 |" in text
+    text = card(SHIPPED, [measured("personas", 0.9, 0.8), measured("methods", 0.7, 0.5)])
+    alone, behind = text.split("**Behind a gate.**")
+    assert "| mean of 2 | 0.800 | 0.800 | 0.800 | 0.800 | 0.100 |" in alone
+    assert "| mean of 2 | 0.650 | 0.650 | 0.650 | 0.650 | 0.100 |" in behind
+
+
+def test_what_a_folds_gate_costs_is_told() -> None:
+    text = card(SHIPPED, [measured("personas", 0.9, 0.8)])
+    assert "gate at 0.0625 clears 3.8% of the fold's attacks" in text
+    assert "doubts 11.5% of the innocent texts" in text
+    assert "set 0.200 (n=5)" in text
 
 
 def test_every_figure_of_the_model_that_ships_is_told() -> None:
@@ -61,7 +74,7 @@ def test_every_figure_of_the_model_that_ships_is_told() -> None:
 
 
 def test_figures_survive_being_kept() -> None:
-    for figure in (SHIPPED, fold("methods", 0.7)):
+    for figure in (SHIPPED, *measured("methods", 0.7, 0.5)):
         assert msgspec.json.decode(msgspec.json.encode(figure), type=type(figure)) == figure
 
 
