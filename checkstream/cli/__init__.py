@@ -15,6 +15,7 @@ from typing import TextIO
 
 import checkstream
 from checkstream.cli import audit, config, demo, gate, ingest, jobs, models, policy, replay, score, serve, worker
+from checkstream.cli.workflow import as_text
 from checkstream.errors import CheckstreamError
 
 _EXAMPLES = """examples:
@@ -57,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = runs[parsed.command](parsed)
         sys.stdout.flush()  # a pipe or disk that takes no more is found out here, not when the interpreter ends
     except CheckstreamError as error:
-        print(f"checkstream: {error}", file=sys.stderr)
+        with as_text(sys.stderr):
+            print(f"checkstream: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130  # what a shell says of a program that ended so
@@ -66,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         where = f"`{error.filename}`" if error.filename is not None else "the output"
-        print(f"checkstream: {where}: {(error.strerror or 'it can not be used').lower()}", file=sys.stderr)
+        with as_text(sys.stderr):
+            print(f"checkstream: {where}: {(error.strerror or 'it can not be used').lower()}", file=sys.stderr)
         sys.stdout = _nowhere()  # else the interpreter fails once more at what is still to be written
         return 2
     return code

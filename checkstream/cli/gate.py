@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import secrets
 import sys
 from collections import Counter as Counted
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +17,7 @@ from checkstream.app.gate import gate_of
 from checkstream.cli.gate_history import opened_past, tell
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import safe, write_json
+from checkstream.cli.workflow import annotate, as_text
 from checkstream.errors import GateError
 from checkstream.gate.config_file import read_yaml, settings_of
 from checkstream.gate.ledger import Ledger
@@ -136,8 +134,9 @@ def _evaluate(args: argparse.Namespace) -> int:
         write_json(report)
     else:
         _tell(report)
-    if ended.annotation is not None and os.environ.get("GITHUB_ACTIONS") == "true":
-        sys.stderr.write(f"::{ended.annotation} title=LLM reliability gate::{_command(headline(report))}\n")
+    if ended.annotation is not None:
+        sys.stdout.flush()  # the other output's commands are read again before this one
+        annotate(sys.stderr, ended.annotation, "LLM reliability gate", headline(report))
     return ended.exit_code
 
 
@@ -146,14 +145,9 @@ async def _runs_like(report: Report, history: str) -> list[Run]:
         return await past.runs(config_hash=report.config_hash, decided=True)
 
 
-def _command(text: str) -> str:
-    """Return text as a workflow command takes it: nothing in it begins another one."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
 def _tell(report: Report) -> None:
     print(safe(headline(report)))
-    with _as_text():
+    with as_text(sys.stdout):
         failing = [detail for detail in report.details if detail.label is not Verdict.SUPPORTED]
         found = Counted((detail.label, detail.claim, detail.justification) for detail in failing)
         for (label, claim, why), times in found.items():
@@ -162,20 +156,6 @@ def _tell(report: Report) -> None:
     if report.baseline is not None and report.baseline.regression:
         print(f"regression: {report.baseline.difference:+.4f} since {report.baseline.run_id}")
     print(f"run {report.run_id}")
-
-
-@contextmanager
-def _as_text() -> Iterator[None]:
-    """Have a workflow of GitHub read no commands (`::...`, `##[...]`) in what models wrote."""
-    if os.environ.get("GITHUB_ACTIONS") != "true":
-        yield
-        return
-    token = secrets.token_hex(16)
-    print(f"::stop-commands::{token}")
-    try:
-        yield
-    finally:
-        print(f"::{token}::")
 
 
 def _write(folder: Path, report: Report, history: list[Run]) -> None:

@@ -7,13 +7,14 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from checkstream.cli.results import safe, write_json
+from checkstream.cli.workflow import as_text
 from checkstream.errors import GateError
 from checkstream.gate.history import comparison
 from checkstream.gate.ledger import Ledger
@@ -42,7 +43,8 @@ async def _told(args: argparse.Namespace) -> object:
         "compare": _compare,
     }
     async with opened_past(args.history) as past:
-        return await actions[args.action](past, args)
+        with nullcontext() if args.json else as_text(sys.stdout):
+            return await actions[args.action](past, args)
 
 
 @asynccontextmanager
