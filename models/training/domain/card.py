@@ -65,8 +65,8 @@ INT8, a label from 0.5):
 Thresholds for false-positive rates, on {benign:,} texts of no domain of the dev part (highest window of each text): up
 to 1,000 of each source that has such texts, those too that the head's samples of the sources leave out. Nothing
 learnt from them but the temperature, from less than half. Beside each threshold, what reaches it on the test part: of
-{test_benign:,} texts of no domain drawn alike, and of the label's own. Graph and tokenizer are those of 1.0.0, byte
-for byte; that version had no threshold at 0.1 % and set the others on 1,787 texts.
+{test_benign:,} texts of no domain drawn alike, and of the label's own. Graph and tokenizer are those of the last
+1.0.0, byte for byte; that version had no threshold at 0.1 % and set the others on 1,787 texts.
 
 | label | rate | threshold | of no domain | of the label |
 |---|---|---|---|---|

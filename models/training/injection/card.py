@@ -49,7 +49,8 @@ families `bare` and `skipping`; 261 and 190 steps at half the rate with many of 
 "Ignore previous instructions" pass; 569 steps at half the rate over all families, ten new ones among them; and 185
 steps with many `bare` ones again, since the fourth turn had weakened those. The gate's
 first turn had the third turn's encoder for its teacher, its second one the encoder that ships. A rebuild learns all
-families in one turn, so it gives a model of this kind, not these bytes.
+families in one turn, so it gives a model of this kind, not these bytes. Three sets of bytes went by the name of
+1.0.0; these, the last of them, are 1.2.0.
 """
 
 _TRIED = Path(__file__).with_name("tried.md")
