@@ -306,8 +306,8 @@ def _digest(key: str) -> bytes:
 class Admission:
     """Caps of the whole process: streams that run and bytes that they hold."""
 
-    def __init__(self, *, streams: int, held_bytes: int) -> None:
-        """Start empty."""
+    def __init__(self, *, streams: int, held_bytes: int, when_idle: Callable[[], None] = lambda: None) -> None:
+        """Start empty; `when_idle` is called when the last exchange that runs has ended."""
         self._most_streams = streams
         self._most_held = held_bytes
         self.streams = 0
@@ -318,6 +318,7 @@ class Admission:
         """Route -> until when its new requests are refused, seconds of the loop's clock."""
         self._idle = asyncio.Event()
         self._idle.set()
+        self._when_idle = when_idle
 
     def enter(self) -> None:
         """Take a place.
@@ -354,6 +355,7 @@ class Admission:
         self.streams -= 1
         if not self.streams:
             self._idle.set()
+            self._when_idle()
 
     async def wait_idle(self, seconds: float) -> None:
         """Return when nothing runs, or after this time."""

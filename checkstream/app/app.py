@@ -20,7 +20,7 @@ from checkstream.app.background import QueueFeed
 from checkstream.app.force import InForce, Loaded, load, put_in_force
 from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel, open_models
-from checkstream.app.turns import beside_streams, settle
+from checkstream.app.turns import beside_streams, collect_due, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
@@ -110,7 +110,11 @@ class App:
         callers, token = await asyncio.to_thread(_reveal_keys, config.server)
         limits = config.server.limits
         times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
-        self._admission = Admission(streams=limits.streams, held_bytes=limits.held_bytes)
+        self._admission = Admission(
+            streams=limits.streams,
+            held_bytes=limits.held_bytes,
+            when_idle=self._idle,
+        )
         self._background = QueueFeed(Watching(metrics, self._log, {}))
         opening.push_async_callback(asyncio.to_thread, self._background.close)
         await asyncio.to_thread(self._background.open, config)
@@ -257,6 +261,14 @@ class App:
         for scorer in [scorer for scorer in self._retired_scorers if not self.proxy.uses(scorer)]:
             self._retired_scorers.remove(scorer)
             await scorer.close()
+
+    def _idle(self) -> None:
+        self._loop.call_soon(self._tidy)  # behind the end of the last answer
+
+    def _tidy(self) -> None:
+        """Do what would stop streams, if none has begun since."""
+        if not self._admission.streams:
+            collect_due()
 
     def _watched(self, files: tuple[Path, ...]) -> tuple[Path, ...]:
         return files if self._config_file is None else (self._config_file, *files)

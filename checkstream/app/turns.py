@@ -16,12 +16,27 @@ _TURN_S: Final = 0.0005
 """Longest that a thread which loads keeps the event loop waiting for the interpreter, but for single calls into C."""
 
 
+_DUE: Final = 10
+"""A full collection is due after so many of young objects: the interpreter's own measure."""
+_OVERDUE: Final = 1000
+"""After so many it comes though streams run, since what fails on its way may leave cycles: minutes of load."""
+
+
 def settle() -> None:
     """Leave what has been built out of all later collections: walking it would stop every stream for tens of ms.
 
-    What is dropped of it is still freed by its reference counts; only cycles in it would stay, and programs have none.
+    What is dropped of it is still freed by its reference counts; only cycles in it would stay, and neither programs nor
+    exchanges have any. So full collections have little to find, and wait for a moment without streams (`collect_due`).
     """
     gc.freeze()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, _OVERDUE)
+
+
+def collect_due() -> None:
+    """Collect fully if that is due; call it while no stream runs."""
+    if gc.get_count()[2] >= _DUE:
+        gc.collect()
 
 
 @contextmanager

@@ -201,6 +201,8 @@ class Exchange:
             if self._response is None or not self._response.prepared:
                 self._response = error_response(CheckstreamError("internal error"), self._surface, self._headers)
         finally:
+            # A cancelled task keeps the error, whose frames know this exchange: only a collection would find that.
+            self._fetching = None
             self._counts.guarded(self._guard_s)
             self._connection.unwatch()
             self._hold(-self._held)

@@ -48,6 +48,17 @@ async def test_admission_counts_and_refuses() -> None:
     assert (admission.streams, admission.held_bytes) == (0, 0)
 
 
+async def test_who_waits_for_the_last_exchange_is_told_of_its_end() -> None:
+    told: list[int] = []
+    admission = Admission(streams=2, held_bytes=100, when_idle=lambda: told.append(admission.streams))
+    admission.enter()
+    admission.enter()
+    admission.leave()
+    assert told == []
+    admission.leave()
+    assert told == [0]
+
+
 async def test_g24_a_shed_route_takes_requests_again_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -165,6 +166,23 @@ async def test_an_upstream_that_did_not_change_keeps_its_connections(tmp_path: P
         assert app.proxy is first
         async with session.post(url, json=ASK) as response:
             assert response.status == 200
+
+
+async def test_what_is_due_to_be_collected_is_collected_when_the_last_stream_has_ended(tmp_path: Path) -> None:
+    async with rig(tmp_path) as given, given.app() as app, aiohttp.ClientSession() as session:
+        url = f"http://{app.listener.address}/v1/chat/completions"
+        gc.collect()
+        full = gc.get_stats()[2]["collections"]
+        async with session.post(url, json=ASK) as response:
+            assert response.status == 200
+        await asyncio.sleep(0)
+        assert gc.get_stats()[2]["collections"] == full
+        for _ in range(10):
+            gc.collect(1)
+        async with session.post(url, json=ASK) as response:
+            await response.read()
+        await asyncio.sleep(0)
+        assert gc.get_stats()[2]["collections"] > full
 
 
 async def test_while_draining_it_is_not_ready_and_takes_nothing(tmp_path: Path) -> None:

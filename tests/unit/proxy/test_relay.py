@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -270,6 +272,26 @@ async def test_g21_the_callers_leaving_cancels_the_upstream(first: bytes | None,
         await asyncio.sleep(0)
     assert rig.ledger.records == [RECORD], rig.log.getvalue()
     assert rig.guard.kinds()[-1] == "DownstreamClosed"
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_all_that_an_exchange_used_is_freed_without_a_collection(leaves: bool) -> None:
+    rig = Rig(passing)
+    hanging = Hanging(b"data: a\n\n")
+    gc.disable()
+    try:
+        async with model(hanging.answer if leaves else streaming(b"data: a\n\n")) as upstream:
+            async with rig.asked(upstream) as response:
+                assert await response.content.readany()
+                assert rig.exchange is not None
+                left, rig.exchange = weakref.ref(rig.exchange), None
+                if not leaves:
+                    await response.read()
+            await asyncio.sleep(0)
+        assert rig.ledger.records == [RECORD], rig.log.getvalue()
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("long", ["prompt", "answer"])
