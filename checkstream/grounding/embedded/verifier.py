@@ -21,6 +21,9 @@ _WEAKLY = 0.3
 """From this score on a claim is weakly supported."""
 _ABOUT = 0.4
 """A stretch that shares less than this with a claim is not about it, and can't contradict it."""
+_NEAR, _NEAR_SCORE = 0.5, 0.25
+"""Evidence no nearer in meaning than this adds nothing. The nearest gives this score where shared words give less: it
+is below all that decides, so nearness puts claims in order and calls none supported."""
 _TELLING = 2.0
 """Words that a sentence has at least to say something by itself; `Yes, I think so.` has not."""
 _SHOWN_WORDS = 4
@@ -34,6 +37,8 @@ class _Best(msgspec.Struct, frozen=True, eq=False):
     coverage: Coverage
     weight: float
     excerpt: Excerpt | None = None
+    near: float = 0.0
+    """The cosine of the sentence and the stretch that comes nearest to it in meaning, if a model was asked."""
 
 
 class Source(msgspec.Struct, frozen=True, eq=False):
@@ -120,10 +125,11 @@ def judged(said: Said, read: Sequence[Source]) -> Judgement:
     if not read:
         return Judgement(claim=claim, verdict=Verdict.UNSUPPORTED, score=0.0, reason="there is no evidence")
     rows = said.rows or (None,) * len(said.parts)
-    best = _told([_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight])
+    told = [_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight]
+    best = _told(told)
     worst = _worst(best)
     against = [each for each in best if each.coverage.found]
-    score = min(1.0, score_of(_share(best)))
+    score = min(1.0, max(score_of(_share(best)), _near_score(told)))
     found = [finding for each in against if _shared(each.coverage) >= _ABOUT for finding in each.coverage.found]
     return Judgement(
         claim=claim,
@@ -151,14 +157,24 @@ def _best(part: Sentence, rows: Rows | None, read: Sequence[Source]) -> list[_Be
     told = []
     for source in read:
         found = _Best(Coverage(0.0, missing=lacking), part.weight)
+        whole = 0.0
         near = None if rows is None or source.rows is None else Nearness(rows, source.rows)
         for stretch in source.reader.stretches(part):
-            like = () if near is None else near.within(stretch.first, stretch.first + len(stretch.read.words))
+            stop = stretch.first + len(stretch.read.words)
+            like = () if near is None else near.within(stretch.first, stop)
+            whole = whole if near is None else max(whole, near.whole(stretch.first, stop))
             covered = coverage(part, stretch, source.reader.whole, like)
             if covered.score > found.coverage.score:
                 found = _Best(covered, part.weight, _excerpt(source.passage, stretch))
-        told.append(found)
+        told.append(msgspec.structs.replace(found, near=whole))
     return told
+
+
+def _near_score(told: Sequence[Sequence[_Best]]) -> float:
+    """Return what a claim gets for evidence that is near it in meaning, whatever its words."""
+    total = sum(each[0].weight for each in told)
+    near = sum(max(best.near for best in each) * each[0].weight for each in told) / total
+    return _NEAR_SCORE * max(0.0, near - _NEAR) / (1 - _NEAR)
 
 
 def _told(found: Sequence[Sequence[_Best]]) -> list[_Best]:
