@@ -200,6 +200,11 @@ def warnings(config: Config) -> list[str]:
         for route in config.routes
         if route.grounding is not None and route.grounding.block is not None
     ]
+    found += [
+        f"route `{route.name}` blocks whole answers and has fail_mode open: one that can't be assessed in time goes out"
+        for route in config.routes
+        if route.grounding is not None and route.grounding.block is not None and route.fail_mode == "open"
+    ]
     record = config.record
     if record.dir is not None and record.text == "plain":
         found.append("record.text is plain: prompts and answers are kept as they are, with all personal data in them")

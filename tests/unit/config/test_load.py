@@ -200,10 +200,8 @@ routes:
     ]
 
 
-def test_that_streams_are_not_blocked_is_a_warning() -> None:
-    config = read_config(
-        "c.yaml",
-        """
+def test_what_a_route_that_blocks_does_not_block_is_a_warning() -> None:
+    text = """
 upstreams: {a: {url: http://x}}
 routes:
   - name: r
@@ -211,10 +209,14 @@ routes:
     upstream: a
     policies: ["builtin:default"]
     grounding: {inline: true, block: 70}
-""",
-        Path("/"),
-    )
-    assert any("blocks whole answers of high risk only" in warning for warning in warnings(config))
+"""
+    found = warnings(read_config("c.yaml", text, Path("/")))
+    assert any("blocks whole answers of high risk only" in warning for warning in found)
+    late = "route `r` blocks whole answers and has fail_mode open: one that can't be assessed in time goes out"
+    assert late not in found
+    assert late in warnings(read_config("c.yaml", text + "    fail_mode: open\n", Path("/")))
+    passing = text.replace(", block: 70", "") + "    fail_mode: open\n"
+    assert late not in warnings(read_config("c.yaml", passing, Path("/")))
 
 
 def test_a_route_that_is_never_taken_is_a_warning() -> None:
