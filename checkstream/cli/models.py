@@ -13,6 +13,7 @@ import msgspec
 from checkstream.cli import models_eval, models_predict
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import counted, safe, write_json
+from checkstream.config import OwnModel
 from checkstream.errors import ModelError
 from checkstream.scoring.provenance import Described, described_models, load_described
 from checkstream.scoring.pull import pull
@@ -103,10 +104,14 @@ class _Listed(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     origin: str
     licence: str
+    reason: str = ""
+    """Why it can't be used; empty: it can."""
 
 
 def _list(args: argparse.Namespace) -> int:
-    found = [_listed(model) for model in described_models(args.models).values()]
+    unpinned: list[_Listed] = []
+    described = described_models(args.models, unpinned=lambda *given: unpinned.append(_unpinned(*given)))
+    found = [*map(_listed, described.values()), *unpinned]
     if args.json:
         write_json(found)
         return 0
@@ -116,9 +121,9 @@ def _list(args: argparse.Namespace) -> int:
             each.name,
             each.kind,
             each.version,
-            f"{each.bytes / 1e6:.1f}",
+            "-" if each.reason else f"{each.bytes / 1e6:.1f}",
             safe(each.origin),
-            ", ".join((*each.labels, *each.entities)),
+            each.reason or ", ".join((*each.labels, *each.entities)),
         )
         for each in found
     ]
@@ -145,6 +150,21 @@ def _listed(model: Described) -> _Listed:
     )
 
 
+def _unpinned(model: OwnModel, error: ModelError) -> _Listed:
+    return _Listed(
+        name=model.name,
+        kind=model.kind,
+        version=model.version,
+        labels=(),
+        entities=(),
+        calibrated=False,
+        bytes=0,
+        origin="" if model.source is None else model.source.origin,
+        licence=model.licence,
+        reason=str(error),
+    )
+
+
 class _Verified(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     files: int
@@ -153,7 +173,14 @@ class _Verified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _verify(args: argparse.Namespace) -> int:
-    found = [_verified(model) for model in described_models(args.models).values()]
+    unpinned: list[_Verified] = []
+    described = described_models(
+        args.models,
+        unpinned=lambda model, error: unpinned.append(
+            _Verified(name=model.name, files=len(model.files), ok=False, reason=str(error))
+        ),
+    )
+    found = [*map(_verified, described.values()), *unpinned]
     if args.json:
         write_json(found)
     else:

@@ -7,7 +7,7 @@ bytes that the lock pins, and the lock is for what `models.yaml` says now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -113,8 +113,14 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     remote: RemoteSettings | None = None
 
 
-def described_models(own: str | Path | None = None) -> dict[str, Described]:
+def described_models(
+    own: str | Path | None = None, *, unpinned: Callable[[OwnModel, ModelError], None] | None = None
+) -> dict[str, Described]:
     """Return what an installation says of its models, by name, without opening one.
+
+    Args:
+        own: the `models.yaml`, if there is one.
+        unpinned: hears of each model of it that is not pinned as it stands there, and is left out; None: that raises.
 
     Raises:
         ConfigError: `models.yaml` holds faults.
@@ -133,7 +139,15 @@ def described_models(own: str | Path | None = None) -> dict[str, Described]:
             entry = remote_entry(model, shipped.get(model.name))
         else:
             origin = model.source.origin
-            entry = own_entry(model, _pin_of(model, pins.get(model.name), file))
+            try:
+                pin = _pin_of(model, pins.get(model.name), file)
+            except ModelError as error:
+                if unpinned is None:
+                    raise
+                found.pop(model.name, None)
+                unpinned(model, error)
+                continue
+            entry = own_entry(model, pin)
         found[model.name] = Described(entry=entry, folder=files_folder(file), origin=origin, remote=model.remote)
     return found
 

@@ -107,9 +107,17 @@ def test_a_file_that_is_not_as_pinned_makes_the_answer_no(
 
 
 def test_own_models_are_pulled_listed_verified_and_run(run: Ran, own: Path) -> None:
-    code, _, err = run("list", "--models", own)
-    assert code == 2
-    assert "is not pinned; run `checkstream models pull --models models.yaml`" in err
+    unpinned = "model `guard` is not pinned; run `checkstream models pull --models models.yaml`"
+    code, out, _ = run("list", "--models", own)
+    assert code == 0
+    assert "lexicon" in out
+    assert out.endswith(f"-     path:export  {unpinned}\n")
+    listed = {each["name"]: each for each in json.loads(run("list", "--models", own, "--json")[1])}
+    assert (listed["guard"]["reason"], listed["guard"]["labels"]) == (unpinned, [])
+    assert listed["lexicon"]["reason"] == ""
+    code, out, _ = run("verify", "--models", own)
+    assert code == 1
+    assert out.endswith(f"guard: {unpinned}\n")
     code, out, _ = run("pull", "--models", own)
     assert code == 0
     assert out.startswith("guard: pinned, ")
