@@ -22,7 +22,8 @@ class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
     risk: float
     decision: str
     difference: float | None = None
-    """Its risk less that of the last deployed run before it; None: there was none."""
+    """Its risk less that of the last deployed run before it among the points; None: there was none. A run's report
+    tells it of the last deployed run of all."""
     regression: bool = False
 
 
