@@ -304,6 +304,7 @@ class App:
                 for route in force.routes
             ),
             models=force.titles,
+            unheard=force.scorer.unheard,
             reload=self._last_reload,
             audit_chain=self._trail.chain,
             warnings=force.warnings,

@@ -52,6 +52,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[RouteStatus, ...]
     models: tuple[str, ...]
     """`name@version` of each model that is loaded."""
+    unheard: tuple[str, ...]
+    """Models that services run, of which nothing has been heard yet."""
     reload: ReloadStatus | None
     audit_chain: str
     warnings: tuple[str, ...]
@@ -132,7 +134,8 @@ class Admin:
     async def _readyz(self, _: BaseRequest) -> StreamResponse:
         status = self._inside.status()
         if status.ready:
-            return Response(text="ready\n")
+            unheard = [f"nothing heard yet of the service of model `{name}`\n" for name in status.unheard]
+            return Response(text="".join(("ready\n", *unheard)))
         return Response(status=503, text="not ready: " + "; ".join(status.not_ready) + "\n")
 
     async def _show_metrics(self, _: BaseRequest) -> StreamResponse:

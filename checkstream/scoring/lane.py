@@ -101,6 +101,11 @@ class Lane:
         states = self._first.breaker.state, self._line.breaker.state
         return max(states, key=_BADNESS.__getitem__)
 
+    @property
+    def heard(self) -> bool:
+        """The model has answered something."""
+        return self._line.answered > 0.0
+
     def submit(self, text: str, deadline: float, fresh_chars: int = 0, caller: str | None = None) -> Ticket:
         """Queue a text. A long one is cut in slices of the loop, while its first windows are being read.
 

@@ -128,6 +128,7 @@ class Scorer:
         """Name of a classifier -> its labels, in the order of the model's output."""
         self._taggers = frozenset(model.name for model in models if model.entry.entities)
         self._observer = observer
+        self._remote = [model.name for model in models if model.remote is not None]
         self._closed = False
         self._names = {model.name: [f"{model.name}.{label}" for label in model.labels] for model in models}
         self._slices = Slices()
@@ -171,6 +172,12 @@ class Scorer:
         if name not in self._threads:
             self._threads[name] = ThreadRunner(name, close_s=limits.close_s)
         return self._threads[name]
+
+    @property
+    def unheard(self) -> tuple[str, ...]:
+        """Classifiers that services run and that have answered nothing yet: none is asked before a text comes."""
+        lanes = self._lanes
+        return tuple(name for name in self._remote if not (lanes[name, False].heard or lanes[name, True].heard))
 
     async def score(
         self,

@@ -485,3 +485,19 @@ async def test_the_request_and_the_answer_of_the_readme_are_of_the_form() -> Non
     assert len(asked.texts) == len(asked.fresh_chars) == len(answered.results)
     assert answered.results[1].error == "deadline"
     assert set(msgspec.json.decode(request)) == set(DetectRequest.__struct_fields__)
+
+
+async def test_a_service_is_unheard_until_it_has_answered_a_text() -> None:
+    local = load_models(bundled("models"), ("lexicon",))
+    async with service() as (url, _):
+        scorer = Scorer([*local, remote_model(url, name="far")], open_session)
+        told = [scorer.unheard]
+        for asked, ingress in (("lexicon", False), ("far", True)):
+            await scorer.score((asked,), "hello", PATIENT_MS, ingress=ingress)
+            told.append(scorer.unheard)
+        assert told == [("far",), ("far",), ()]
+        await scorer.close()
+    async with answering(saying(b"no", 500)) as url, remote(remote_model(url)) as scorer:
+        with pytest.raises(ScoringError):
+            await scorer.score(("lexicon",), "hello", PATIENT_MS)
+        assert scorer.unheard == ("lexicon",)

@@ -185,6 +185,26 @@ async def test_what_is_due_to_be_collected_is_collected_when_the_last_stream_has
         assert gc.get_stats()[2]["collections"] > full
 
 
+async def test_it_is_ready_though_nothing_was_heard_of_a_service_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "models.yaml").write_text(
+        "models: [{name: lexicon, kind: remote, remote: {url: 'http://127.0.0.1:9'}}]"
+    )
+    async with rig(tmp_path) as given, aiohttp.ClientSession() as session:
+        given.settings["models"] = "models.yaml"
+        given.policy.write_text(
+            "pack: {name: t, version: 1.0.0}\n"
+            "policies:\n"
+            "  - {name: r, id: R, classifiers: [{name: lexicon.toxicity, threshold: 0.5}], actions: [{type: stop}]}"
+        )
+        given.file.write_text(json.dumps(given.settings))
+        async with given.app() as app:
+            assert app.status().unheard == ("lexicon",)
+            async with session.get(f"http://{app.admin.address}/readyz") as response:
+                assert response.status == 200
+                text = await response.text()
+    assert text == "ready\nnothing heard yet of the service of model `lexicon`\n"
+
+
 async def test_while_draining_it_is_not_ready_and_takes_nothing(tmp_path: Path) -> None:
     async with rig(tmp_path) as given, aiohttp.ClientSession() as session:
         async with given.app() as app:
