@@ -24,7 +24,7 @@ from checkstream.evidence.columns import facts, from_row, to_row
 from checkstream.evidence.records import Chunk, Document, Hit, ordered, snapshot_id
 from checkstream.evidence.store import COMMON_FROM, SCHEMA, SPARE
 from checkstream.evidence.vectors import Matrix
-from checkstream.sqlite_file import BUSY_S, to_wal, transaction
+from checkstream.sqlite_file import opened, to_wal, transaction
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -136,7 +136,7 @@ class SqliteStore:
     def _open(self) -> None:
         if self._path != ":memory:":
             Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_S)
+        self._db = opened(self._path)
         try:
             self._prepare()
         except BaseException:

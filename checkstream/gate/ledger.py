@@ -20,7 +20,7 @@ import msgspec
 from checkstream.errors import GateError, RunsUnusable
 from checkstream.gate.history import NEWEST, ModelTotals, Trend, trends
 from checkstream.gate.terms import Run, Said
-from checkstream.sqlite_file import BUSY_S, to_wal, transaction
+from checkstream.sqlite_file import make_private, opened, to_wal, transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -65,10 +65,8 @@ class Ledger:
         self._name = path.name  # callers of the API are told no more of where it is
         self._turn = Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():
-                path.touch(mode=0o600)  # answers may hold what only some may read
-            self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            make_private(path)  # answers may hold what only some may read
+            self._db = opened(path)
             weakref.finalize(self, self._db.close)
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version > _LATER:

@@ -6,13 +6,11 @@ say (`PRAGMA synchronous`). What is deleted is overwritten with zeros.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
 from pathlib import Path
 
 from checkstream.errors import StoreFailed
-from checkstream.sqlite_file import BUSY_S, to_wal, transaction
+from checkstream.sqlite_file import make_private, opened, to_wal, transaction
 
 _APPLICATION = 0x63734A51
 """`csJQ`: tells the file from another program's database."""
@@ -83,10 +81,10 @@ def connect(path: Path, *, make: bool) -> sqlite3.Connection:
     """
     try:
         if make:
-            _make(path)
+            make_private(path)
         elif not path.is_file():
             raise StoreFailed(f"there is no queue `{path}`; check `jobs.store`")
-        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        connection = opened(path)
     except (OSError, sqlite3.Error) as error:
         raise StoreFailed(f"the queue `{path}` can't be opened: {error}; check the path and its rights") from error
     try:
@@ -98,24 +96,6 @@ def connect(path: Path, *, make: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _make(path: Path) -> None:
-    """Make an empty file that nobody else may read; one that is there is not opened.
-
-    To close a database's file a second time in one process would drop the locks that SQLite holds on it.
-
-    Raises:
-        OSError: it can't be made.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from checkstream.sqlite_file import to_wal, transaction
+from checkstream.sqlite_file import make_private, opened, to_wal, transaction
 
 
 def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=0)
     to_wal(connection)
     return connection
+
+
+def test_a_private_file_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "var" / "x.db"
+    make_private(path)
+    assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode)) == (0o600, 0o700)
+    with closing(opened(path)) as one:
+        one.execute("create table t(a)")
+    path.chmod(0o640)
+    make_private(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    with closing(opened(path)) as one:
+        assert one.execute("select count(*) from t").fetchone() == (0,)
+    with pytest.raises(OSError, match="File exists"):
+        make_private(path / "below")
 
 
 def test_what_fails_in_a_transaction_leaves_nothing_and_the_next_one_works(tmp_path: Path) -> None:
