@@ -17,7 +17,8 @@ from checkstream.app.verifiers import Verifiers
 from checkstream.config import Address, Config, Server, reveal
 from checkstream.errors import ConfigError, Fault, StoreUnusable
 from checkstream.gate.ledger import Ledger
-from checkstream.gate.past import HISTORY_SECRET, Past, SharedPast
+from checkstream.gate.past import Past
+from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.telemetry.metrics import Metrics
 

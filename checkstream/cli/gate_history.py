@@ -18,8 +18,9 @@ from checkstream.cli.workflow import as_text
 from checkstream.errors import GateError
 from checkstream.gate.history import comparison
 from checkstream.gate.ledger import Ledger
-from checkstream.gate.past import HISTORY_SECRET, LocalPast, Past, SharedPast, is_shared
+from checkstream.gate.past import LocalPast, Past, is_shared
 from checkstream.gate.report import Report
+from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
 
 
 def tell(args: argparse.Namespace) -> int:

@@ -22,8 +22,8 @@ class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
     risk: float
     decision: str
     difference: float | None = None
-    """Its risk less that of the last deployed run before it among the points; None: there was none. A run's report
-    tells it of the last deployed run of all."""
+    """Its risk less that of the last deployed run before it; None: there was none, or it is older than the points, of
+    which no time was asked for."""
     regression: bool = False
 
 
@@ -80,20 +80,23 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts that both were asked."""
 
 
-def trends(runs: Sequence[Run], totals: Mapping[str, Sequence[ModelTotals]]) -> list[Trend]:
+def trends(
+    runs: Sequence[Run], totals: Mapping[str, Sequence[ModelTotals]], before: Mapping[str, float]
+) -> list[Trend]:
     """Return the trend of each configuration, the one that ran last first.
 
     Args:
         runs: in any order; undecided ones are left out.
         totals: of models, by hash of their configuration.
+        before: risk of the last run that was deployed before all of `runs`, by hash of its configuration.
     """
     decided = sorted((run for run in runs if run.decision is not None and run.risk is not None), key=_when)
     found: dict[str, list[TrendPoint]] = {}
-    deployed: dict[str, float] = {}
+    deployed = dict(before)
     for run in decided:
         risk = run.risk or 0.0
-        before = deployed.get(run.config_hash)
-        difference = None if before is None else round(risk - before, 4)
+        baseline = deployed.get(run.config_hash)
+        difference = None if baseline is None else round(risk - baseline, 4)
         found.setdefault(run.config_hash, []).append(
             TrendPoint(
                 run_id=run.run_id,

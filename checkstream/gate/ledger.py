@@ -49,6 +49,10 @@ SELECT config_hash, target, sum(decision = 'deploy'), sum(decision = 'warn'), su
   sum(ifnull(supported, 0)), sum(ifnull(weakly_supported, 0)), sum(ifnull(unsupported, 0))
 FROM runs {where} GROUP BY config_hash, target
 """
+_DEPLOYED = """
+SELECT config_hash, risk, max(begun) FROM runs WHERE decision = 'deploy' AND begun < ? GROUP BY config_hash
+"""
+"""The risk is that of the newest: SQLite reads other columns from the row that `max` found."""
 _LATER = 1
 """Version of the schema; a file of a later one is refused."""
 
@@ -190,10 +194,11 @@ class Ledger:
         with self._used() as db, transaction(db, writing=False):
             newest = db.execute(_NEWEST.format(names=_NAMES, where=where, most=NEWEST), values).fetchall()
             rows = db.execute(_TOTALS.format(where=where), values).fetchall()
+            deployed = db.execute(_DEPLOYED, (since,)).fetchall()
         totals: dict[str, list[ModelTotals]] = {}
         for row in rows:
             totals.setdefault(row[0], []).append(_totals(row[1:]))
-        return trends([_run(row) for row in newest], totals)
+        return trends([_run(row) for row in newest], totals, {name: risk for name, risk, _ in deployed})
 
     def last_deployed(self, config_hash: str, before: float) -> Run | None:
         """Return the newest run of a configuration that was deployed before a time: what regressions are told from."""

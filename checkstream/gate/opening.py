@@ -17,10 +17,10 @@ from checkstream.evidence.search import Retriever
 from checkstream.evidence.store import Store
 from checkstream.gate.asking import answering, extracting, judging, writing
 from checkstream.gate.bedrock import BedrockChat, client
-from checkstream.gate.past import HISTORY_SECRET, SharedPast
 from checkstream.gate.prompts import about, library, numbered
 from checkstream.gate.running import Opened
 from checkstream.gate.settings import GateSettings, Model
+from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
 from checkstream.gate.steps import World
 from checkstream.gate.terms import Prompt
 from checkstream.grounding.chat import Chat, ChatModel, ChatSettings

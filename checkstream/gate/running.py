@@ -15,10 +15,11 @@ import msgspec
 from checkstream.errors import GateError, StepFailed
 from checkstream.gate.kept import Kept
 from checkstream.gate.ledger import Ledger
-from checkstream.gate.past import LocalPast, SharedPast
+from checkstream.gate.past import LocalPast
 from checkstream.gate.pipeline import evaluate
 from checkstream.gate.report import Report, ended_run, headline, reported
 from checkstream.gate.settings import GateSettings, Model
+from checkstream.gate.shared_past import SharedPast
 from checkstream.gate.state import State
 from checkstream.gate.steps import World
 from checkstream.gate.terms import Run, Said

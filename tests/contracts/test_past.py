@@ -13,7 +13,8 @@ import pytest_asyncio
 from checkstream.errors import StoreUnusable
 from checkstream.gate.history import NEWEST, ModelTotals
 from checkstream.gate.ledger import Ledger
-from checkstream.gate.past import LocalPast, Past, SharedPast
+from checkstream.gate.past import LocalPast, Past
+from checkstream.gate.shared_past import SharedPast
 from checkstream.gate.terms import Run, Said
 from tests.elastic.history import shared_history
 
@@ -102,7 +103,9 @@ async def test_a_trend_tells_of_each_configuration_and_holds_its_models_side_by_
             total_claims=4, supported=3, weakly_supported=0, unsupported=1,
         ),
     )  # fmt: skip
-    assert [trend.models[0].runs for trend in await past.trends(since=200.0, target="openai:m")] == [1, 1]
+    since = await past.trends(since=200.0, target="openai:m")
+    assert [trend.models[0].runs for trend in since] == [1, 1]
+    assert [(each.run_id, each.difference, each.regression) for each in since[1].points] == [("c", 0.15, True)]
     assert [trend.config_hash for trend in await past.trends(config_hash="e")] == ["e"]
     assert await past.trends(config_hash="none") == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import mean
@@ -32,9 +33,13 @@ def _one(body: Mapping[str, Any], documents: Documents) -> dict[str, Any]:
                 ((field, order),) = sort.items()
                 hits.sort(key=lambda document: document[field], reverse=order == "desc")
             assert asked["size"] <= 100, "more than `index.max_inner_result_window`"
-            hidden = asked["_source"]["excludes"]
-            shown = [{key: value for key, value in each.items() if key not in hidden} for each in hits[: asked["size"]]]
-            return {"hits": {"total": {"value": len(hits)}, "hits": [{"_source": each} for each in shown]}}
+            shown = [{"_source": _shown(each, asked["_source"])} for each in hits[: asked["size"]]]
+            return {"hits": {"total": {"value": len(hits)}, "hits": shown}}
+        case "filter":
+            inside = [
+                document for document in documents if all(holds(document, each) for each in asked["bool"]["filter"])
+            ]
+            return {"doc_count": len(inside), **reckoned(further, inside)}
         case "stats":
             values = [document[asked["field"]] for document in documents]
             found = {"min": min(values), "max": max(values), "avg": mean(values), "sum": sum(values)}
@@ -43,6 +48,20 @@ def _one(body: Mapping[str, Any], documents: Documents) -> dict[str, Any]:
             return {"value": float(sum(document[asked["field"]] for document in documents))}
         case _:
             raise AssertionError(kind)
+
+
+def holds(document: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
+    """Tell whether a condition of `term` or `range` is met."""
+    ((kind, asked),) = condition.items()
+    ((field, wanted),) = asked.items()
+    value, bounds = document.get(field), wanted if kind == "range" else {"gte": wanted, "lte": wanted}
+    tests = {"gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+    return value is not None and all(tests[sign](value, limit) for sign, limit in bounds.items())
+
+
+def _shown(document: Mapping[str, Any], asked: Any) -> dict[str, Any]:
+    named = asked["excludes"] if isinstance(asked, dict) else asked
+    return {key: value for key, value in document.items() if (key in named) is isinstance(asked, list)}
 
 
 def _buckets(field: str, further: Mapping[str, Any], documents: Documents) -> list[dict[str, Any]]:

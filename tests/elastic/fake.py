@@ -18,7 +18,7 @@ import numpy as np
 from aiohttp import web
 from numpy.typing import NDArray
 
-from tests.elastic.aggregations import reckoned
+from tests.elastic.aggregations import holds, reckoned
 from tests.elastic.schema import Api, Unspecified
 
 _HEADERS = {
@@ -180,10 +180,7 @@ def _filtered(index: Index, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Carry out `bool`: filters of `term` and `range`, and a `match` of all words; sorted by fields, or as found."""
     found = list(index.searchable)
     for each in body["query"]["bool"].get("filter", ()):
-        ((kind, condition),) = each.items()
-        ((field, wanted),) = condition.items()
-        bounds = wanted if kind == "range" else {"gte": wanted, "lte": wanted}
-        found = [identity for identity in found if _inside(index.searchable[identity].get(field), bounds)]
+        found = [identity for identity in found if holds(index.searchable[identity], each)]
     for each in body["query"]["bool"].get("must", ()):
         ((field, asked),) = each["match"].items()
         assert asked["operator"] == "and"
@@ -193,15 +190,6 @@ def _filtered(index: Index, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         ((field, order),) = sort.items()
         found.sort(key=lambda identity: index.searchable[identity][field], reverse=order == "desc")
     return [{"_id": identity, "_score": 1.0, "_source": index.shown(identity)} for identity in found[: body["size"]]]
-
-
-def _inside(value: Any, bounds: Mapping[str, Any]) -> bool:
-    tests = {
-        "gte": lambda limit: value >= limit,
-        "lt": lambda limit: value < limit,
-        "lte": lambda limit: value <= limit,
-    }
-    return value is not None and all(tests[sign](limit) for sign, limit in bounds.items())
 
 
 def _words(text: str) -> set[str]:

@@ -17,9 +17,9 @@ import pytest_asyncio
 from checkstream.api.evaluation import Evaluation
 from checkstream.errors import GateError, StepFailed
 from checkstream.gate.ledger import Ledger
-from checkstream.gate.past import SharedPast
 from checkstream.gate.report import Report
 from checkstream.gate.settings import GateSettings
+from checkstream.gate.shared_past import SharedPast
 from checkstream.gate.terms import Run, Said
 from tests.api_serving import ask, serving
 from tests.elastic.history import shared_history

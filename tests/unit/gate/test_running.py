@@ -15,9 +15,9 @@ from aiohttp.test_utils import TestServer
 from checkstream.errors import GateError, StepFailed, StoreUnusable
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.opening import Connections
-from checkstream.gate.past import SharedPast
 from checkstream.gate.running import Gate
 from checkstream.gate.settings import GateSettings
+from checkstream.gate.shared_past import SharedPast
 from checkstream.grounding.terms import Verdict
 from tests.elastic.fake import FakeElastic
 from tests.elastic.schema import Unspecified
