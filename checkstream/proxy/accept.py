@@ -11,7 +11,7 @@ from checkstream.config import GroundingSettings, Match
 from checkstream.core.guard import Plan
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RouteUnknown
-from checkstream.proxy.relay import Classifiers
+from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.upstream import UpstreamClient
 
 

@@ -10,7 +10,6 @@ INVARIANT: when `run` returns, no task, timer or connection of the exchange is l
 from __future__ import annotations
 
 import asyncio
-import collections
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol, assert_never, cast
@@ -24,12 +23,13 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Surface
-from checkstream.errors import AuditError, CheckstreamError, ScoringError, UpstreamError
+from checkstream.errors import AuditError, CheckstreamError, UpstreamError
 from checkstream.listen import Admission, Connection
 from checkstream.proxy.counts import StreamCounts
+from checkstream.proxy.inbox import Inbox
+from checkstream.proxy.questions import Classifiers, Questions
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.upstream import Answer, UpstreamClient
-from checkstream.scoring.scorer import Asked, Checked
 
 _BACKLOG_BYTES = 262_144
 """Bytes read from the upstream that may wait for the guard before reading pauses."""
@@ -47,27 +47,6 @@ class Machine(Protocol):
 
     def receive(self, event: on.AnyEvent, now: float) -> list[do.AnyCommand]:
         """Take what has happened; return what is to be done."""
-
-
-class Classifiers(Protocol):
-    """Who answers `Score`."""
-
-    def ask(
-        self,
-        classifiers: tuple[str, ...],
-        text: str,
-        deadline_ms: float,
-        *,
-        ingress: bool = False,
-        fresh_chars: int = 0,
-        open_chars: int = 0,
-        caller: str | None = None,
-    ) -> Asked:
-        """Ask about one text.
-
-        Raises:
-            ScoringError: refused.
-        """
 
 
 class Ledger(Protocol):
@@ -147,7 +126,6 @@ class Exchange:
         self._surface = surface
         self._upstream = upstream
         self._outgoing = outgoing
-        self._scorer = scorer
         self._ledger = ledger
         self._counts = counts
         self._admission = admission
@@ -156,10 +134,8 @@ class Exchange:
         self._fail_closed = fail_closed
         self._respond = respond
         self._enqueue = enqueue
-        self._assess = assess
         self._loop = asyncio.get_running_loop()
-        self._inbox: collections.deque[on.AnyEvent] = collections.deque()
-        self._wake = asyncio.Event()
+        self._inbox = Inbox()
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._held_back = False
@@ -167,26 +143,25 @@ class Exchange:
         self._held = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._fetching: asyncio.Task[None] | None = None
-        self._scoring: set[asyncio.Task[None]] = set()
         self._tasks = asyncio.TaskGroup()
+        self._questions = Questions(scorer, assess, tasks=self._tasks, counts=counts, post=self._inbox.put)
         self._response: StreamResponse | None = None
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
-        self._caller = ""
         self._whole = False
         self._whole_bytes = 0
         self._answer: Answer | None = None
 
     def drain(self) -> None:
         """Tell the guard that the process ends: the drain period is over."""
-        self._post(on.Draining())
+        self._inbox.put(on.Draining())
 
     async def run(self, received: on.RequestReceived) -> StreamResponse:
         """Carry the exchange through and return the response, which may have been sent already."""
-        self._caller = received.caller or ""
+        self._questions.caller = received.caller or ""
         self._hold(len(received.body))
-        self._post(received)
+        self._inbox.put(received)
         self._connection.watch(self._caller_left, self._look_whether_to_read)
         try:
             async with self._tasks:
@@ -210,30 +185,24 @@ class Exchange:
 
     # --- events in
 
-    def _post(self, event: on.AnyEvent) -> None:
-        self._inbox.append(event)
-        self._wake.set()
-
     def _caller_left(self) -> None:
         """Cut the upstream off at once; the guard hears of it next and closes the books."""
         self._cancel_fetching()
-        self._post(on.DownstreamClosed())
+        self._inbox.put(on.DownstreamClosed())
 
     async def _pump(self) -> None:
         while not self._recorded:
-            await self._wake.wait()
-            self._wake.clear()
+            await self._inbox.wait()
             await self._take_turn()
             await self._flush()
             if self._inbox:
-                self._wake.set()
                 await asyncio.sleep(0)  # an upstream at full speed must not keep the loop from the others
 
     async def _take_turn(self) -> None:
         """Give the guard what has happened, up to a turn's worth of the upstream's bytes."""
         taken = 0
         while self._inbox and taken < _TURN_BYTES:
-            event = self._inbox.popleft()
+            event = self._inbox.take()
             if isinstance(event, on.UpstreamBytes):
                 taken += len(event.data)
                 self._backlog -= len(event.data)
@@ -299,11 +268,9 @@ class Exchange:
             case do.SendDownstream():
                 self._out.append(command.data)
             case do.Score():
-                self._score(command)
+                self._questions.score(command)
             case do.Assess():
-                task = self._tasks.create_task(self._assess_one(command))
-                self._scoring.add(task)
-                task.add_done_callback(self._scoring.discard)
+                self._questions.assess(command)
             case do.ArmTimer():
                 self._arm(command)
             case do.DisarmTimer():
@@ -415,21 +382,21 @@ class Exchange:
                 "POST", outgoing.target, outgoing.headers, command.body, key_header=outgoing.key_header
             ) as answer:
                 self._answer = answer
-                self._post(on.UpstreamOpened(answer.status, answer.streaming))
+                self._inbox.put(on.UpstreamOpened(answer.status, answer.streaming))
                 while data := await answer.read():
                     self._take(data)
                     await self._may_read.wait()
-                self._post(on.UpstreamClosed())
+                self._inbox.put(on.UpstreamClosed())
         except UpstreamError as error:
             self._counts.upstream_failed(error)
-            self._post(on.UpstreamFailed(error.kind, str(error)))
+            self._inbox.put(on.UpstreamFailed(error.kind, str(error)))
 
     def _take(self, data: bytes) -> None:
         if self._admission.full:
             raise UpstreamError("the bytes held for all streams are at their limit", kind="protocol")
         self._backlog += len(data)
         self._hold(len(data))
-        self._post(on.UpstreamBytes(data))
+        self._inbox.put(on.UpstreamBytes(data))
         self._look_whether_to_read()
 
     def _look_whether_to_read(self) -> None:
@@ -443,69 +410,17 @@ class Exchange:
         """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""
         if self._fetching is not None:
             self._fetching.cancel()
-        for event in self._inbox:
+        for event in self._inbox.drop(_OF_UPSTREAM):
             if isinstance(event, on.UpstreamBytes):
                 self._backlog -= len(event.data)
                 self._hold(-min(self._held, len(event.data)))
-        self._inbox = collections.deque(event for event in self._inbox if not isinstance(event, _OF_UPSTREAM))
 
-    # --- scores and timers
-
-    def _score(self, command: do.Score) -> None:
-        """Ask; most answers are there at once, for the others a task waits."""
-        try:
-            asked = self._scorer.ask(
-                command.classifiers,
-                command.text,
-                command.deadline_ms,
-                ingress=command.ingress,
-                fresh_chars=command.fresh_chars,
-                open_chars=command.open_chars,
-                caller=self._caller,
-            )
-            if asked.settled:
-                self._scored(command.ticket, asked.answered())
-                return
-        except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
-            self._not_scored(command.ticket, error)
-            return
-        task = self._tasks.create_task(self._wait_for(command.ticket, asked))
-        self._scoring.add(task)
-        task.add_done_callback(self._scoring.discard)
-        task.add_done_callback(lambda _: asked.leave())  # cancelled before it began, it did not leave by itself
-
-    async def _wait_for(self, ticket: int, asked: Asked) -> None:
-        try:
-            checked = await asked.answer()
-        except Exception as error:  # noqa: BLE001 - as above
-            self._not_scored(ticket, error)
-        else:
-            self._scored(ticket, checked)
-
-    def _scored(self, ticket: int, checked: Checked) -> None:
-        self._counts.scored(checked.scores)
-        self._post(on.Scored(ticket, checked.scores, checked.entities))
-
-    def _not_scored(self, ticket: int, error: Exception) -> None:
-        if isinstance(error, ScoringError):
-            self._post(on.ScoringFailed(ticket, error.reason))
-            return
-        self._counts.crashed(error)
-        self._post(on.ScoringFailed(ticket, "crash"))
-
-    async def _assess_one(self, command: do.Assess) -> None:
-        said = on.Assessed(failed=command.profiles)
-        if self._assess is not None:
-            try:
-                said = await self._assess(command)
-            except Exception as error:  # noqa: BLE001 - what can't be assessed is told as such
-                self._counts.crashed(error)
-        self._post(said)
+    # --- timers
 
     def _arm(self, command: do.ArmTimer) -> None:
         self._disarm(command.timer)
         self._timers[command.timer] = self._loop.call_later(
-            command.after_ms / 1000, self._post, on.TimerFired(command.timer)
+            command.after_ms / 1000, self._inbox.put, on.TimerFired(command.timer)
         )
 
     def _disarm(self, timer: str) -> None:
@@ -523,8 +438,7 @@ class Exchange:
         for timer in list(self._timers):
             self._disarm(timer)
         self._cancel_fetching()
-        for task in self._scoring:
-            task.cancel()
+        self._questions.leave()
 
     def _close_after(self, error: BaseException) -> None:
         """Close the books of an exchange that was cut off from inside: egress runs always (G7)."""

@@ -31,8 +31,9 @@ from checkstream.proxy.background import Afterwards, Assessor, Background, risk_
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.passing import Passing
+from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.recorder import Recorder
-from checkstream.proxy.relay import Classifiers, Exchange, Machine, Outgoing
+from checkstream.proxy.relay import Exchange, Machine, Outgoing
 from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 

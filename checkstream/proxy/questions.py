@@ -1,0 +1,131 @@
+"""What an exchange asks of classifiers and of evidence: each answer comes back to the guard as an event.
+
+Whatever goes wrong there is an answer too, so that the guard never waits for nothing (G23).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from checkstream.core import commands as do
+from checkstream.core import events as on
+from checkstream.errors import ScoringError
+from checkstream.proxy.counts import StreamCounts
+from checkstream.scoring.scorer import Asked, Checked
+
+
+class Classifiers(Protocol):
+    """Who answers `Score`."""
+
+    def ask(
+        self,
+        classifiers: tuple[str, ...],
+        text: str,
+        deadline_ms: float,
+        *,
+        ingress: bool = False,
+        fresh_chars: int = 0,
+        open_chars: int = 0,
+        caller: str | None = None,
+    ) -> Asked:
+        """Ask about one text.
+
+        Raises:
+            ScoringError: refused.
+        """
+
+
+class Questions:
+    """The questions of one exchange."""
+
+    def __init__(
+        self,
+        scorer: Classifiers,
+        assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None,
+        *,
+        tasks: asyncio.TaskGroup,
+        counts: StreamCounts,
+        post: Callable[[on.AnyEvent], None],
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            scorer: Answers `Score`.
+            assess: Answers `Assess`; None: nobody can.
+            tasks: Wait for answers; the exchange ends after them.
+            counts: Takes scores, and what went wrong.
+            post: Takes the answers.
+        """
+        self._scorer = scorer
+        self._assess = assess
+        self._tasks = tasks
+        self._counts = counts
+        self._post = post
+        self._waiting: set[asyncio.Task[None]] = set()
+        self.caller = ""
+        """Who sent the prompt: what is known of it is known to its caller alone."""
+
+    def score(self, command: do.Score) -> None:
+        """Ask classifiers; most answers are there at once, for the others a task waits."""
+        try:
+            asked = self._scorer.ask(
+                command.classifiers,
+                command.text,
+                command.deadline_ms,
+                ingress=command.ingress,
+                fresh_chars=command.fresh_chars,
+                open_chars=command.open_chars,
+                caller=self.caller,
+            )
+            if asked.settled:
+                self._scored(command.ticket, asked.answered())
+                return
+        except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
+            self._not_scored(command.ticket, error)
+            return
+        task = self._tasks.create_task(self._wait_for(command.ticket, asked))
+        self._keep(task)
+        task.add_done_callback(lambda _: asked.leave())  # cancelled before it began, it did not leave by itself
+
+    async def _wait_for(self, ticket: int, asked: Asked) -> None:
+        try:
+            checked = await asked.answer()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._not_scored(ticket, error)
+        else:
+            self._scored(ticket, checked)
+
+    def _scored(self, ticket: int, checked: Checked) -> None:
+        self._counts.scored(checked.scores)
+        self._post(on.Scored(ticket, checked.scores, checked.entities))
+
+    def _not_scored(self, ticket: int, error: Exception) -> None:
+        if isinstance(error, ScoringError):
+            self._post(on.ScoringFailed(ticket, error.reason))
+            return
+        self._counts.crashed(error)
+        self._post(on.ScoringFailed(ticket, "crash"))
+
+    def assess(self, command: do.Assess) -> None:
+        """Have an answer held against evidence."""
+        self._keep(self._tasks.create_task(self._assess_one(command)))
+
+    async def _assess_one(self, command: do.Assess) -> None:
+        said = on.Assessed(failed=command.profiles)
+        if self._assess is not None:
+            try:
+                said = await self._assess(command)
+            except Exception as error:  # noqa: BLE001 - what can't be assessed is told as such
+                self._counts.crashed(error)
+        self._post(said)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    def leave(self) -> None:
+        """Wait for nothing any more."""
+        for task in self._waiting:
+            task.cancel()
