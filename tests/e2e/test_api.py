@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from checkstream.app.evidence import evidence_embedder
+from checkstream.gate.shared_past import SharedPast
 from tests.e2e.harness import ROOT, Process, http
+from tests.elastic.history import shared_history
 from tests.gate_models import fill, serving
 
 CONFIG = """
@@ -106,6 +108,39 @@ async def test_a_model_is_evaluated_and_its_runs_are_told(tmp_path: Path) -> Non
     assert len(json.loads(listed[2])["runs"]) == 2
     assert [each["text"] for each in json.loads(found[2])["found"]] == [WRONG, WRONG]
     assert code == 0
+
+
+async def test_evaluations_are_kept_in_and_told_from_a_history_that_machines_share(tmp_path: Path) -> None:
+    folder = tmp_path / "gate"
+    folder.mkdir()
+    await fill(str(folder / "evidence.db"), evidence_embedder("hashing"))
+    async with shared_history() as history, serving(lambda _model, _system, _question: WRONG) as llm:
+        settings = {
+            "use_case": "support",
+            "thresholds": {"deploy": 0.1, "warn": 0.25},
+            "num_prompts": 1,
+            "model": {"provider": "openai", "model_id": "target", "url": llm},
+            "evidence": {"store": "sqlite:evidence.db", "embedder": "hashing"},
+        }
+        (folder / ".llm-reliability.yaml").write_text(json.dumps(settings))
+        options = ("--gate", str(folder), "--gate-inline", "--gate-history", history)
+        process, url = await asyncio.to_thread(worker, tmp_path, *options)
+        try:
+            told = [await asyncio.to_thread(http, "GET", f"{url}/runs", headers=KEY)]
+            report = await asyncio.to_thread(asked, url, "/evaluate", {})
+            await asyncio.to_thread(asked, url, "/evaluate", {"config": settings})
+            told += [await asyncio.to_thread(http, "GET", f"{url}/{path}", headers=KEY) for path in ("runs", "trend")]
+        finally:
+            await asyncio.to_thread(process.stop)
+        shared = SharedPast.of(history)
+        kept = await shared.report(report["run_id"])
+        await shared.close()
+    empty, runs, trend = (json.loads(each[2]) for each in told)
+    assert empty == {"runs": []}
+    assert [run["run_id"] for run in runs["runs"]] == [report["run_id"]], "what a caller sent is not kept there"
+    assert trend["trends"][0]["models"][0]["decisions"] == {"block": 1}
+    assert json.loads(kept or "") == report
+    assert (folder / "var" / "gate.db").is_file()
 
 
 def readme_examples() -> list[str]:
