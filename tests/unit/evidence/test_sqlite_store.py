@@ -48,6 +48,16 @@ async def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: P
     assert (tmp_path / "other.db").read_bytes() == before
 
 
+async def test_messages_name_the_file_without_its_place(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_bytes(b"no database at all" * 999)
+    await (await filled(tmp_path / "own.db", 1)).close()
+    for name, embedder in (("text.db", "e"), ("text.db/below.db", "e"), ("own.db", "f")):
+        path = tmp_path / name
+        with pytest.raises(StoreUnusable, match=rf"`{path.name}`") as caught:
+            await SqliteStore.open(str(path), embedder, 2)
+        assert str(tmp_path) not in str(caught.value)
+
+
 async def test_what_another_process_removes_during_a_search_is_still_found_whole(tmp_path: Path) -> None:
     reader = await filled(tmp_path / "e.db", 3)
     query = np.array([1, 0], np.float32)
