@@ -115,13 +115,15 @@ class PostgresStore:
             connection = await psycopg.AsyncConnection.connect(url, password=password, autocommit=True)
             try:
                 await connection.execute("set jit = off")  # to compile a search takes longer than to carry it out
-                await make_tables(connection, embedder, dimensions)
                 await register_vector_async(connection)
             except BaseException:
                 await connection.close()
                 raise
             return connection
 
+        # Once, since it waits for whoever writes; connections that are made later don't.
+        async with _told(), await psycopg.AsyncConnection.connect(url, password=password, autocommit=True) as first:
+            await make_tables(first, embedder, dimensions)
         store = cls(connect, embedder, dimensions)
         try:
             await store._require_own()

@@ -36,9 +36,9 @@ create table if not exists checkstream.postings(
   times integer not null, terms integer not null, primary key(term, chunk) include (times, terms)
 );
 create index if not exists postings_by_chunk on checkstream.postings(chunk);
-alter table checkstream.documents add column if not exists number bigint generated always as identity unique;
 do $$ begin
   if to_regclass('checkstream.frequencies') is null then
+    alter table checkstream.documents add column number bigint generated always as identity unique;
     create table checkstream.frequencies(
       term text collate "C" not null, chunks integer not null,
       document bigint not null references checkstream.documents(number) on delete cascade,

@@ -81,6 +81,19 @@ async def test_a_database_from_before_its_later_tables_is_searched_as_it_was(
         assert (await again.vector(query, 3), await again.keyword("text 7", 9)) == before
 
 
+async def test_a_search_waits_for_no_document_that_is_being_written(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        assert isinstance(store, PostgresStore)
+        await store.put(Document(source="v", digest="d"), cut(9), await EMBEDDER.embed([each.text for each in cut(9)]))
+        async with store._in_turn() as writing, writing.transaction():
+            await writing.execute("delete from checkstream.chunks")
+            await writing.execute("delete from checkstream.documents")
+            assert len(await store.keyword("text 7", 3)) == 3  # by a connection that is made now
+
+
 async def test_a_server_that_closed_its_connections_is_asked_again(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
