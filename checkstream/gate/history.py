@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -9,8 +10,10 @@ import msgspec
 from checkstream.gate.report import REGRESSION, Report
 from checkstream.gate.terms import Run
 
-NEWEST = 100
-"""Runs of one configuration that its trend is drawn from: as many as Elasticsearch gives of a bucket by default."""
+DEPLOYED = 100
+"""Deployed runs of one configuration that its points are told from: as many as Elasticsearch gives of a bucket."""
+NEWEST = DEPLOYED - 1
+"""Runs of one configuration that its trend is drawn from: were all of them deployed, so was one before them."""
 
 
 class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,8 +25,8 @@ class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
     risk: float
     decision: str
     difference: float | None = None
-    """Its risk less that of the last deployed run before it; None: there was none, or it is older than the points, of
-    which no time was asked for."""
+    """Its risk less that of the last run of the configuration that was deployed before it, whatever its target; None:
+    there was none, or more than `DEPLOYED` since then."""
     regression: bool = False
 
 
@@ -80,36 +83,22 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts that both were asked."""
 
 
-def trends(
-    runs: Sequence[Run], totals: Mapping[str, Sequence[ModelTotals]], before: Mapping[str, float]
-) -> list[Trend]:
+def trends(runs: Sequence[Run], deployed: Sequence[Run], totals: Mapping[str, Sequence[ModelTotals]]) -> list[Trend]:
     """Return the trend of each configuration, the one that ran last first.
 
     Args:
         runs: in any order; undecided ones are left out.
+        deployed: what they are told from, in any order.
         totals: of models, by hash of their configuration.
-        before: risk of the last run that was deployed before all of `runs`, by hash of its configuration.
     """
-    decided = sorted((run for run in runs if run.decision is not None and run.risk is not None), key=_when)
+    baselines: dict[str, list[Run]] = {}
+    for run in sorted(deployed, key=_when):
+        baselines.setdefault(run.config_hash, []).append(run)
     found: dict[str, list[TrendPoint]] = {}
-    deployed = dict(before)
-    for run in decided:
-        risk = run.risk or 0.0
-        baseline = deployed.get(run.config_hash)
-        difference = None if baseline is None else round(risk - baseline, 4)
-        found.setdefault(run.config_hash, []).append(
-            TrendPoint(
-                run_id=run.run_id,
-                begun=run.begun,
-                target=run.target,
-                risk=risk,
-                decision=run.decision or "",
-                difference=difference,
-                regression=difference is not None and (difference > REGRESSION or run.decision != "deploy"),
-            )
-        )
-        if run.decision == "deploy":
-            deployed[run.config_hash] = risk
+    for run in sorted(runs, key=_when):
+        if run.decision is not None and run.risk is not None:
+            point = _point(run, run.decision, run.risk, baselines.get(run.config_hash, ()))
+            found.setdefault(run.config_hash, []).append(point)
     ordered = sorted(found.items(), key=lambda item: -item[1][-1].begun)
     return [
         Trend(
@@ -120,6 +109,21 @@ def trends(
         )
         for name, points in ordered
     ]
+
+
+def _point(run: Run, decision: str, risk: float, deployed: Sequence[Run]) -> TrendPoint:
+    """Return a run as it stands to those that were deployed, the oldest of them first."""
+    at = bisect_left(deployed, run.begun, key=lambda each: each.begun) - 1
+    difference = None if at < 0 else round(risk - (deployed[at].risk or 0.0), 4)
+    return TrendPoint(
+        run_id=run.run_id,
+        begun=run.begun,
+        target=run.target,
+        risk=risk,
+        decision=decision,
+        difference=difference,
+        regression=difference is not None and (difference > REGRESSION or decision != "deploy"),
+    )
 
 
 def _when(run: Run) -> tuple[float, str]:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from checkstream.errors import GateError, RunsUnusable
-from checkstream.gate.history import NEWEST, ModelTotals, Trend, trends
+from checkstream.gate.history import DEPLOYED, NEWEST, ModelTotals, Trend, trends
 from checkstream.gate.terms import Run, Said
 from checkstream.sqlite_file import make_private, opened, to_wal, transaction
 
@@ -49,10 +49,6 @@ SELECT config_hash, target, sum(decision = 'deploy'), sum(decision = 'warn'), su
   sum(ifnull(supported, 0)), sum(ifnull(weakly_supported, 0)), sum(ifnull(unsupported, 0))
 FROM runs {where} GROUP BY config_hash, target
 """
-_DEPLOYED = """
-SELECT config_hash, risk, max(begun) FROM runs WHERE decision = 'deploy' AND begun < ? GROUP BY config_hash
-"""
-"""The risk is that of the newest: SQLite reads other columns from the row that `max` found."""
 _LATER = 1
 """Version of the schema; a file of a later one is refused."""
 
@@ -191,14 +187,16 @@ class Ledger:
     ) -> list[Trend]:
         """Return the trend of each configuration, of decided runs chosen as `runs` does."""
         where, values = _chosen(since, config_hash, target, decided=True)
+        of_all, named = _chosen(None, config_hash, None, decided=True)
+        of_all += " AND decision = 'deploy'"
         with self._used() as db, transaction(db, writing=False):
             newest = db.execute(_NEWEST.format(names=_NAMES, where=where, most=NEWEST), values).fetchall()
+            deployed = db.execute(_NEWEST.format(names=_NAMES, where=of_all, most=DEPLOYED), named).fetchall()
             rows = db.execute(_TOTALS.format(where=where), values).fetchall()
-            deployed = db.execute(_DEPLOYED, (since,)).fetchall()
         totals: dict[str, list[ModelTotals]] = {}
         for row in rows:
             totals.setdefault(row[0], []).append(_totals(row[1:]))
-        return trends([_run(row) for row in newest], totals, {name: risk for name, risk, _ in deployed})
+        return trends([_run(row) for row in newest], [_run(row) for row in deployed], totals)
 
     def last_deployed(self, config_hash: str, before: float) -> Run | None:
         """Return the newest run of a configuration that was deployed before a time: what regressions are told from."""

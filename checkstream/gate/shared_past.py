@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from checkstream.evidence.elastic import client_of, make_index, told, write
-from checkstream.gate.history import NEWEST, ModelTotals, Trend, trends
+from checkstream.gate.history import DEPLOYED, NEWEST, ModelTotals, Trend, trends
 from checkstream.gate.terms import Run, Said
 
 if TYPE_CHECKING:
@@ -59,9 +59,14 @@ _TREND: Mapping[str, Any] = {
     },
 }
 """What is reckoned of each configuration, in the cluster: its newest runs, and the totals of its models."""
-_LAST = {"last": {"top_hits": {"size": 1, "sort": _NEWEST_FIRST, "_source": ["risk"]}}}
+_DEPLOYED: Mapping[str, Any] = {
+    "filter": {"term": {"decision": "deploy"}},
+    "aggregations": {
+        "newest": {"top_hits": {"size": DEPLOYED, "sort": _NEWEST_FIRST, "_source": {"excludes": ["report"]}}}
+    },
+}
 _CONFIGURATIONS = 50
-"""Of one answer: with their models less than the 65,535 buckets that a cluster reckons, and 5,000 runs."""
+"""Of one answer: with their models less than the 65,535 buckets that a cluster reckons, and 10,000 runs."""
 _WORDS: Mapping[str, Any] = {
     "analysis": {
         "analyzer": {"words": {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}}
@@ -147,17 +152,15 @@ class SharedPast:
     ) -> list[Trend]:
         """Return how the risk of each configuration has changed, the one that ran last first."""
         chosen = {"filter": _all_of(_chosen(since, None, target)), "aggregations": _TREND}
-        deployed = _all_of([{"term": {"decision": "deploy"}}, *_between("begun", None, since or 0.0)])
-        reckoned = {"chosen": chosen, "deployed": {"filter": deployed, "aggregations": _LAST}}
+        reckoned = {"chosen": chosen, "deployed": _DEPLOYED}
         runs: list[Run] = []
+        deployed: list[Run] = []
         totals: dict[str, list[ModelTotals]] = {}
-        before: dict[str, float] = {}
         async for name, found in self._configurations(_chosen(None, config_hash, None), reckoned):
             runs += (_run(hit["_source"]) for hit in found["chosen"]["newest"]["hits"]["hits"])
             totals[name] = [_totals(model) for model in found["chosen"]["models"]["buckets"]]
-            for hit in found["deployed"]["last"]["hits"]["hits"]:
-                before[name] = hit["_source"]["risk"]
-        return trends(runs, totals, before)
+            deployed += (_run(hit["_source"]) for hit in found["deployed"]["newest"]["hits"]["hits"])
+        return trends(runs, deployed, totals)
 
     async def _configurations(
         self, wanted: Sequence[Mapping[str, Any]], reckoned: Mapping[str, Any]

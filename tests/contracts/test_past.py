@@ -103,6 +103,10 @@ async def test_a_trend_tells_of_each_configuration_and_holds_its_models_side_by_
             total_claims=4, supported=3, weakly_supported=0, unsupported=1,
         ),
     )  # fmt: skip
+    await record(msgspec.structs.replace(decided("0", 50.0, target="bedrock:n"), risk=0.02), "{}", [])
+    for at in (None, 100.0):
+        _, ours = await past.trends(target="openai:m", since=at)
+        assert [point.difference for point in ours.points] == [0.03, 0.15]
     since = await past.trends(since=200.0, target="openai:m")
     assert [trend.models[0].runs for trend in since] == [1, 1]
     assert [(each.run_id, each.difference, each.regression) for each in since[1].points] == [("c", 0.15, True)]
@@ -118,6 +122,9 @@ async def test_a_trend_is_of_every_configuration_and_its_totals_of_every_run(kep
     found = await past.trends()
     assert [trend.config_hash for trend in found] == ["c", *(f"c{number:03}" for number in range(NEWEST + 4, -1, -1))]
     assert [point.run_id for point in found[0].points] == [f"own{number:03}" for number in range(5, NEWEST + 5)]
+    for since in (None, 1001.0):
+        (cut,) = await past.trends(since=since, config_hash="c")
+        assert [point.difference for point in cut.points] == [0.0] * NEWEST
     assert found[0].models[0].runs == NEWEST + 5
 
 

@@ -36,9 +36,8 @@ def _one(body: Mapping[str, Any], documents: Documents) -> dict[str, Any]:
             shown = [{"_source": _shown(each, asked["_source"])} for each in hits[: asked["size"]]]
             return {"hits": {"total": {"value": len(hits)}, "hits": shown}}
         case "filter":
-            inside = [
-                document for document in documents if all(holds(document, each) for each in asked["bool"]["filter"])
-            ]
+            wanted = asked["bool"]["filter"] if "bool" in asked else [asked]
+            inside = [document for document in documents if all(holds(document, each) for each in wanted)]
             return {"doc_count": len(inside), **reckoned(further, inside)}
         case "stats":
             values = [document[asked["field"]] for document in documents]
