@@ -128,15 +128,16 @@ def judged(said: Said, read: Sequence[Source]) -> Judgement:
     told = [_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight]
     best = _told(told)
     worst = _worst(best)
-    against = [each for each in best if each.coverage.found]
+    # A sentence is denied wherever it is denied, also by a passage that adds nothing to the score.
+    against = [each for each in map(_top, told) if _shared(each.coverage) >= _ABOUT and each.coverage.found]
     score = min(1.0, max(score_of(_share(best)), _near_score(told)))
-    found = [finding for each in against if _shared(each.coverage) >= _ABOUT for finding in each.coverage.found]
+    found = [finding for each in against for finding in each.coverage.found]
     return Judgement(
         claim=claim,
         verdict=_verdict(score, found),
         score=score,
         reason=_reason(score, found, worst.coverage),
-        excerpts=tuple(dict.fromkeys(each.excerpt for each in best if each.excerpt is not None)),
+        excerpts=tuple(dict.fromkeys(each.excerpt for each in (*best, *against) if each.excerpt is not None)),
     )
 
 
@@ -186,12 +187,17 @@ def _told(found: Sequence[Sequence[_Best]]) -> list[_Best]:
     Args:
         found: of each sentence of the claim, the best of each passage.
     """
-    outright = [_outright(max(each, key=lambda one: one.coverage.score)) for each in found]
+    outright = [_outright(_top(each)) for each in found]
     options = []
     for own in zip(*found, strict=True):
         speaks = any(_outright(each) for each in own)
         options.append([other if speaks and other else each for each, other in zip(own, outright, strict=True)])
     return max(options, key=_share)
+
+
+def _top(found: Sequence[_Best]) -> _Best:
+    """Return the best that any passage says of a sentence."""
+    return max(found, key=lambda each: each.coverage.score)
 
 
 def _outright(best: _Best) -> _Best | None:

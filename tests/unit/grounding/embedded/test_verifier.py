@@ -197,3 +197,22 @@ async def test_what_texts_about_something_else_half_say_adds_nothing_to_a_claim(
     assert (await judged(said, elsewhere)).score > 0
     alone, among = await judged(claim, POLICY), await judged(claim, elsewhere, POLICY)
     assert among.score == alone.score
+
+
+@pytest.mark.parametrize(
+    ("said", "there", "reason"),
+    [
+        ("The tower was finished in 1925.", "The tower was finished in 1889.", "`1925`, the evidence `1889`"),
+        ("The tower was not finished in 1889.", "The tower was finished in 1889.", "is denied"),
+        ("Sales of the firm grew strongly in spring.", "Sales of the firm fell strongly in spring.", "its opposite"),
+    ],
+    ids=["number", "negation", "opposite"],
+)
+async def test_a_sentence_is_denied_by_whichever_passage_denies_it(said: str, there: str, reason: str) -> None:
+    claim, first = f"Paris is the capital of France. {said}", "Paris is the capital of France."
+    apart = await judged(claim, Passage(id="A", text=first), Passage(id="B", text=there))
+    joined = await judged(claim, Passage(id="A", text=f"{first} {there}"))
+    assert apart.verdict is joined.verdict is Verdict.CONTRADICTED
+    assert apart.reason == joined.reason
+    assert reason in apart.reason
+    assert {excerpt.passage_id for excerpt in apart.excerpts} == {"A", "B"}
