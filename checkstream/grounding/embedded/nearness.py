@@ -25,8 +25,6 @@ class Nearness:
 
     def __init__(self, said: Rows, there: Rows) -> None:
         """Compare every word with every word."""
-        self._said = said.sum(axis=0)
-        self._read = np.concatenate([np.zeros_like(there[:1]), there.cumsum(axis=0)])
         cosines = unit_rows(said) @ unit_rows(there).T
         self._near = np.clip((cosines - _FAR) / (_NEAR - _FAR), 0, 1)
 
@@ -34,9 +32,3 @@ class Nearness:
         """Return of each word of the claim how near the words from `first` to before `stop` come: 0 to 1."""
         found: list[float] = self._near[:, first:stop].max(axis=1, initial=0.0).tolist()
         return found
-
-    def whole(self, first: int, stop: int) -> float:
-        """Return the cosine of all the claim's sentence says and the words from `first` to before `stop`: -1 to 1."""
-        stretch = self._read[stop] - self._read[first]
-        size = float(np.linalg.norm(self._said) * np.linalg.norm(stretch))
-        return float(self._said @ stretch) / size if size else 0.0

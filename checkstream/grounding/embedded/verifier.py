@@ -21,9 +21,6 @@ _WEAKLY = 0.3
 """From this score on a claim is weakly supported."""
 _ABOUT = 0.4
 """A stretch that shares less than this with a claim is not about it, and can't contradict it."""
-_NEAR, _NEAR_SCORE = 0.5, 0.25
-"""Evidence no nearer in meaning than this adds nothing. The nearest gives this score where shared words give less: it
-is below all that decides, so nearness puts claims in order and calls none supported."""
 _TELLING = 2.0
 """Words that a sentence has at least to say something by itself; `Yes, I think so.` has not."""
 _SHOWN_WORDS = 4
@@ -37,8 +34,6 @@ class _Best(msgspec.Struct, frozen=True, eq=False):
     coverage: Coverage
     weight: float
     excerpt: Excerpt | None = None
-    near: float = 0.0
-    """The cosine of the sentence and the stretch that comes nearest to it in meaning, if a model was asked."""
 
 
 class Source(msgspec.Struct, frozen=True, eq=False):
@@ -130,7 +125,7 @@ def judged(said: Said, read: Sequence[Source]) -> Judgement:
     worst = _worst(best)
     # A sentence is denied wherever it is denied, also by a passage that adds nothing to the score.
     against = [each for each in map(_top, told) if _shared(each.coverage) >= _ABOUT and each.coverage.found]
-    score = min(1.0, max(score_of(_share(best)), _near_score(told)))
+    score = min(1.0, score_of(_share(best)))
     found = [finding for each in against for finding in each.coverage.found]
     return Judgement(
         claim=claim,
@@ -158,24 +153,14 @@ def _best(part: Sentence, rows: Rows | None, read: Sequence[Source]) -> list[_Be
     told = []
     for source in read:
         found = _Best(Coverage(0.0, missing=lacking), part.weight)
-        whole = 0.0
         near = None if rows is None or source.rows is None else Nearness(rows, source.rows)
         for stretch in source.reader.stretches(part):
-            stop = stretch.first + len(stretch.read.words)
-            like = () if near is None else near.within(stretch.first, stop)
-            whole = whole if near is None else max(whole, near.whole(stretch.first, stop))
+            like = () if near is None else near.within(stretch.first, stretch.first + len(stretch.read.words))
             covered = coverage(part, stretch, source.reader.whole, like)
             if covered.score > found.coverage.score:
                 found = _Best(covered, part.weight, _excerpt(source.passage, stretch))
-        told.append(msgspec.structs.replace(found, near=whole))
+        told.append(found)
     return told
-
-
-def _near_score(told: Sequence[Sequence[_Best]]) -> float:
-    """Return what a claim gets for evidence that is near it in meaning, whatever its words."""
-    total = sum(each[0].weight for each in told)
-    near = sum(max(best.near for best in each) * each[0].weight for each in told) / total
-    return _NEAR_SCORE * max(0.0, near - _NEAR) / (1 - _NEAR)
 
 
 def _told(found: Sequence[Sequence[_Best]]) -> list[_Best]:

@@ -77,19 +77,6 @@ def test_nearness_is_nothing_for_unlike_words_and_all_for_the_same() -> None:
     assert near.within(0, 4) == [1.0, pytest.approx((0.5**0.5 - 0.3) / 0.5, abs=1e-5), 0.0]
     assert near.within(1, 1) == [0.0, 0.0, 0.0]
     assert near.within(3, 4) == [0.0, 0.0, 0.0]
-    assert near.whole(0, 2) == pytest.approx((2 + 3) / (22**0.5 * 2**0.5))
-    assert near.whole(1, 1) == 0
-    assert Nearness(said[2:], there).whole(0, 4) == 0
-
-
-async def test_evidence_that_is_near_without_sharing_words_puts_a_claim_first_and_decides_nothing(
-    meaning: MeaningVerifier,
-) -> None:
-    near, far = "A surgeon operated on a young patient for hours.", "Penguins walk over the ice."
-    found, other = await judged(meaning, near), await judged(meaning, far)
-    assert found.score - other.score > 0.1
-    assert found.score <= 0.25
-    assert found.verdict is other.verdict is (await judged(EmbeddedVerifier(), near)).verdict is Verdict.UNSUPPORTED
 
 
 async def test_with_a_model_too_a_passage_more_never_lowers_a_score(meaning: MeaningVerifier) -> None:
