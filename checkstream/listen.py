@@ -379,6 +379,7 @@ async def read_body(request: BaseRequest, limit: int, times: Times) -> bytes:
         BodyTooLarge: it has more than `limit` bytes (a compressed one: after decompression).
         BodyTooSlow: it stopped coming, or comes too slowly.
         ConnectionError: the caller has left.
+        RequestPayloadError: it is not what its headers say, or the caller has left.
     """
     too_large = f"the request body has more than {limit} bytes; send less"
     if (request.content_length or 0) > limit:
@@ -400,3 +401,8 @@ async def read_body(request: BaseRequest, limit: int, times: Times) -> bytes:
                 raise BodyTooLarge(too_large)
     except TimeoutError:
         raise BodyTooSlow("the request body did not arrive in time; send it faster") from None
+    except (ConnectionError, RequestPayloadError) as error:
+        # The stream keeps its error, and that would keep these frames, with the body so far and the stream: only a
+        # collection would free them, while nobody counts them any more.
+        error.__traceback__ = None
+        raise type(error)(*error.args) from None

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 import zlib
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
-from aiohttp.web import BaseRequest, Response, StreamResponse
+from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
 
 from checkstream.config import Address
 from checkstream.errors import BodyTooLarge, CallerUnknown, Overloaded
@@ -102,6 +104,37 @@ async def test_bodies_are_read_to_their_end() -> None:
     seen, answer = await exchange(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc")
     assert seen == [b"abc"]
     assert answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "cut", [b"content-length: 9\r\n\r\nabc", b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\na"]
+)
+async def test_g22_what_came_of_a_body_that_breaks_off_is_freed_without_a_collection(cut: bytes) -> None:
+    reads, ended, left = asyncio.Event(), asyncio.Event(), []
+
+    async def respond(request: BaseRequest) -> StreamResponse:
+        left.append(weakref.ref(request))
+        reads.set()
+        try:
+            await read_body(request, 1000, TIMES)
+        except (ConnectionError, RequestPayloadError):
+            ended.set()
+        return Response()
+
+    listener = Listener(respond, TIMES)
+    await listener.open(Address("127.0.0.1", 0))
+    gc.collect()
+    gc.disable()
+    try:
+        _, writer = await asyncio.open_connection(listener.address.host, listener.address.port)
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\n" + cut)
+        await asyncio.wait_for(reads.wait(), 2)
+        writer.transport.abort()
+        await asyncio.wait_for(ended.wait(), 2)
+        await listener.close()
+        assert [each() for each in left] == [None]
+    finally:
+        gc.enable()
 
 
 async def test_g22_a_compressed_body_counts_as_what_it_becomes() -> None:
