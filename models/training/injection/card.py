@@ -92,7 +92,7 @@ def card(shipped: ShippedFigures, measured: Sequence[tuple[FoldFigures, GatedFig
             _left_out(folds),
             _behind([gated for _, gated in measured]),
             _shipped(shipped),
-            _curves(shipped, folds),
+            _curves(shipped, measured),
             _TRIED.read_text(encoding="utf-8"),
             _LIMITS,
         )
@@ -185,9 +185,11 @@ def _shipped(found: ShippedFigures) -> str:
     return "\n".join(lines)
 
 
-def _curves(found: ShippedFigures, folds: Sequence[FoldFigures]) -> str:
+def _curves(found: ShippedFigures, folds: Sequence[tuple[FoldFigures, GatedFigures]]) -> str:
     lines = ["## Learning curves", "", "Step: mean loss since the point before.", ""]
-    named = {"shipped": found.curve, "gate": found.gate_curve, **{fold.fold: fold.curve for fold in folds}}
+    named = {"shipped": found.curve, "gate": found.gate_curve}
+    for alone, gated in folds:
+        named |= {alone.fold: alone.curve, f"gate of {alone.fold}": gated.found.curve}
     for name, curve in named.items():
         points = curve[:: max(1, len(curve) // 8)]
         lines.append(f"- {name}: " + ", ".join(f"{step}: {loss:.3f}" for step, loss in points))

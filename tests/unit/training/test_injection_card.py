@@ -65,6 +65,7 @@ def test_what_a_folds_gate_costs_is_told() -> None:
     assert "gate at 0.0625 clears 3.8% of the fold's attacks" in text
     assert "doubts 11.5% of the innocent texts" in text
     assert "set 0.200 (n=5)" in text
+    assert "- gate of personas: 50: 0.500" in text
 
 
 def test_every_figure_of_the_model_that_ships_is_told() -> None:
