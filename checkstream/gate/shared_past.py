@@ -43,12 +43,14 @@ _SAID: Mapping[str, Any] = {
         "text": {"type": "text", "analyzer": "words"},
     },
 }
+_BRIEF: Mapping[str, Any] = {"excludes": ["report"]}
+"""A run without its report, which is long."""
 _NEWEST_FIRST = [{"begun": "desc"}, {"run_id": "asc"}]
 _CLAIMS = ("total_claims", "supported", "weakly_supported", "unsupported")
 _MODELS = 100
 """Of one configuration; those of the most runs."""
 _TREND: Mapping[str, Any] = {
-    "newest": {"top_hits": {"size": NEWEST, "sort": _NEWEST_FIRST, "_source": {"excludes": ["report"]}}},
+    "newest": {"top_hits": {"size": NEWEST, "sort": _NEWEST_FIRST, "_source": _BRIEF}},
     "models": {
         "terms": {"field": "target", "size": _MODELS},
         "aggregations": {
@@ -61,9 +63,7 @@ _TREND: Mapping[str, Any] = {
 """What is reckoned of each configuration, in the cluster: its newest runs, and the totals of its models."""
 _DEPLOYED: Mapping[str, Any] = {
     "filter": {"term": {"decision": "deploy"}},
-    "aggregations": {
-        "newest": {"top_hits": {"size": DEPLOYED, "sort": _NEWEST_FIRST, "_source": {"excludes": ["report"]}}}
-    },
+    "aggregations": {"newest": {"top_hits": {"size": DEPLOYED, "sort": _NEWEST_FIRST, "_source": _BRIEF}}},
 }
 _CONFIGURATIONS = 50
 """Of one answer: with their models less than the 65,535 buckets that a cluster reckons, and 10,000 runs."""
@@ -135,7 +135,7 @@ class SharedPast:
 
     async def report(self, run_id: str) -> str | None:
         """Return the report of a decided run, as JSON."""
-        found = await self._found(self._runs, [{"term": {"run_id": run_id}}], 1)
+        found = await self._found([{"term": {"run_id": run_id}}], 1, {"includes": ["report"]})
         return None if not found else str(found[0]["report"])
 
     async def runs(
@@ -144,7 +144,7 @@ class SharedPast:
     ) -> list[Run]:  # fmt: skip
         """Return runs, the newest first; all of them are decided."""
         del decided
-        found = await self._found(self._runs, _chosen(since, config_hash, target), limit)
+        found = await self._found(_chosen(since, config_hash, target), limit, _BRIEF)
         return [_run(each) for each in found]
 
     async def trends(
@@ -187,7 +187,7 @@ class SharedPast:
     async def last_deployed(self, config_hash: str, before: float) -> Run | None:
         """Return the newest run of a configuration that was deployed before a time."""
         wanted = [{"term": {"config_hash": config_hash}}, {"term": {"decision": "deploy"}}]
-        found = await self._found(self._runs, [*wanted, *_between("begun", None, before)], 1)
+        found = await self._found([*wanted, *_between("begun", None, before)], 1, _BRIEF)
         return _run(found[0]) if found else None
 
     async def search(
@@ -211,13 +211,17 @@ class SharedPast:
         """Close the connections."""
         await self._client.close()
 
-    async def _found(self, index: str, wanted: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
+    async def _found(
+        self, wanted: Sequence[Mapping[str, Any]], limit: int, parts: Mapping[str, Any]
+    ) -> list[Mapping[str, Any]]:
+        """Return these parts of the newest runs of such."""
         async with told():
             answer = await self._client.search(
-                index=index,
+                index=self._runs,
                 query=_all_of(wanted),
                 sort=_NEWEST_FIRST,
                 size=limit,
+                source=parts,
                 ignore_unavailable=True,
             )
         return [hit["_source"] for hit in answer["hits"]["hits"]]
