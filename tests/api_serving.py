@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 import aiohttp
 
@@ -13,6 +14,7 @@ from checkstream.api.face import Face
 from checkstream.api.operation import Operation
 from checkstream.config import Address
 from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.telemetry.logs import open_log
 from checkstream.telemetry.metrics import Metrics
 
 KEY = {"authorization": "Bearer secret"}
@@ -27,6 +29,7 @@ async def serving(
     body_bytes: int = 1 << 16,
     header_s: float = 5.0,
     metrics: Metrics | None = None,
+    log: BinaryIO | None = None,
 ) -> AsyncIterator[tuple[str, Face]]:
     times = Times(header_s=header_s, write_s=5)
     face = Face(
@@ -36,6 +39,7 @@ async def serving(
         times=times,
         body_bytes=body_bytes,
         metrics=metrics or Metrics(),
+        log=open_log("json", log or io.BytesIO(), colors=False),
         version="1.0",
     )
     listener = Listener(face.respond, times)

@@ -34,6 +34,7 @@ from checkstream.errors import (
     TookTooLong,
 )
 from checkstream.listen import Admission, Callers, Times, connection_of, read_body
+from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
 DESCRIPTION = "/openapi.json"
@@ -69,11 +70,13 @@ class Face:
         times: Times,
         body_bytes: int,
         metrics: Metrics,
+        log: Log,
         version: str,
     ) -> None:
         """Answer with `operations`; `version` is told in the description."""
         self._operations = operations
         self._metrics = metrics
+        self._log = log
         self._callers = callers
         self._admission = admission
         self._times = times
@@ -94,7 +97,7 @@ class Face:
                 response = await self._answer(request)
             except tuple(_STATUS) as error:
                 told, kind = next(found for known, found in _STATUS.items() if isinstance(error, known))
-                response = _problem(told, kind, str(error))
+                response = _problem(told, kind, self._words(error))
             status = response.status
         except ConnectionError:
             status = _LEFT
@@ -103,6 +106,13 @@ class Face:
             self._metrics.api.of(self._named(request), str(status)).observe(time.perf_counter() - begun)
         response.headers[hdrs.SERVER] = "checkstream"
         return response
+
+    def _words(self, error: Exception) -> str:
+        """Return what a caller is told: of a store that fails neither hosts nor users, which its operator is told."""
+        if not isinstance(error, EvidenceError):
+            return str(error)
+        self._log.error("api.evidence_failed", detail=str(error))
+        return "the evidence or the history can't be used; ask again later: the operator's log says what failed"
 
     def _named(self, request: BaseRequest) -> str:
         """Return the path of the operation that was asked for, as the description writes it; of others nothing."""

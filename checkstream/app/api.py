@@ -20,6 +20,7 @@ from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import Past
 from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
 from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
 _THREADS = 2
@@ -50,6 +51,7 @@ async def serve_api(
     environment: Mapping[str, str],
     *,
     metrics: Metrics,
+    log: Log,
 ) -> AsyncIterator[str]:
     """Serve the scoring API meanwhile, and yield the address where it listens.
 
@@ -60,6 +62,7 @@ async def serve_api(
         gate: what `/evaluate` evaluates; None: nothing, and there is no such path.
         environment: holds the keys that gate configurations name.
         metrics: requests are counted in them.
+        log: is told why a store failed, which callers are not.
 
     Raises:
         ConfigError: others could reach the address without a key, a key is missing, or it can't be bound.
@@ -83,6 +86,7 @@ async def serve_api(
             times=times,
             body_bytes=min(limits.body_bytes, config.jobs.job_bytes),
             metrics=metrics,
+            log=log,
             version=checkstream.__version__,
         )
         listener = Listener(face.respond, times)

@@ -31,7 +31,7 @@ from checkstream.jobs import (
 )
 from checkstream.jobs.backoff import Backoff
 from checkstream.listen import Listener, Times
-from checkstream.telemetry.logs import LibraryLogs, open_log
+from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import CONTENT_TYPE, Metrics
 
 _TIMES = Times(header_s=10.0, write_s=30.0)
@@ -106,7 +106,7 @@ async def run_worker(
         async with (
             open_verifiers(config.verifier, config.models) as verifiers,
             open_search(config) as evidence,
-            _api(config, api_at, verifiers, gate, metrics) as api,
+            _api(config, api_at, verifiers, gate, metrics=metrics, log=log) as api,
             _metrics(metrics, metrics_at) as address,
         ):
             known = scorers(profiles(verifiers, evidence))
@@ -126,7 +126,13 @@ async def run_worker(
 
 @contextlib.asynccontextmanager
 async def _api(
-    config: Config, address: Address | None, verifiers: Verifiers, gate: GateFolder | None, metrics: Metrics
+    config: Config,
+    address: Address | None,
+    verifiers: Verifiers,
+    gate: GateFolder | None,
+    *,
+    metrics: Metrics,
+    log: Log,
 ) -> AsyncIterator[str]:
     """Serve the scoring API meanwhile, if it is asked for.
 
@@ -137,7 +143,7 @@ async def _api(
     if address is None:
         yield ""
         return
-    async with serve_api(config, address, verifiers, gate, os.environ, metrics=metrics) as where:
+    async with serve_api(config, address, verifiers, gate, os.environ, metrics=metrics, log=log) as where:
         yield where
 
 

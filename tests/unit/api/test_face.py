@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 
@@ -35,7 +36,7 @@ async def echoed(asked: Echo | Query) -> Echo | Query:
 FAILURES: dict[str, Exception] = {
     "gate": GateError("it can't be done"),
     "step": StepFailed("responses", "p1", "no answer"),
-    "store": StoreUnusable("the store can't be reached"),
+    "store": StoreUnusable("no connection to es.internal:9200"),
     "bug": KeyError("a secret of the inside"),
     "timeout": TimeoutError("of something inside"),
 }
@@ -60,7 +61,7 @@ OPERATIONS = (
         ("POST", "/echo", {"text": "x" * 70_000}, 413, "more than 65536 bytes"),
         ("POST", "/echo", {"text": "gate"}, 400, "it can't be done"),
         ("POST", "/echo", {"text": "step"}, 502, "step `responses` failed at item `p1`"),
-        ("POST", "/echo", {"text": "store"}, 503, "can't be reached"),
+        ("POST", "/echo", {"text": "store"}, 503, "can't be used"),
         ("POST", "/echo", {"text": "bug"}, 500, "something inside failed"),
         ("POST", "/echo", {"text": "timeout"}, 504, "something inside failed"),
         ("GET", "/echo", None, 405, "takes POST"),
@@ -84,6 +85,14 @@ async def test_what_can_not_be_answered_is_refused_and_says_why(
         assert set(answer["error"]) == {"type", "code", "message", "param"}
         assert "secret of the inside" not in json.dumps(answer)
         assert (await ask("POST", f"{url}/echo", {"text": "still here"}))[0] == 200
+
+
+async def test_why_a_store_fails_is_for_the_operator_alone() -> None:
+    lines = io.BytesIO()
+    async with serving(OPERATIONS, log=lines) as (url, _):
+        _, answer = await ask("POST", f"{url}/echo", {"text": "store"})
+    assert "es.internal" not in json.dumps(answer)
+    assert json.loads(lines.getvalue())["detail"] == "no connection to es.internal:9200"
 
 
 async def test_a_refusal_names_the_place() -> None:
