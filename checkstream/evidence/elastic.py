@@ -24,18 +24,18 @@ def client_of(url: str, *, api_key: str | None, authority: str | None = None) ->
         authority: file with the certificate of who signed the cluster's, if it is one of your own.
 
     Raises:
-        StoreUnusable: the extra is not installed, or the address has a port that is none.
+        StoreUnusable: the extra is not installed, or the address is none.
     """
     try:
         from elasticsearch import AsyncElasticsearch  # noqa: PLC0415 - of an extra
     except ImportError as error:
         raise StoreUnusable("Elasticsearch needs the extra `checkstream[elasticsearch]`; install it") from error
-    parts = urlsplit(url)
     options: dict[str, Any] = {} if authority is None else {"ca_certs": authority}
     try:
+        parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 9200)
     except ValueError as error:
-        raise StoreUnusable(f"`{url}` has no port from 1 to 65535; write `https://host:9200/index`") from error
+        raise StoreUnusable(f"`{url}` is no address of a cluster; write `https://host:9200/index`") from error
     client = AsyncElasticsearch(
         f"{parts.scheme}://{parts.hostname}:{port}", api_key=api_key, request_timeout=_TIMEOUT_S, **options
     )

@@ -10,7 +10,7 @@ from checkstream.evidence.elastic import client_of
 pytest.importorskip("elasticsearch")
 
 
-@pytest.mark.parametrize("port", ["99999", "abc"])
-def test_a_port_that_is_none_is_told(port: str) -> None:
-    with pytest.raises(StoreUnusable, match="has no port"):
-        client_of(f"https://search.example.com:{port}/index", api_key=None)
+@pytest.mark.parametrize("host", ["search.example.com:99999", "search.example.com:abc", "[::1", "[]"])
+def test_an_address_that_is_none_is_told(host: str) -> None:
+    with pytest.raises(StoreUnusable, match="is no address"):
+        client_of(f"https://{host}/index", api_key=None)
