@@ -197,9 +197,10 @@ class PostgresStore:
             some *= _WIDER
 
     async def close(self) -> None:
-        """Close the connections."""
-        for _ in range(_CONNECTIONS):
-            connection = await self._free.get()
+        """Close the connections, once they are free; what is asked later fails."""
+        self._connect = _closed
+        for connection in [await self._free.get() for _ in range(_CONNECTIONS)]:
+            self._free.put_nowait(None)
             if connection is not None:
                 await connection.close()
 
@@ -244,6 +245,10 @@ class PostgresStore:
                 yield connection
         finally:
             self._free.put_nowait(connection)
+
+
+async def _closed() -> _Connection:
+    raise StoreUnusable("the store is closed")
 
 
 async def _remove(connection: _Connection, source: str) -> None:

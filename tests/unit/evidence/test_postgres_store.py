@@ -113,6 +113,15 @@ async def test_a_server_that_closed_its_connections_is_asked_again(
         assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
 
 
+async def test_a_closed_store_says_so(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        await store.close()
+        for _ in range(2):
+            with pytest.raises(StoreUnusable, match="closed"):
+                await asyncio.wait_for(store.count(), 10)
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://127.0.0.1:1/none", "postgresql://[", "postgresql://u:secret@127.0.0.1:1/x"]
 )
