@@ -48,6 +48,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
     cpu_s: float
     """CPU time of the proxy's process within the window, user and system."""
+    waited_s: float = 0.0
+    """How long its event loop's thread was ready to run in the window and the core had other work."""
     first_event_ms: tuple[float, ...]
     """From request to first event (the role), of each probe: connection, ingress and processing."""
     first_text_ms: tuple[float, ...]
@@ -78,12 +80,20 @@ class Proxy:
         """Know the process and its ports."""
         self.port = port
         self._admin = admin
+        self._schedule = Path(f"/proc/{process.pid}/task/{process.pid}/schedstat")
         # The process's own CPU clock, in nanoseconds where /proc has hundredths of a second.
         self._clock = (~process.pid << 3) | 2
 
     def cpu_s(self) -> float:
         """Return the CPU time that it has used, of all its threads."""
         return time.clock_gettime(self._clock)
+
+    def waited_s(self) -> float:
+        """Return how long its main thread has waited for its core while it was ready to run; 0 where nobody tells."""
+        try:
+            return int(self._schedule.read_text().split()[1]) / 1e9
+        except OSError:
+            return 0.0
 
     async def checks(self) -> dict[float, int]:
         """Return how many checks of answers took up to so many ms, since it started."""
@@ -232,9 +242,11 @@ async def _turn(proxy: Proxy, model: Model, model_port: int, mode: str, scenario
         await asyncio.sleep(_SETTLE_S)
         model.late_s.clear()
         checks = await proxy.checks()
+        waited = proxy.waited_s()
         cpu, events, start = proxy.cpu_s(), count.events, time.perf_counter()
         await asyncio.sleep(scenario.window_s)
         cpu, events, wall = proxy.cpu_s() - cpu, count.events - events, time.perf_counter() - start
+        waited = proxy.waited_s() - waited
         checks = {bound: count - checks.get(bound, 0) for bound, count in (await proxy.checks()).items()}
         late = sorted(model.late_s) or [0.0]
         first_event, first_text = [], []
@@ -252,6 +264,7 @@ async def _turn(proxy: Proxy, model: Model, model_port: int, mode: str, scenario
         events=events,
         wall_s=wall,
         cpu_s=cpu,
+        waited_s=waited,
         first_event_ms=tuple(first_event),
         first_text_ms=tuple(first_text),
         late_ms=late[len(late) // 2] * 1000,

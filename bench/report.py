@@ -117,14 +117,15 @@ def _checks(found: proxy.Report) -> list[str]:
         late = [f"{_late(turn.checks, share):.2f}" for share in (0.5, 0.99)]
         share = turn.cpu_s / turn.wall_s - without
         each = f"{share * turn.wall_s / turn.checks[last] * 1e3:.2f}"
-        rows.append(
-            [f"{turn.checks[last] / turn.wall_s:,.0f}", *late, *within, f"{share:.0%}".replace("%", " %"), each]
-        )
-    head = ("checks/s", "p50, ms", "p99, ms", "within 1 ms", "2.5 ms", "5 ms", "share of a core", "CPU ms a check")
+        often, part = f"{turn.checks[last] / turn.wall_s:,.0f}", f"{share:.0%}".replace("%", " %")
+        rows.append([often, *late, *within, part, each, f"{turn.waited_s * 1000:.0f}"])
+    late_heads = ("p50, ms", "p99, ms", "within 1 ms", "2.5 ms", "5 ms")
+    head = ("checks/s", *late_heads, "share of a core", "CPU ms a check", "kept from its core, ms")
     return [
         (
             "One check by `safety`, from the guard's question to its answer (from the proxy's own histogram, straight "
-            "lines within its buckets); CPU time of the whole process above the same guard without classifiers."
+            "lines within its buckets); CPU time of the whole process above the same guard without classifiers; how "
+            "long other work of the machine kept the proxy from its core in the turn."
         ),
         "",
         *table(head, rows),
