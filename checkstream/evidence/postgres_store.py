@@ -232,11 +232,14 @@ class PostgresStore:
     async def _in_turn(self) -> AsyncIterator[_Connection]:
         """Give a connection to one task at a time: a statement of another would stand in its transaction.
 
-        One that was lost, as when the server started anew, is made again at the call after that.
+        One that was lost, as when the server started anew, or that was left in the middle of something, as when its
+        task was cancelled amid a copy, is made again at the call after that.
 
         Raises:
             StoreUnusable: the database can't do what it is asked.
         """
+        from psycopg.pq import TransactionStatus  # noqa: PLC0415 - of an extra
+
         connection = await self._free.get()
         try:
             async with _told():
@@ -244,6 +247,9 @@ class PostgresStore:
                     connection = await self._connect()
                 yield connection
         finally:
+            if connection is not None and connection.info.transaction_status is not TransactionStatus.IDLE:
+                await connection.close()
+                connection = None
             self._free.put_nowait(connection)
 
 

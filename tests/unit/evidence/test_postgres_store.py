@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,20 @@ async def test_a_server_that_closed_its_connections_is_asked_again(
         told = await asyncio.gather(*(store.count() for _ in range(4)), return_exceptions=True)
         assert {type(each) for each in told} == {StoreUnusable, int}
         assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
+
+
+async def test_a_connection_that_was_left_amid_a_copy_is_given_to_nobody(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        assert isinstance(store, PostgresStore)
+        with contextlib.suppress(asyncio.CancelledError):
+            async with store._in_turn() as connection, connection.cursor() as cursor:
+                copy = cursor.copy("copy checkstream.meta from stdin")
+                await copy.__aenter__()  # whose end a second cancellation kept from being reached
+                raise asyncio.CancelledError
+        assert list(await asyncio.gather(store.count(), store.count(), store.count())) == [0, 0, 0]
 
 
 async def test_a_closed_store_says_so(tmp_path: Path, request: pytest.FixtureRequest) -> None:
