@@ -124,9 +124,9 @@ def judged(said: Said, read: Sequence[Source]) -> Judgement:
     best = _told(told)
     worst = _worst(best)
     # A sentence is denied wherever it is denied, also by a passage that adds nothing to the score.
-    against = [each for each in map(_top, told) if _shared(each.coverage) >= _ABOUT and each.coverage.found]
+    against = [each for each in map(_top, told) if _against(each)]
     score = min(1.0, score_of(_share(best)))
-    found = [finding for each in against for finding in each.coverage.found]
+    found = [finding for each in against for finding in _against(each)]
     return Judgement(
         claim=claim,
         verdict=_verdict(score, found),
@@ -181,8 +181,13 @@ def _told(found: Sequence[Sequence[_Best]]) -> list[_Best]:
 
 
 def _top(found: Sequence[_Best]) -> _Best:
-    """Return the best that any passage says of a sentence."""
-    return max(found, key=lambda each: each.coverage.score)
+    """Return the best that any passage says of a sentence; of two alike, the one that speaks against it."""
+    return max(found, key=lambda each: (each.coverage.score, any(finding.there for finding in _against(each))))
+
+
+def _against(best: _Best) -> Sequence[Found]:
+    """Return what speaks against a sentence, if the stretch is about it."""
+    return best.coverage.found if _shared(best.coverage) >= _ABOUT else ()
 
 
 def _outright(best: _Best) -> _Best | None:
