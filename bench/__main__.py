@@ -33,7 +33,7 @@ _APART = {"policy": "large policies", "scoring": "classifiers"}
 
 def _arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", choices=("core", *_SCENARIOS, "checks", *_APART), help="one part")
+    parser.add_argument("--only", choices=("core", *_SCENARIOS, "checks", "chunks", *_APART), help="one part")
     parser.add_argument("--rounds", type=int, help="turns of each measurement (default: as its scenario says)")
     parser.add_argument("--models", type=Path, metavar="FILE", help="own models, for `--only scoring`")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the report here too")
