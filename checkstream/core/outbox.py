@@ -142,12 +142,12 @@ class Outbox:
         """Add a unit at the end."""
         self._queue.put(waiting, waiting.unit.choices)
         self.bytes_held += len(waiting.unit.raw)
-        if waiting.unit.choices and not self._turned:
-            self._like = waiting.unit
+        if waiting.unit.choices and not self._like.raw:
+            self._like = waiting.unit  # the first: which one was the latest depends on how the bytes came
 
     @property
     def like(self) -> Unit:
-        """The latest unit of the answer, whose ids others can have."""
+        """The first unit of the answer, whose ids others can have."""
         return self._like
 
     # --- answers that are continued

@@ -24,6 +24,7 @@ from checkstream.core.policy.program import Program
 from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Frame, Surface
 from checkstream.core.wire.surfaces import SURFACES
+from checkstream.errors import WireError
 from tests.playbook import digest
 
 CHAT = SURFACES["/v1/chat/completions"]
@@ -309,6 +310,13 @@ class Shell:
         assert b"".join(frame.raw for frame in frames) == self.sent
         return frames
 
+    def choices(self, frame: Frame) -> object:
+        """Return whose the frame is; one that can't be read is of none."""
+        try:
+            return self.surface.read_event(frame).choices if frame.data is not None else ()
+        except WireError:
+            return ()
+
     def text(self) -> dict[object, str]:
         """Return what the caller reads, by channel; in closed mode all of it must be readable."""
         found: dict[object, str] = {}
@@ -321,7 +329,9 @@ class Shell:
             units += [self.surface.read_event(frame) for frame in self.frames() if frame.data is not None]
             assert not any(unit.opaque for unit in units)
         else:
-            found["raw"] = b"".join(frame.data or b"" for frame in self.frames()).decode("utf-8", "replace")
+            for frame in self.frames():  # a choice doesn't wait for another: their order isn't promised
+                choices = self.choices(frame)
+                found[choices] = found.get(choices, "") + (frame.data or b"").decode("utf-8", "replace")
         for unit in units:
             for delta in unit.deltas:
                 found[delta.channel] = found.get(delta.channel, "") + delta.text
