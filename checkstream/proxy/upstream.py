@@ -117,6 +117,7 @@ class Answer:
         try:
             data = await self._response.content.read(_PIECE_BYTES)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            _drop_frames(error)
             raise self._failure(error) from error
         if data and not self._begun:
             self._begun = True
@@ -132,6 +133,16 @@ class Answer:
                 return UpstreamError(f"silent for {self._settings.idle_ms} ms", kind="idle")
             return UpstreamError(f"no first byte within {self._settings.first_byte_ms} ms", kind="first_byte")
         return UpstreamError("the connection broke off inside the answer", kind="reset")
+
+
+def _drop_frames(error: BaseException | None) -> None:
+    """Forget where an error and its causes came from: the stream keeps them, and the frames keep the stream.
+
+    Only a full collection would free the answer then.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 class UpstreamClient:

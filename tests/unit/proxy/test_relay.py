@@ -27,7 +27,7 @@ from checkstream.errors import AuditError, Overloaded, ScoringError
 from checkstream.listen import Admission, Listener, Times, connection_of, read_body
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.relay import Exchange, Outgoing
-from checkstream.proxy.upstream import UpstreamClient
+from checkstream.proxy.upstream import Answer, UpstreamClient
 from checkstream.scoring import Asked, Checked
 from checkstream.telemetry.logs import open_log
 from checkstream.telemetry.metrics import Metrics
@@ -290,6 +290,30 @@ async def test_all_that_an_exchange_used_is_freed_without_a_collection(leaves: b
             await asyncio.sleep(0)
         assert rig.ledger.records == [RECORD], rig.log.getvalue()
         assert left() is None
+    finally:
+        gc.enable()
+
+
+async def test_an_answer_that_broke_off_is_freed_without_a_collection() -> None:
+    async def breaking(request: web.Request) -> web.StreamResponse:
+        response = await streaming(b"data: a\n\n")(request)
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    def ending(event: on.AnyEvent) -> list[do.AnyCommand]:
+        return [do.CloseDownstream(), do.Record(RECORD)] if isinstance(event, on.UpstreamFailed) else passing(event)
+
+    rig = Rig(ending)
+    gc.collect()
+    gc.disable()
+    try:
+        async with model(breaking) as upstream, rig.asked(upstream) as response:
+            await response.read()
+        rig.exchange = None
+        await asyncio.sleep(0)
+        assert "UpstreamFailed" in rig.guard.kinds()
+        assert not any(isinstance(each, Answer) for each in gc.get_objects())
     finally:
         gc.enable()
 
