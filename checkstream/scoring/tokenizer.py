@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 from tokenizers import Tokenizer as Library
+from tokenizers.models import BPE, Model, Unigram
 
 from checkstream.errors import ModelError
 
@@ -100,7 +101,8 @@ class Tokenizer:
         """Read a `tokenizer.json`.
 
         Raises:
-            ModelError: it is too large, can't be read, or doesn't frame a text as tokens before and after it.
+            ModelError: it is too large, can't be read, fails at unknown words, or doesn't frame a text as tokens
+                before and after it.
         """
         if len(data) > MAX_BYTES:
             raise ModelError(
@@ -113,6 +115,8 @@ class Tokenizer:
             raise
         except BaseException as error:  # the library raises bare exceptions, and panics that are not even that
             raise ModelError(f"the tokenizer is not valid: {error}; use a `tokenizer.json`") from error
+        if not form.model.meets_unknown(self._library.model):
+            raise ModelError("the tokenizer has no token for unknown words and would fail at one; add its `unk` token")
         self._library.no_truncation()
         self._library.no_padding()
         self.size: int = 1 + max(self._library.get_vocab(with_added_tokens=True).values(), default=-1)
@@ -367,11 +371,20 @@ class _Part(msgspec.Struct):
     type: str = ""
     max_input_chars_per_word: int = 100
     unk_token: str | None = None
+    unk_id: int | None = None
     clean_text: bool = False
     normalizers: tuple[_Part, ...] = ()
     pretokenizers: tuple[_Part, ...] = ()
     pattern: dict[str, str] | str = ""
     behavior: str = ""
+
+    def meets_unknown(self, model: Model) -> bool:
+        """Say whether the library has a token for what the vocabulary lacks, or leaves it out; else it raises."""
+        if isinstance(model, Unigram):
+            return self.unk_id is not None
+        if self.unk_token is None:
+            return isinstance(model, BPE)
+        return model.token_to_id(self.unk_token) is not None
 
 
 class _Added(msgspec.Struct):

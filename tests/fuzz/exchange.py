@@ -7,6 +7,7 @@ them (timers, scores, failures, leaving callers); all others are the upstream's 
 from __future__ import annotations
 
 import functools
+import json
 import random
 import re
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from checkstream.core.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
+from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Frame, Surface
 from checkstream.core.wire.surfaces import SURFACES
@@ -102,6 +104,12 @@ def run_cuts(data: bytes) -> None:
         return
     assert whole.text() == cut.text()
     assert whole.record.verdicts == cut.record.verdicts
+
+
+def _single(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in pairs]
+    assert all(names.count(name) <= 1 for name in ("choices", "delta", "content", "text"))
+    return dict(pairs)
 
 
 class Shell:
@@ -310,6 +318,14 @@ class Shell:
         assert b"".join(frame.raw for frame in frames) == self.sent
         return frames
 
+    def read(self, frame: Frame) -> Unit:
+        """Read an event that was sent; names beside the way to the text pass as they came, twice or not."""
+        try:
+            return self.surface.read_event(frame)
+        except WireError:
+            single = json.dumps(json.loads(frame.data or b"", object_pairs_hook=_single)).encode()
+            return self.surface.read_event(sse.parse(sse.encode(single, frame.event)))
+
     def choices(self, frame: Frame) -> object:
         """Return whose the frame is; one that can't be read is of none."""
         try:
@@ -326,7 +342,7 @@ class Shell:
         elif self.reply is not None:
             found["reply"] = self.reply.body.decode("utf-8", "replace")
         if self.closed_mode:
-            units += [self.surface.read_event(frame) for frame in self.frames() if frame.data is not None]
+            units += [self.read(frame) for frame in self.frames() if frame.data is not None]
             assert not any(unit.opaque for unit in units)
         else:
             for frame in self.frames():  # a choice doesn't wait for another: their order isn't promised

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Library
+from tokenizers import models
 
 from checkstream.errors import ModelError
 from checkstream.scoring import tokenizer as module
@@ -313,6 +314,35 @@ def test_words_are_not_read_one_by_one_where_control_signs_count() -> None:
 def test_what_is_no_tokenizer_is_refused(data: bytes) -> None:
     with pytest.raises(ModelError, match="tokenizer"):
         Tokenizer(data)
+
+
+@pytest.mark.parametrize(
+    ("model", "taken"),
+    [
+        (models.WordPiece({"a": 0}, unk_token="[UNK]"), False),
+        (models.WordLevel({"a": 0}, unk_token="[UNK]"), False),
+        (models.Unigram([("a", -1.0)]), False),
+        (models.BPE({"a": 0}, [], unk_token="<unk>"), False),
+        (models.BPE({"a": 0}, []), True),
+        (models.BPE({"a": 0, "<unk>": 1}, [], unk_token="<unk>"), True),
+        (models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1), True),
+        (models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"), True),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_tokenizer_that_would_fail_at_an_unknown_word_is_refused(
+    model: models.Model, taken: bool, typed: bool
+) -> None:
+    form = json.loads(Library(model).to_str())
+    if not typed:  # as older files are
+        del form["model"]["type"]
+    data = json.dumps(form).encode()
+    if taken:
+        Tokenizer(data).ids("a unknown \u6f22")
+    else:
+        with pytest.raises(ModelError, match="no token for unknown words"):
+            Tokenizer(data)
 
 
 def test_a_tokenizer_that_is_too_large_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
