@@ -260,11 +260,13 @@ class GateError(CheckstreamError):
 class StepFailed(GateError):
     """One item of a step of the gate failed, and with it the run."""
 
-    def __init__(self, step: str, item: str, reason: str) -> None:
-        """Say that `item` of `step` failed for `reason`."""
-        super().__init__(f"step `{step}` failed at item `{item}`: {reason}")
+    def __init__(self, step: str, item: str, reason: str, *, told: str | None = None) -> None:
+        """Say that `item` of `step` failed for `reason`; whoever isn't the operator is told `told` in its place."""
+        where = f"step `{step}` failed at item `{item}`: "
+        super().__init__(where + reason)
         self.step = step
         self.item = item
+        self.told = where + (told or reason)
 
 
 class RunsUnusable(GateError):

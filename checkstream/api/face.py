@@ -109,10 +109,14 @@ class Face:
 
     def _words(self, error: Exception) -> str:
         """Return what a caller is told: of a store that fails neither hosts nor users, which its operator is told."""
-        if not isinstance(error, EvidenceError):
-            return str(error)
-        self._log.error("api.evidence_failed", detail=str(error))
-        return "the evidence or the history can't be used; ask again later: the operator's log says what failed"
+        told = str(error)
+        if isinstance(error, EvidenceError):
+            told = "the evidence or the history can't be used; ask again later: the operator's log says what failed"
+        elif isinstance(error, StepFailed):
+            told = error.told
+        if told != str(error):
+            self._log.error("api.evidence_failed", detail=str(error))
+        return told
 
     def _named(self, request: BaseRequest) -> str:
         """Return the path of the operation that was asked for, as the description writes it; of others nothing."""

@@ -81,7 +81,7 @@ class Gate:
             try:
                 state = await evaluate(config, replace(opened.world, memory=memory), begun=begun)
             except StepFailed as failed:
-                failure = msgspec.structs.replace(run, ended=self._clock(), failure=str(failed))
+                failure = msgspec.structs.replace(run, ended=self._clock(), failure=failed.told)
                 await asyncio.to_thread(self.ledger.end, failure, None)
                 raise
             return await self._ended(state, run, opened.shared)

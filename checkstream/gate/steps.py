@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from checkstream.errors import CheckstreamError, StepFailed
+from checkstream.errors import CheckstreamError, EvidenceError, StepFailed
 from checkstream.gate.settings import GateSettings
 from checkstream.gate.state import Key, State
 from checkstream.gate.terms import (
@@ -161,6 +161,10 @@ async def score_risk(state: State, _: World) -> RiskScore:
     return risk_of(labels, config.thresholds, min_claims=config.min_claims)
 
 
+_NO_EVIDENCE = "the evidence can't be used; the operator's log says why"
+"""A store's own errors name hosts and users."""
+
+
 async def _each(
     world: World,
     key: Key[Any],
@@ -183,7 +187,13 @@ async def _each(
             try:
                 made = await work(item)
             except (CheckstreamError, OSError, TimeoutError) as error:
-                raise StepFailed(key.name, name, str(error) or type(error).__name__) from error
+                # A store names hosts and users in its errors.
+                told = (
+                    "the evidence can't be used; the operator's log says why"
+                    if isinstance(error, EvidenceError)
+                    else None
+                )
+                raise StepFailed(key.name, name, str(error) or type(error).__name__, told=told) from error
             if memory is not None:
                 await _to_its_end(memory.keep(key.name, name, made))
         return made

@@ -37,6 +37,7 @@ FAILURES: dict[str, Exception] = {
     "gate": GateError("it can't be done"),
     "step": StepFailed("responses", "p1", "no answer"),
     "store": StoreUnusable("no connection to es.internal:9200"),
+    "step's store": StepFailed("evidence", "p1.c1", "no connection to es.internal:9200", told="it can't be used"),
     "bug": KeyError("a secret of the inside"),
     "timeout": TimeoutError("of something inside"),
 }
@@ -62,6 +63,7 @@ OPERATIONS = (
         ("POST", "/echo", {"text": "gate"}, 400, "it can't be done"),
         ("POST", "/echo", {"text": "step"}, 502, "step `responses` failed at item `p1`"),
         ("POST", "/echo", {"text": "store"}, 503, "can't be used"),
+        ("POST", "/echo", {"text": "step's store"}, 502, "step `evidence` failed at item `p1.c1`: it can't be used"),
         ("POST", "/echo", {"text": "bug"}, 500, "something inside failed"),
         ("POST", "/echo", {"text": "timeout"}, 504, "something inside failed"),
         ("GET", "/echo", None, 405, "takes POST"),
@@ -87,12 +89,13 @@ async def test_what_can_not_be_answered_is_refused_and_says_why(
         assert (await ask("POST", f"{url}/echo", {"text": "still here"}))[0] == 200
 
 
-async def test_why_a_store_fails_is_for_the_operator_alone() -> None:
+@pytest.mark.parametrize("failing", ["store", "step's store"])
+async def test_why_a_store_fails_is_for_the_operator_alone(failing: str) -> None:
     lines = io.BytesIO()
     async with serving(OPERATIONS, log=lines) as (url, _):
-        _, answer = await ask("POST", f"{url}/echo", {"text": "store"})
+        _, answer = await ask("POST", f"{url}/echo", {"text": failing})
     assert "es.internal" not in json.dumps(answer)
-    assert json.loads(lines.getvalue())["detail"] == "no connection to es.internal:9200"
+    assert json.loads(lines.getvalue())["detail"].endswith("no connection to es.internal:9200")
 
 
 async def test_a_refusal_names_the_place() -> None:

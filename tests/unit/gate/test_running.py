@@ -13,6 +13,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from checkstream.errors import GateError, StepFailed, StoreUnusable
+from checkstream.gate import running
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
@@ -187,6 +188,21 @@ async def test_a_run_whose_history_can_not_be_kept_is_undecided_and_goes_on_late
             fake.api.check = taken  # type: ignore[method-assign]
             report = await known.evaluate(config, resume=run.run_id)
             assert known.ledger.report(run.run_id) == msgspec.json.encode(report).decode()
+
+
+async def test_a_run_keeps_of_a_failing_store_what_others_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_args: object, **_more: object) -> None:
+        raise StepFailed("evidence", "p1.c1", "no connection to es.internal:9200", told="it can't be used")
+
+    monkeypatch.setattr(running, "evaluate", failing)
+    async with gate(tmp_path) as (known, config):
+        with pytest.raises(StepFailed, match=r"es\.internal"):
+            await known.evaluate(config)
+        assert [run.failure for run in known.ledger.runs()] == [
+            "step `evidence` failed at item `p1.c1`: it can't be used"
+        ]
 
 
 async def test_a_run_goes_on_only_as_what_it_was(tmp_path: Path) -> None:

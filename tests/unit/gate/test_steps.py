@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkstream.errors import ChatError, StepFailed
+from checkstream.errors import ChatError, StepFailed, StoreUnusable
 from checkstream.gate import steps
 from checkstream.gate.pipeline import STEPS, evaluate
 from checkstream.gate.settings import GateSettings
@@ -111,6 +111,17 @@ async def test_an_item_that_fails_fails_the_run_and_is_named() -> None:
     with pytest.raises(StepFailed, match="step `responses` failed at item `p2`: model `target` can't be") as failed:
         await evaluate(CONFIG, Failing().world())
     assert (failed.value.step, failed.value.item) == ("responses", "p2")
+
+
+async def test_what_a_store_says_of_itself_is_not_what_others_are_told() -> None:
+    class Failing(Scripted):
+        async def search(self, text: str) -> tuple[Sequence[Passage], Sequence[Passage]]:  # noqa: ARG002
+            raise StoreUnusable("no connection to es.internal:9200")
+
+    with pytest.raises(StepFailed, match=r"es\.internal") as failed:
+        await evaluate(CONFIG, Failing().world())
+    assert failed.value.told.startswith("step `evidence` failed at item `p1.c1`: the evidence can't be used")
+    assert "es.internal" not in failed.value.told
 
 
 async def test_what_is_being_kept_when_another_item_fails_is_kept() -> None:

@@ -313,7 +313,7 @@ async def test_an_answer_that_broke_off_is_freed_without_a_collection() -> None:
         rig.exchange = None
         await asyncio.sleep(0)
         assert "UpstreamFailed" in rig.guard.kinds()
-        assert not any(isinstance(each, Answer) for each in gc.get_objects())
+        assert not any(type(each) is Answer for each in gc.get_objects())
     finally:
         gc.enable()
 
