@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _CONNECTIONS = 2
 """A claim is looked for by its words and by its vector at the same time."""
+_READ_S, _WRITE_S = 30.0, 600.0
+"""So long a search, and a document, may take at most: a server that hangs keeps nobody waiting for ever."""
 _NUMBERS = "select nextval('checkstream.numbers') from generate_series(1, %s)"
 _PUT = "copy checkstream.chunks(number, id, source, text, headings, first, last, embedding) from stdin"
 _ROUGHEN = """
@@ -134,7 +136,7 @@ class PostgresStore:
 
     async def put(self, document: Document, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
         """Keep a document in place of what was there of its source, at once or not at all."""
-        async with self._in_turn() as connection, connection.transaction(), connection.cursor() as cursor:
+        async with self._in_turn(_WRITE_S) as connection, connection.transaction(), connection.cursor() as cursor:
             await _remove(connection, document.source)
             await cursor.execute(_NUMBERS, (len(chunks),))
             numbers = [int(row[0]) for row in await cursor.fetchall()]
@@ -156,7 +158,7 @@ class PostgresStore:
 
     async def delete(self, source: str) -> None:
         """Remove a document and its chunks."""
-        async with self._in_turn() as connection, connection.transaction():
+        async with self._in_turn(_WRITE_S) as connection, connection.transaction():
             await _remove(connection, source)
 
     async def documents(self) -> list[Document]:
@@ -225,24 +227,27 @@ class PostgresStore:
             )
 
     async def _rows(self, query: LiteralString, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
-        async with self._in_turn() as connection:
+        async with self._in_turn(_READ_S) as connection:
             return await (await connection.execute(query, values, binary=True)).fetchall()
 
     @asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[_Connection]:
+    async def _in_turn(self, seconds: float) -> AsyncIterator[_Connection]:
         """Give a connection to one task at a time: a statement of another would stand in its transaction.
+
+        Args:
+            seconds: so long may what is done with it take, at most.
 
         One that was lost, as when the server started anew, or that was left in the middle of something, as when its
         task was cancelled amid a copy, is made again at the call after that.
 
         Raises:
-            StoreUnusable: the database can't do what it is asked.
+            StoreUnusable: the database can't do what it is asked, or not in time.
         """
         from psycopg.pq import TransactionStatus  # noqa: PLC0415 - of an extra
 
         connection = await self._free.get()
         try:
-            async with _told():
+            async with _told(), asyncio.timeout(seconds):
                 if connection is None or connection.closed:
                     connection = await self._connect()
                 yield connection
@@ -271,6 +276,8 @@ async def _told() -> AsyncIterator[None]:
 
     try:
         yield
+    except TimeoutError as error:
+        raise StoreUnusable("the database does not answer in time; check its load and its locks") from error
     except (psycopg.Error, OSError) as error:
         why = (str(error) or type(error).__name__).splitlines()[0][:300]
         raise StoreUnusable(f"the database can't be used: {why}; check its address and rights") from error

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from checkstream.errors import StoreUnusable
+from checkstream.evidence import postgres_store as module
 from checkstream.evidence.postgres_store import PostgresStore
 from checkstream.evidence.records import Chunk, Document, chunk_id
 from checkstream.evidence.vectors import Matrix
@@ -19,6 +20,7 @@ from tests.evidence_stores import opened, postgres
 __all__ = ["postgres"]
 
 EMBEDDER = HashingEmbedder(48)
+NONE = np.zeros((0, EMBEDDER.dimensions), np.float32)
 
 
 def cut(count: int) -> list[Chunk]:
@@ -41,7 +43,7 @@ async def test_an_approximate_index_that_somebody_made_does_not_answer(
         graph = "create index on checkstream.{} using hnsw ({}_ip_ops) with (m = 2, ef_construction = 4)"
         graphs = (graph.format("chunks", "embedding vector"), graph.format("vectors", "rough halfvec"))
         for statement in (*graphs, "set hnsw.ef_search = 1", "set enable_seqscan = off", "set enable_sort = off"):
-            async with store._in_turn() as connection:
+            async with store._in_turn(60) as connection:
                 await connection.execute(statement.encode())
         for query in rows[:30] + 0.3 * rows[30:60]:
             wanted = [chunks[place].id for place, _ in oracle.nearest(query, 5)]
@@ -75,7 +77,7 @@ async def test_a_database_from_before_its_later_tables_is_searched_as_it_was(
         assert isinstance(store, PostgresStore)
         await store.put(Document(source="v", digest="d"), cut(9), await EMBEDDER.embed([each.text for each in cut(9)]))
         before = (await store.vector(query, 3), await store.keyword("text 7", 9))
-        async with store._in_turn() as connection:
+        async with store._in_turn(60) as connection:
             await connection.execute("drop table checkstream.vectors, checkstream.frequencies")
             await connection.execute("alter table checkstream.documents drop column number")
         again = await open_one(EMBEDDER)
@@ -89,7 +91,7 @@ async def test_a_search_waits_for_no_document_that_is_being_written(
         store = await open_one(EMBEDDER)
         assert isinstance(store, PostgresStore)
         await store.put(Document(source="v", digest="d"), cut(9), await EMBEDDER.embed([each.text for each in cut(9)]))
-        async with store._in_turn() as writing, writing.transaction():
+        async with store._in_turn(60) as writing, writing.transaction():
             await writing.execute("delete from checkstream.chunks")
             await writing.execute("delete from checkstream.documents")
             assert len(await store.keyword("text 7", 3)) == 3  # by a connection that is made now
@@ -107,10 +109,27 @@ async def test_a_server_that_closed_its_connections_is_asked_again(
             select pg_terminate_backend(pid) from pg_stat_activity
             where datname = current_database() and pid <> pg_backend_pid()
         """
-        async with other._in_turn() as connection:
+        async with other._in_turn(60) as connection:
             await connection.execute(ends)
         told = await asyncio.gather(*(store.count() for _ in range(4)), return_exceptions=True)
         assert {type(each) for each in told} == {StoreUnusable, int}
+        assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
+
+
+async def test_a_database_that_does_not_answer_keeps_nobody_waiting(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store, other = await open_one(EMBEDDER), await open_one(EMBEDDER)
+        assert isinstance(other, PostgresStore)
+        monkeypatch.setattr(module, "_READ_S", 0.2)
+        monkeypatch.setattr(module, "_WRITE_S", 0.2)
+        async with other._in_turn(60) as locking, locking.transaction():
+            await locking.execute("lock table checkstream.chunks, checkstream.documents in access exclusive mode")
+            for waiting in (store.count(), store.delete("v"), store.put(Document(source="v", digest="d"), [], NONE)):
+                with pytest.raises(StoreUnusable, match="does not answer in time"):
+                    await asyncio.wait_for(waiting, 10)
+        monkeypatch.undo()
         assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
 
 
@@ -121,7 +140,7 @@ async def test_a_connection_that_was_left_amid_a_copy_is_given_to_nobody(
         store = await open_one(EMBEDDER)
         assert isinstance(store, PostgresStore)
         with contextlib.suppress(asyncio.CancelledError):
-            async with store._in_turn() as connection, connection.cursor() as cursor:
+            async with store._in_turn(60) as connection, connection.cursor() as cursor:
                 copy = cursor.copy("copy checkstream.meta from stdin")
                 await copy.__aenter__()  # whose end a second cancellation kept from being reached
                 raise asyncio.CancelledError
