@@ -61,6 +61,8 @@ class Choice(msgspec.Struct):
     """Texts that belong behind its last sentence."""
     closings: list[Closing] = msgspec.field(default_factory=list)
     """Texts that wait for its end."""
+    like: Unit | None = None
+    """Its latest unit that has left before its end: other events of it have the same ids."""
     said: Said | None = None
     """Reads what is sent of it, where a closing counts only if the answer doesn't have it."""
 
@@ -96,7 +98,7 @@ class Outbox:
 
     __slots__ = (
         "_choices",
-        "_like",
+        "_first",
         "_prefixes",
         "_queue",
         "_surface",
@@ -122,7 +124,7 @@ class Outbox:
         self._choices = choices
         self._prefixes = prefixes
         self._queue: ChoiceQueue[Waiting] = ChoiceQueue()
-        self._like = Unit(raw=b"")
+        self._first = Unit(raw=b"")
         self._turning: Judge | None = None
         self._turned = False
         self.bytes_held = 0
@@ -142,13 +144,17 @@ class Outbox:
         """Add a unit at the end."""
         self._queue.put(waiting, waiting.unit.choices)
         self.bytes_held += len(waiting.unit.raw)
-        if waiting.unit.choices and not self._like.raw:
-            self._like = waiting.unit  # the first: which one was the latest depends on how the bytes came
+        if waiting.unit.choices and not self._first.raw:
+            self._first = waiting.unit
 
     @property
     def like(self) -> Unit:
-        """The first unit of the answer, whose ids others can have."""
-        return self._like
+        """A unit of the answer, whose ids others can have; which one doesn't depend on how the bytes came."""
+        known = (choice.like for _, choice in sorted(self._choices.items()))
+        return next((unit for unit in known if unit is not None), self._first)
+
+    def _like(self, number: int) -> Unit:
+        return self._choices[number].like or self.like
 
     # --- answers that are continued
 
@@ -179,7 +185,7 @@ class Outbox:
         texts = self._texts(waiting, set())
         deltas = waiting.unit.deltas
         text = "".join(texts.get(place, deltas[place].text) for place in range(len(deltas)))
-        return [self._surface.text_event(self._like, 0, text)] if text else []
+        return [self._surface.text_event(self._like(0), 0, text)] if text else []
 
     def _is_speech(self, waiting: Waiting) -> bool:
         """Tell whether a unit of a continued answer carries nothing but more of its content."""
@@ -200,6 +206,7 @@ class Outbox:
         held_s = 0.0
         while (waiting := self._queue.pop(self._ready)) is not None:
             self.bytes_held -= len(waiting.unit.raw)
+            self._remember(waiting.unit)
             try:
                 if self._is_behind_turn(waiting):
                     data += self._spoken(waiting) if waiting.unit.choices else []
@@ -208,7 +215,7 @@ class Outbox:
                 elif self._is_speech(waiting):
                     data += self._spoken(waiting)
                 elif self._turned:
-                    unit = self._surface.rename_event(waiting.unit, self._like)
+                    unit = self._surface.rename_event(waiting.unit, self.like)
                     data += self._emit(msgspec.structs.replace(waiting, unit=unit))
                 elif self._plain(waiting):
                     data.append(self._as_it_came(waiting))
@@ -223,6 +230,13 @@ class Outbox:
             held_s = max(held_s, now - waiting.arrived)
         joined = b"".join(data)
         return Released(joined, held_s) if joined else None
+
+    def _remember(self, unit: Unit) -> None:
+        """Keep whose ids other events can have: how much still comes of a choice behind its end depends on the cut."""
+        for number in () if self._turned else unit.choices:
+            choice = self._choices[number]
+            if not choice.closed:
+                choice.like = unit
 
     def _ready(self, waiting: Waiting) -> bool:
         if self.holds_end and waiting.unit.terminator and self._turning is None:
@@ -292,7 +306,7 @@ class Outbox:
                 continue
             place = _last_content(unit, number)
             if place is None:
-                events.append(self._surface.text_event(self._like, number, ending))
+                events.append(self._surface.text_event(self._like(number), number, ending))
             else:
                 texts[place] = texts.get(place, unit.deltas[place].text) + ending
         return events
@@ -368,15 +382,15 @@ class Outbox:
         choice = self._choices[number]
         choice.closed = True
         text += choice.last_words()
-        events = [self._surface.text_event(self._like, number, text)] if text else []
-        return [*events, self._surface.finish_event(self._like, number)]
+        events = [self._surface.text_event(self._like(number), number, text)] if text else []
+        return [*events, self._surface.finish_event(self._like(number), number)]
 
     def finish(self, prompt_tokens: int, completion_tokens: int, *, usage_wanted: bool) -> bytes:
         """Return what ends a stream whose upstream was cut off by policy: usage if asked for, the terminator."""
         data = b""
         if usage_wanted and not self.usage_sent:
             self.usage_sent = True
-            data = self._surface.usage_event(self._like, prompt_tokens, completion_tokens)
+            data = self._surface.usage_event(self.like, prompt_tokens, completion_tokens)
         return data + self._surface.terminator()
 
     def open_ends(self) -> bytes:
@@ -386,7 +400,7 @@ class Outbox:
             if choice.halt is not None and not choice.closed:
                 events += self._end(number, "")
             elif not choice.closed and (ending := choice.last_words()):
-                events.append(self._surface.text_event(self._like, number, ending))
+                events.append(self._surface.text_event(self._like(number), number, ending))
                 choice.closed = True
         return b"".join(events)
 

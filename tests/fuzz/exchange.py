@@ -106,9 +106,22 @@ def run_cuts(data: bytes) -> None:
     assert whole.record.verdicts == cut.record.verdicts
 
 
+ON_THE_WAY = (
+    "choices",
+    "delta",
+    "content",
+    "text",
+    "refusal",
+    "reasoning_content",
+    "tool_calls",
+    "arguments",
+    "message",
+)
+
+
 def _single(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = [name for name, _ in pairs]
-    assert all(names.count(name) <= 1 for name in ("choices", "delta", "content", "text"))
+    assert all(names.count(name) <= 1 for name in ON_THE_WAY)
     return dict(pairs)
 
 
@@ -326,7 +339,7 @@ class Shell:
             single = json.dumps(json.loads(frame.data or b"", object_pairs_hook=_single)).encode()
             return self.surface.read_event(sse.parse(sse.encode(single, frame.event)))
 
-    def choices(self, frame: Frame) -> object:
+    def choices(self, frame: Frame) -> tuple[int, ...]:
         """Return whose the frame is; one that can't be read is of none."""
         try:
             return self.surface.read_event(frame).choices if frame.data is not None else ()
@@ -345,9 +358,9 @@ class Shell:
             units += [self.read(frame) for frame in self.frames() if frame.data is not None]
             assert not any(unit.opaque for unit in units)
         else:
-            for frame in self.frames():  # a choice doesn't wait for another: their order isn't promised
-                choices = self.choices(frame)
-                found[choices] = found.get(choices, "") + (frame.data or b"").decode("utf-8", "replace")
+            for frame in self.frames():  # a choice doesn't wait for another, but all wait for what is of none
+                for choice in self.choices(frame) or range(8):
+                    found[choice] = found.get(choice, "") + (frame.data or b"").decode("utf-8", "replace")
         for unit in units:
             for delta in unit.deltas:
                 found[delta.channel] = found.get(delta.channel, "") + delta.text

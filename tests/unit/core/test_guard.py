@@ -107,6 +107,26 @@ def stream(rules: str, pieces: Sequence[bytes], body: bytes | None = None, **set
 # --- streams
 
 
+@pytest.mark.parametrize(
+    "opening",
+    [
+        {"id": "", "object": "", "created": 0, "model": "", "choices": [{"index": 0, "delta": {}}]},  # Azure's
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"role": "assistant"}}]},
+    ],
+)
+def test_events_of_ours_have_the_ids_of_the_answer_though_its_first_event_has_none(opening: dict[str, Any]) -> None:
+    first = b"data: " + json.dumps(opening).encode() + b"\n\n"
+    for pieces in (
+        [first, says("All is fine. "), says("It is zero risk.")],
+        [first + says("Fine. ") + says("zero risk")],
+    ):
+        out = stream(STOP, pieces)
+        told, finish = bodies(out)[-2:]
+        assert told["choices"][0]["delta"] == {"content": "Halt."}
+        assert finish["choices"][0]["finish_reason"] == "content_filter"
+        assert [{key: each[key] for key in HEAD} for each in (told, finish)] == [HEAD, HEAD]
+
+
 def test_g05_nothing_fires_and_the_bytes_are_the_upstreams() -> None:
     opening = event((0, {"role": "assistant", "content": ""}, None), extra={"x": [1.0]})
     usage = event(usage={"total_tokens": 3})
