@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 from tokenizers import Tokenizer as Library
-from tokenizers.models import BPE, Model, Unigram
+from tokenizers.models import BPE, Unigram
+from tokenizers.pre_tokenizers import ByteLevel
 
 from checkstream.errors import ModelError
 
@@ -115,7 +116,7 @@ class Tokenizer:
             raise
         except BaseException as error:  # the library raises bare exceptions, and panics that are not even that
             raise ModelError(f"the tokenizer is not valid: {error}; use a `tokenizer.json`") from error
-        if not form.model.meets_unknown(self._library.model):
+        if not form.meets_unknown(self._library):
             raise ModelError("the tokenizer has no token for unknown words and would fail at one; add its `unk` token")
         self._library.no_truncation()
         self._library.no_padding()
@@ -372,19 +373,14 @@ class _Part(msgspec.Struct):
     max_input_chars_per_word: int = 100
     unk_token: str | None = None
     unk_id: int | None = None
+    byte_fallback: bool = False
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
     clean_text: bool = False
     normalizers: tuple[_Part, ...] = ()
     pretokenizers: tuple[_Part, ...] = ()
     pattern: dict[str, str] | str = ""
     behavior: str = ""
-
-    def meets_unknown(self, model: Model) -> bool:
-        """Say whether the library has a token for what the vocabulary lacks, or leaves it out; else it raises."""
-        if isinstance(model, Unigram):
-            return self.unk_id is not None
-        if self.unk_token is None:
-            return isinstance(model, BPE)
-        return model.token_to_id(self.unk_token) is not None
 
 
 class _Added(msgspec.Struct):
@@ -401,6 +397,27 @@ class _Form(msgspec.Struct):
     normalizer: _Part | None = None
     pre_tokenizer: _Part | None = None
     added_tokens: list[_Added] = []
+
+    def meets_unknown(self, library: Library) -> bool:
+        """Say whether there is a token for what the vocabulary lacks, or it is left out; else the library raises."""
+        vocabulary = library.get_vocab(with_added_tokens=False)
+        if not isinstance(library.model, BPE | Unigram):
+            return self.model.unk_token in vocabulary
+        if self._spells_bytes and all(sign in vocabulary for sign in ByteLevel.alphabet()):
+            return True  # whatever the text, nothing is unknown
+        if isinstance(library.model, Unigram):
+            return self.model.unk_id is not None
+        by_bytes = self.model.byte_fallback and all(f"<0x{byte:02X}>" in vocabulary for byte in range(256))
+        return by_bytes or self.model.unk_token is None or self.model.unk_token in vocabulary
+
+    @property
+    def _spells_bytes(self) -> bool:
+        """The model sees the signs that stand for bytes, and they are its pieces as they are."""
+        last = self.pre_tokenizer
+        while last is not None and last.pretokenizers:
+            last = last.pretokenizers[-1]
+        changed = self.model.continuing_subword_prefix or self.model.end_of_word_suffix
+        return last is not None and last.type == "ByteLevel" and not changed
 
     @property
     def by_words(self) -> bool:

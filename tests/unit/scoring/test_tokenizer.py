@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Library
-from tokenizers import models
+from tokenizers import models, pre_tokenizers
 
 from checkstream.errors import ModelError
 from checkstream.scoring import tokenizer as module
@@ -316,30 +316,46 @@ def test_what_is_no_tokenizer_is_refused(data: bytes) -> None:
         Tokenizer(data)
 
 
+SIGNS_OF_BYTES = {sign: number for number, sign in enumerate(pre_tokenizers.ByteLevel.alphabet())}
+BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
+
+
 @pytest.mark.parametrize(
-    ("model", "taken"),
+    ("model", "taken", "by_bytes"),
     [
-        (models.WordPiece({"a": 0}, unk_token="[UNK]"), False),
-        (models.WordLevel({"a": 0}, unk_token="[UNK]"), False),
-        (models.Unigram([("a", -1.0)]), False),
-        (models.BPE({"a": 0}, [], unk_token="<unk>"), False),
-        (models.BPE({"a": 0}, []), True),
-        (models.BPE({"a": 0, "<unk>": 1}, [], unk_token="<unk>"), True),
-        (models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1), True),
-        (models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"), True),
+        (models.WordPiece({"a": 0}, unk_token="[UNK]"), False, False),
+        (models.WordPiece(SIGNS_OF_BYTES, unk_token="[UNK]"), False, False),
+        (models.WordLevel({"a": 0}, unk_token="[UNK]"), False, False),
+        (models.WordLevel(SIGNS_OF_BYTES, unk_token="[UNK]"), False, False),
+        (models.Unigram([("a", -1.0)]), False, False),
+        (models.Unigram([(sign, -1.0) for sign in SIGNS_OF_BYTES]), False, True),
+        (models.BPE({"a": 0}, [], unk_token="<unk>"), False, False),
+        (models.BPE(SIGNS_OF_BYTES, [], unk_token=""), False, True),
+        (models.BPE(SIGNS_OF_BYTES, [], unk_token="<unk>"), False, True),
+        (models.BPE(SIGNS_OF_BYTES, [], unk_token="<unk>", continuing_subword_prefix="##"), False, False),
+        (models.BPE(BYTES, [], unk_token="<unk>", byte_fallback=True), True, True),
+        (models.BPE({"a": 0}, [], unk_token="<unk>", byte_fallback=True), False, False),
+        (models.BPE({"a": 0}, []), True, True),
+        (models.BPE({"a": 0, "<unk>": 1}, [], unk_token="<unk>"), True, True),
+        (models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1), True, True),
+        (models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"), True, True),
     ],
-    ids=repr,
 )
+@pytest.mark.parametrize("bytewise", [False, True])
 @pytest.mark.parametrize("typed", [True, False])
 def test_a_tokenizer_that_would_fail_at_an_unknown_word_is_refused(
-    model: models.Model, taken: bool, typed: bool
+    model: models.Model, taken: bool, by_bytes: bool, bytewise: bool, typed: bool
 ) -> None:
-    form = json.loads(Library(model).to_str())
+    library = Library(model)
+    if bytewise:
+        level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        library.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), level])
+    form = json.loads(library.to_str())
     if not typed:  # as older files are
         del form["model"]["type"]
     data = json.dumps(form).encode()
-    if taken:
-        Tokenizer(data).ids("a unknown \u6f22")
+    if by_bytes if bytewise else taken:
+        Tokenizer(data).ids("a unknown \u6f22 \U0001f600")
     else:
         with pytest.raises(ModelError, match="no token for unknown words"):
             Tokenizer(data)
