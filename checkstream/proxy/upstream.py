@@ -135,14 +135,18 @@ class Answer:
         return UpstreamError("the connection broke off inside the answer", kind="reset")
 
 
-def _drop_frames(error: BaseException | None) -> None:
+def _drop_frames(error: BaseException) -> None:
     """Forget where an error and its causes came from: the stream keeps them, and the frames keep the stream.
 
     Only a full collection would free the answer then.
     """
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
+    known: dict[int, BaseException] = {}
+    found: list[BaseException | None] = [error]
+    while found:
+        each = found.pop()
+        if each is not None and id(each) not in known:
+            known[id(each)] = each.with_traceback(None)
+            found += (each.__cause__, each.__context__)
 
 
 class UpstreamClient:
