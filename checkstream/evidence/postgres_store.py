@@ -93,6 +93,7 @@ class PostgresStore:
         self._free: asyncio.LifoQueue[_Connection | None] = asyncio.LifoQueue()
         for _ in range(_CONNECTIONS):
             self._free.put_nowait(None)
+        self._closing = asyncio.Lock()
 
     @classmethod
     async def open(cls, url: str, embedder: str, dimensions: int, *, password: str | None = None) -> Self:
@@ -124,7 +125,8 @@ class PostgresStore:
             return connection
 
         # Once, since it waits for whoever writes; connections that are made later don't.
-        async with _told(), await psycopg.AsyncConnection.connect(url, password=password, autocommit=True) as first:
+        connecting = psycopg.AsyncConnection.connect(url, password=password, autocommit=True)
+        async with _told(), asyncio.timeout(_WRITE_S), await connecting as first:
             await make_tables(first, embedder, dimensions)
         store = cls(connect, embedder, dimensions)
         try:
@@ -201,10 +203,17 @@ class PostgresStore:
     async def close(self) -> None:
         """Close the connections, once they are free; what is asked later fails."""
         self._connect = _closed
-        for connection in [await self._free.get() for _ in range(_CONNECTIONS)]:
-            self._free.put_nowait(None)
-            if connection is not None:
-                await connection.close()
+        taken: list[_Connection | None] = []
+        async with self._closing:  # two at once would wait for each other
+            try:
+                while len(taken) < _CONNECTIONS:
+                    taken.append(await self._free.get())
+            finally:
+                for _ in taken:
+                    self._free.put_nowait(None)
+                for connection in taken:
+                    if connection is not None:
+                        await connection.close()
 
     def _exact(self, vector: NDArray[np.float32], size: int, rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
         """Return the best of what `_NEAREST` gives, as `Matrix` reckons them."""
@@ -234,20 +243,22 @@ class PostgresStore:
     async def _in_turn(self, seconds: float) -> AsyncIterator[_Connection]:
         """Give a connection to one task at a time: a statement of another would stand in its transaction.
 
-        Args:
-            seconds: so long may what is done with it take, at most.
-
         One that was lost, as when the server started anew, or that was left in the middle of something, as when its
         task was cancelled amid a copy, is made again at the call after that.
+
+        Args:
+            seconds: so long may the wait for it and what is done with it take together.
 
         Raises:
             StoreUnusable: the database can't do what it is asked, or not in time.
         """
         from psycopg.pq import TransactionStatus  # noqa: PLC0415 - of an extra
 
-        connection = await self._free.get()
+        end = asyncio.get_running_loop().time() + seconds
+        async with _told(), asyncio.timeout_at(end):
+            connection = await self._free.get()
         try:
-            async with _told(), asyncio.timeout(seconds):
+            async with _told(), asyncio.timeout_at(end):
                 if connection is None or connection.closed:
                     connection = await self._connect()
                 yield connection

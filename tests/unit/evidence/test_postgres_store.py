@@ -12,6 +12,7 @@ import pytest
 from checkstream.errors import StoreUnusable
 from checkstream.evidence import postgres_store as module
 from checkstream.evidence.postgres_store import PostgresStore
+from checkstream.evidence.postgres_tables import LOCK
 from checkstream.evidence.records import Chunk, Document, chunk_id
 from checkstream.evidence.vectors import Matrix
 from checkstream.scoring.embedding import HashingEmbedder
@@ -131,6 +132,48 @@ async def test_a_database_that_does_not_answer_keeps_nobody_waiting(
                     await asyncio.wait_for(waiting, 10)
         monkeypatch.undo()
         assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
+
+
+async def test_nobody_waits_longer_for_a_free_connection_or_for_the_tables(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        assert isinstance(store, PostgresStore)
+        monkeypatch.setattr(module, "_READ_S", 0.2)
+        monkeypatch.setattr(module, "_WRITE_S", 0.2)
+        async with store._in_turn(60) as locking, store._in_turn(60):
+            with pytest.raises(StoreUnusable, match="does not answer in time"):
+                await asyncio.wait_for(store.count(), 10)
+            await locking.execute("select pg_advisory_lock(%s)", (LOCK,))
+            with pytest.raises(StoreUnusable, match="does not answer in time"):
+                await asyncio.wait_for(open_one(EMBEDDER), 10)
+            await locking.execute("select pg_advisory_unlock(%s)", (LOCK,))
+        monkeypatch.undo()
+        assert list(await asyncio.gather(store.count(), store.count())) == [0, 0]
+
+
+async def test_a_store_is_closed_though_closing_it_was_given_up_or_asked_twice(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    async with opened("postgres", tmp_path, request) as open_one:
+        store = await open_one(EMBEDDER)
+        assert isinstance(store, PostgresStore)
+        await asyncio.gather(store.count(), store.count())
+        async with store._in_turn(60) as busy:
+            given_up = asyncio.create_task(store.close())
+            await asyncio.sleep(0.05)
+            given_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+            with pytest.raises(StoreUnusable, match="closed"):
+                await asyncio.wait_for(store.count(), 10)
+            both = [asyncio.create_task(store.close()) for _ in range(2)]
+            await asyncio.sleep(0.05)
+        await asyncio.wait_for(asyncio.gather(*both), 10)
+        assert busy.closed
+        with pytest.raises(StoreUnusable, match="closed"):
+            await asyncio.wait_for(store.count(), 10)
 
 
 async def test_a_connection_that_was_left_amid_a_copy_is_given_to_nobody(
