@@ -35,7 +35,9 @@ def client(timeout_s: float) -> Any:
         settings = Config(read_timeout=timeout_s, connect_timeout=10, retries={"max_attempts": 0})
         return boto3.client("bedrock-runtime", config=settings)
     except BotoCoreError as error:
-        raise GateError(f"bedrock can't be used: {error}; set AWS_DEFAULT_REGION and credentials") from error
+        raise GateError(
+            f"bedrock can't be used: {type(error).__name__}; set AWS_DEFAULT_REGION and credentials"
+        ) from error
 
 
 class BedrockChat:
@@ -119,8 +121,10 @@ def _called(call: Any, asked: Mapping[str, Any], model: str) -> Any:
     try:
         return call(**asked)
     except ResponseParserError as error:
-        raise ChatError(f"model `{model}` gave an answer of another form: {error}", reason="garbage") from error
+        raise ChatError(f"model `{model}` gave an answer of another form", reason="garbage") from error
     except (BotoCoreError, ClientError) as error:
+        known = error.response["Error"].get("Code") if isinstance(error, ClientError) else None
+        why = known or type(error).__name__  # its words name accounts and addresses, and callers read this too
         raise ChatError(
-            f"bedrock refused `{model}`: {error}; check the model's id, region and rights", reason="refused"
+            f"bedrock refused `{model}`: {why}; check the model's id, region and rights", reason="refused"
         ) from error

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from checkstream.errors import CheckstreamError, EvidenceError, StepFailed
+from checkstream.errors import ChatError, CheckstreamError, GateError, StepFailed
 from checkstream.gate.settings import GateSettings
 from checkstream.gate.state import Key, State
 from checkstream.gate.terms import (
@@ -161,8 +161,8 @@ async def score_risk(state: State, _: World) -> RiskScore:
     return risk_of(labels, config.thresholds, min_claims=config.min_claims)
 
 
-_NO_EVIDENCE = "the evidence can't be used; the operator's log says why"
-"""A store's own errors name hosts and users."""
+_UNTOLD = "the evidence can't be used; the operator's log says why"
+"""Of errors that name hosts, users and files; those of models name none."""
 
 
 async def _each(
@@ -187,12 +187,7 @@ async def _each(
             try:
                 made = await work(item)
             except (CheckstreamError, OSError, TimeoutError) as error:
-                # A store names hosts and users in its errors.
-                told = (
-                    "the evidence can't be used; the operator's log says why"
-                    if isinstance(error, EvidenceError)
-                    else None
-                )
+                told = None if isinstance(error, ChatError | GateError) else _UNTOLD
                 raise StepFailed(key.name, name, str(error) or type(error).__name__, told=told) from error
             if memory is not None:
                 await _to_its_end(memory.keep(key.name, name, made))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import io
 import math
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal, Protocol, Self
@@ -214,12 +215,17 @@ class ChatModel:
                         f"{shown} answered with more than {self.settings.answer_bytes} bytes; raise `answer_bytes`"
                     )
         except (aiohttp.ClientError, OSError) as error:
-            reason = str(error) or type(error).__name__
-            raise _FailedError(f"{shown} can't be reached: {reason}; check `url`", status=503) from error
+            raise _FailedError(f"{shown} can't be reached: {_why(error)}; check `url`", status=503) from error
         try:
             return msgspec.json.decode(content, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _FailedError(f"{shown} gave an answer of another form; check that `url` is OpenAI's API") from error
+
+
+def _why(error: Exception) -> str:
+    """Return what went wrong without the address that it went wrong at: callers read it too."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number is not None and number > 0 else type(error).__name__
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:

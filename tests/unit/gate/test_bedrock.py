@@ -73,10 +73,13 @@ async def test_a_model_is_asked_by_converse(bedrock: Bedrock) -> None:
 
 
 async def test_a_refusal_is_told_and_nothing_is_tried_again(bedrock: Bedrock) -> None:
-    bedrock.status, bedrock.answer = 403, {"message": "no rights"}
+    user = "arn:aws:iam::123456789012:user/svc"
+    bedrock.status, bedrock.answer = 403, {"__type": "AccessDeniedException", "message": f"User: {user} has no rights"}
     with pytest.raises(ChatError, match="bedrock refused") as refused:
         await BedrockChat(client(5), MODEL).ask("How long?", max_tokens=64)
     assert refused.value.reason == "refused"
+    assert "AccessDeniedException" in str(refused.value)
+    assert user not in str(refused.value)  # callers read it too
     assert len(bedrock.asked) == 1
 
 

@@ -200,6 +200,8 @@ async def test_a_server_that_is_not_there_is_told() -> None:
         with pytest.raises(ChatError) as caught:
             await model.ask("hello", max_tokens=1)
     assert caught.value.reason == "unreachable"
+    assert "Connection refused" in str(caught.value)
+    assert "127.0.0.1" not in str(caught.value)  # callers read it too
 
 
 async def test_no_more_questions_run_at_once_than_allowed() -> None:
