@@ -15,8 +15,10 @@ from __future__ import annotations
 import enum
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
+from tokenizers import Encoding
 from tokenizers import Tokenizer as Library
 from tokenizers.models import BPE, Unigram
 from tokenizers.pre_tokenizers import ByteLevel
@@ -95,6 +97,16 @@ Placed = tuple[int, Unit]
 """Where a unit starts in the text (0 if nobody asked), and the unit."""
 
 
+@contextmanager
+def _refused() -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # the library raises bare exceptions, and panics that are not even that
+        raise ModelError(f"the tokenizer is not valid: {error}; use a `tokenizer.json`") from error
+
+
 class Tokenizer:
     """A model's tokenizer. Used by one thread."""
 
@@ -109,13 +121,9 @@ class Tokenizer:
             raise ModelError(
                 f"the tokenizer has {len(data)} bytes, more than the {MAX_BYTES} allowed; use a smaller one"
             )
-        try:
+        with _refused():
             self._library: Library = Library.from_str(data.decode())
             form = msgspec.json.decode(data, type=_Form)
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException as error:  # the library raises bare exceptions, and panics that are not even that
-            raise ModelError(f"the tokenizer is not valid: {error}; use a `tokenizer.json`") from error
         if not form.meets_unknown(self._library):
             raise ModelError("the tokenizer has no token for unknown words and would fail at one; add its `unk` token")
         self._library.no_truncation()
@@ -132,10 +140,15 @@ class Tokenizer:
         self._young: dict[str, Unit] = {}
         self._old: dict[str, Unit] = {}
 
+    def _tried(self, text: str, second: str | None = None, *, bare: bool = False) -> Encoding:
+        """Read one text, or a pair, to see what the file makes of it."""
+        with _refused():
+            return self._library.encode(text, second, add_special_tokens=not bare)
+
     def _frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the ids that stand before and after every text."""
-        bare = self._library.encode("a", add_special_tokens=False).ids
-        framed = self._library.encode("a").ids
+        bare = self._tried("a", bare=True).ids
+        framed = self._tried("a").ids
         extra = len(framed) - len(bare)
         for start in range(extra + 1):
             if bare and framed[start : start + len(bare)] == bare:
@@ -148,8 +161,8 @@ class Tokenizer:
         Raises:
             ModelError: not as first text, second text, with fixed tokens around them.
         """
-        first, second = (self._library.encode(text, add_special_tokens=False).ids for text in ("a", "b"))
-        whole = self._library.encode("a", "b")
+        first, second = (self._tried(text, bare=True).ids for text in ("a", "b"))
+        whole = self._tried("a", "b")
         ids, kinds = list(whole.ids), list(whole.type_ids)
         if len(first) != 1 or len(second) != 1 or not 0 <= _place(ids, first[0]) < _place(ids, second[0]):
             raise ModelError("the tokenizer frames no pair of texts; use that of a model that compares texts")

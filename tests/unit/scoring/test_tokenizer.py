@@ -309,11 +309,19 @@ def test_words_are_not_read_one_by_one_where_control_signs_count() -> None:
         wordpiece()[:-20],
         changed(wordpiece(), model={"type": "BPE", "vocab": {}, "merges": [["a", "b"]]}),
         changed(wordpiece(), added_tokens={"a": 1}),
+        wordpiece().replace(b'{"SpecialToken":{"id":"[CLS]"', b'{"SpecialToken":{"id":"[CL]"'),  # panics when it reads
     ],
 )
 def test_what_is_no_tokenizer_is_refused(data: bytes) -> None:
     with pytest.raises(ModelError, match="tokenizer"):
         Tokenizer(data)
+
+
+def test_a_frame_of_pairs_that_has_no_such_mark_is_refused() -> None:
+    form = json.loads(wordpiece())
+    form["post_processor"]["pair"].insert(0, {"SpecialToken": {"id": "[CL]", "type_id": 0}})
+    with pytest.raises(ModelError, match="tokenizer"):
+        Tokenizer(json.dumps(form).encode()).pair_frame()
 
 
 SIGNS_OF_BYTES = {sign: number for number, sign in enumerate(pre_tokenizers.ByteLevel.alphabet())}
