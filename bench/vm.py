@@ -20,7 +20,7 @@ import yaml
 from bench import generated
 from checkstream.core.cel.values import from_json
 from checkstream.core.holdback import HoldSettings
-from checkstream.core.judge import Judge
+from checkstream.core.judge import Brief, Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
@@ -63,9 +63,7 @@ def measured(program: Program) -> dict[str, Callable[[], object]]:
         "metadata": {},
     }
     exchange, _ = exchange_facts(program, from_json(CONTEXT), request, who=("", ""), fail_mode="closed")
-    judge = Judge(
-        Channel("content"),
-        Stage.MIDSTREAM,
+    brief = Brief(
         program=program,
         settings=HoldSettings(),
         fail_mode="closed",
@@ -73,6 +71,7 @@ def measured(program: Program) -> dict[str, Callable[[], object]]:
         digest=str,
         degrade=lambda _: None,
     )
+    judge = Judge(Channel("content"), Stage.MIDSTREAM, brief)
     scope = program.scope(Stage.MIDSTREAM, "content")
     facts = Facts(Stage.MIDSTREAM, "content", exchange)
     machine = Machine(program, facts)
@@ -97,8 +96,8 @@ def measured(program: Program) -> dict[str, Callable[[], object]]:
     entries = sum(len(scope.rules[signal]) for signal in (*found, *scored))
     sys.stderr.write(f"{len(scope.active)} rules on the channel, {entries} looked at, {decide()} fire\n")
     judge.feed("Nothing of note here. ")
-    judge.follow(Stage.MIDSTREAM, HoldSettings(), grid=True)
-    judge.follow(Stage.EGRESS, HoldSettings(), grid=True)
+    judge.follow(Stage.MIDSTREAM)
+    judge.follow(Stage.EGRESS)
     return {"quiet": quiet, "findings": decide, "first": decide_first}
 
 

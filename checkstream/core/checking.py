@@ -15,7 +15,7 @@ from checkstream.core.closing import Closing, required
 from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, ShedRequests
 from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.holdback import Check
-from checkstream.core.judge import Judge, Ruling
+from checkstream.core.judge import Brief, Judge, Ruling
 from checkstream.core.ledger import Ledger
 from checkstream.core.page import Page
 from checkstream.core.plan import Plan
@@ -84,24 +84,19 @@ class Checking:
             said: What has been sent of the channel already, when it goes on.
         """
         prelude = said[-_PRELUDE_CHARS:]
-        settings = self._plan.hold
-        judge = Judge(
-            channel,
-            stage,
+        brief = Brief(
             program=self._plan.program,
-            settings=settings,
+            settings=self._plan.hold,
             fail_mode=self._plan.fail_mode,
             exchange=self.exchange,
             digest=self._digest,
             degrade=self.degrade,
-            grid=grid,
-            seams=seams,
-            before=said[: len(said) - len(prelude)],
-            prelude=prelude,
         )
-        judge.follow(stage, settings, grid=grid, said=said)
+        before = said[: len(said) - len(prelude)]
+        judge = Judge(channel, stage, brief, grid=grid, seams=seams, before=before, prelude=prelude)
+        judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
-            judge.follow(Stage.EGRESS, settings, grid=grid, said=said)
+            judge.follow(Stage.EGRESS, said=said)
         self.ledger.judges += (judge, *judge.followers)
         return judge
 

@@ -60,18 +60,32 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
         return self.halt is not None or self.pivot is not None
 
 
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """What every judge of an exchange is given."""
+
+    program: Program
+    """The compiled policies."""
+    settings: HoldSettings
+    """Sizes of windows and holds."""
+    fail_mode: FailMode
+    """What a failed detector, or an undecided rule, means where the rule does not say."""
+    exchange: ExchangeFacts
+    """What is known of the exchange."""
+    digest: Callable[[str], str]
+    """Keyed digest of a text, hex, for the record."""
+    degrade: Callable[[str], None]
+    """Notes what was checked less than it should have been."""
+
+
 class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
         "_base",
+        "_brief",
         "_decider",
-        "_degrade",
-        "_digest",
         "_entities",
         "_exceptions",
-        "_exchange",
-        "_fail_mode",
         "_fired",
         "_insertions",
         "_json",
@@ -100,13 +114,8 @@ class Judge:
         self,
         channel: Channel,
         stage: Stage,
+        brief: Brief,
         *,
-        program: Program,
-        settings: HoldSettings,
-        fail_mode: FailMode,
-        exchange: ExchangeFacts,
-        digest: Callable[[str], str],
-        degrade: Callable[[str], None],
         leads: bool = True,
         grid: bool = True,
         seams: tuple[int, ...] = (),
@@ -118,12 +127,7 @@ class Judge:
         Args:
             channel: Which text it is.
             stage: The section of the policy that applies.
-            program: The compiled policies.
-            settings: Sizes of windows and holds.
-            fail_mode: What a failed detector, or an undecided rule, means where the rule does not say.
-            exchange: What is known of the exchange.
-            digest: Keyed digest of a text, hex, for the record.
-            degrade: Notes what was checked less than it should have been.
+            brief: What it shares with the other judges of the exchange.
             leads: Rules that hold text, with the judges of the other rules as followers; False: a follower.
             grid: False: classifiers see the whole text once, at its end.
             seams: Where texts have been put together that other judges see apart, in order: only findings over a
@@ -131,6 +135,7 @@ class Judge:
             before: The answer's text before it that is only known: spans are recorded from the start of that.
             prelude: Text that has been sent already, of an answer that goes on: it is only read along.
         """
+        program = brief.program
         scope = program.scope(stage, channel.kind)
         self.channel = channel
         self.stage = stage
@@ -147,34 +152,36 @@ class Judge:
         self.holdback = Holdback(
             scope.hold if leads else scope.watch,
             checks=bool(self.asked),
-            settings=settings,
+            settings=brief.settings,
             grid=grid,
             joints=self._json,
             grain=scope.grain if leads else "span",
         )
-        self.page = Page(self.holdback, program=program, scope=scope, exchange=exchange, digest=digest, degrade=degrade)
+        self.page = Page(
+            self.holdback,
+            program=program,
+            scope=scope,
+            exchange=brief.exchange,
+            digest=brief.digest,
+            degrade=brief.degrade,
+        )
         self.followers: list[Judge] = []
         self.takes_texts = True
         """Texts may be put between its sentences; False where the text has a form that they would break."""
         self._scope = scope
         self._program = program
-        self._fail_mode: FailMode = fail_mode
-        self._digest = digest
-        self._degrade = degrade
-        self._exchange = exchange
+        self._brief = brief
         self._decider = Decider(
             program,
             scope,
-            exchange,
-            fail_mode=fail_mode,
-            degrade=degrade,
+            brief.exchange,
+            fail_mode=brief.fail_mode,
+            degrade=brief.degrade,
             leads=leads,
             before=before,
-            reads_language=bool(settings.by_language and self.asked),
+            reads_language=bool(brief.settings.by_language and self.asked),
         )
-        numbers = (number for known in scope.entity_signals.values() for number in known)
-        finds = any(program.signals[number].classifier in self.asked for number in numbers)
-        self._entities = ModelEntities(self.holdback.text, len(prelude)) if finds else None
+        self._entities = ModelEntities(self.holdback.text, len(prelude)) if self._asks_for_entities() else None
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
         self._fired: set[int] = set()
         self._over = False
@@ -191,24 +198,18 @@ class Judge:
             self._read_along(prelude)
             self.holdback.seed(prelude)
 
-    def follow(self, stage: Stage, settings: HoldSettings, *, grid: bool, said: str = "") -> None:
+    def _asks_for_entities(self) -> bool:
+        """Tell whether a classifier that finds entities is asked."""
+        numbers = (number for known in self._scope.entity_signals.values() for number in known)
+        return any(self._program.signals[number].classifier in self.asked for number in numbers)
+
+    def follow(self, stage: Stage, *, said: str = "") -> None:
         """Add a follower for the rules of `stage` that never hold text, if there are any; `said` has been sent."""
         scope = self._program.scope(stage, self.channel.kind)
         if not len(scope.watch) and not scope.watch_classifiers and not scope.bare:
             return
         follower = Judge(
-            self.channel,
-            stage,
-            program=self._program,
-            settings=settings,
-            fail_mode=self._fail_mode,
-            exchange=self._exchange,
-            digest=self._digest,
-            degrade=self._degrade,
-            leads=False,
-            grid=grid,
-            seams=self.seams,
-            before=said,
+            self.channel, stage, self._brief, leads=False, grid=self.on_grid, seams=self.seams, before=said
         )
         follower._exceptions, follower._shift = self._exceptions, self.prelude
         follower._decider.follow(self._decider, self.prelude)
@@ -352,7 +353,7 @@ class Judge:
                 channel=f"{channel.kind}/{channel.choice}/{channel.index}",
                 span=_moved(finding.span, self._base),
                 view=finding.view,
-                digest=self._digest(self.holdback.text(finding.span)),
+                digest=self._brief.digest(self.holdback.text(finding.span)),
             )
         )
 
@@ -375,7 +376,7 @@ class Judge:
         for ask in outcome.asks:
             if isinstance(ask.action, InjectDisclaimer) and ask.action.position == "after_sentence":
                 if not self.takes_texts:
-                    self._degrade(NOT_ADDED)
+                    self._brief.degrade(NOT_ADDED)
                 elif self._insertions is not None:
                     self._insertions.add(ask.span.end, self.page.fill(ask.action.text, ask.firing))
         checks = self.holdback.stop(end) if end < EVERYTHING else []
@@ -516,8 +517,8 @@ class Judge:
             rule = self._program.rules[index]
             signals = (self._program.signals[signal] for signal in rule.triggers)
             asks = any(signal.classifier in self.asked for signal in signals)
-            out = index in self._exchange.off or index in self._exchange.shadowed
-            if rule.holds and asks and not out and (rule.fail_mode or self._fail_mode) == "closed":
+            out = index in self._brief.exchange.off or index in self._brief.exchange.shadowed
+            if rule.holds and asks and not out and (rule.fail_mode or self._brief.fail_mode) == "closed":
                 return rule
         return None
 

@@ -12,7 +12,7 @@ import msgspec
 
 from checkstream.core.cel.values import from_json
 from checkstream.core.holdback import HoldSettings
-from checkstream.core.judge import Judge
+from checkstream.core.judge import Brief, Judge
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources
@@ -137,12 +137,14 @@ def _judge(program: Program) -> Callable[[], object]:
         judge = Judge(
             Channel("content"),
             Stage.MIDSTREAM,
-            program=program,
-            settings=HoldSettings(),
-            fail_mode="closed",
-            exchange=exchange,
-            digest=str,
-            degrade=lambda _: None,
+            Brief(
+                program=program,
+                settings=HoldSettings(),
+                fail_mode="closed",
+                exchange=exchange,
+                digest=str,
+                degrade=lambda _: None,
+            ),
         )
         for _ in range(_CHUNKS):
             for check in judge.feed(_QUIET):

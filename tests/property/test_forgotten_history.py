@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checkstream.core.actions import Firing
 from checkstream.core.decider import Decider
 from checkstream.core.holdback import Check, HoldSettings
-from checkstream.core.judge import Judge
+from checkstream.core.judge import Brief, Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Entry
@@ -21,6 +21,7 @@ from checkstream.core.policy.vm import exchange_facts
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 from tests.playbook import digest
 
+MORE = " and then more of the same text follows, and more of it, until it has come to quite a length"
 RULES = """
 pack: {name: law, version: 1.0.0}
 policies:
@@ -43,36 +44,40 @@ policies:
     phrases: [zero risk]
     conditions: ["stream.risk > 0.3 || stream.trend < -0.1", "stream.tokens > 40"]
     actions: [{type: log_event}]
+  - name: recorded-longer
+    id: LONGER
+    stage: [midstream, egress]
+    patterns: [{name: longer, max_chars: 1000, regex: "zero risk(MORE){0,3}"}]
+    conditions: ["stream.risk > 0.3 || stream.trend < -0.1", "stream.tokens > 40"]
+    actions: [{type: log_event}]
   - name: recorded-later
     id: LATER
     stage: [midstream, egress]
     triggers: {all: [{phrases: [zero risk]}, {not: {phrases: [no such words]}}]}
     conditions: ["stream.risk < 0.5 && stream.tokens < 200 || stream.language == 'de'"]
     actions: [{type: log_event}]
-"""
+""".replace("MORE", MORE)
 PROGRAM = compile_sources([("law.yaml", RULES)], (ClassifierLabel("toy.alpha"),))
 EXCHANGE, _ = exchange_facts(PROGRAM, {}, {"model": "m"}, who=("c", "u"), fail_mode="closed")
 PIECES = st.sampled_from(
     ["zero risk ", "zero", " risk", "a@b.io ", "the words of an answer. ", "und das ist nicht ", "x" * 90,
      "これは日本語",
-     "and then more of the same text follows, and more of it, until it has come to quite a length. " * 4]
+     f"{MORE}. " * 4, f"zero risk{MORE * 2} and then more"]
 )  # fmt: skip
 
 
 def made(prelude: str) -> Judge:
-    judge = Judge(
-        Channel("content"),
-        Stage.MIDSTREAM,
+    brief = Brief(
         program=PROGRAM,
         settings=HoldSettings(window=24),
         fail_mode="closed",
         exchange=EXCHANGE,
         digest=digest,
         degrade=lambda _: None,
-        prelude=prelude,
     )
-    judge.follow(Stage.MIDSTREAM, HoldSettings(), grid=True, said=prelude)
-    judge.follow(Stage.EGRESS, HoldSettings(), grid=True, said=prelude)
+    judge = Judge(Channel("content"), Stage.MIDSTREAM, brief, prelude=prelude)
+    judge.follow(Stage.MIDSTREAM, said=prelude)
+    judge.follow(Stage.EGRESS, said=prelude)
     assert len(judge.followers) == 2
     return judge
 
@@ -136,7 +141,7 @@ def test_nothing_is_decided_otherwise_than_if_nothing_were_forgotten(
 def test_what_is_known_of_a_long_answer_does_not_grow_with_it(score: float) -> None:
     words = 10_000
     verdicts, judge = decided(["word "] * words + ["zero risk "], [2], [score], "")
-    assert {verdict.rule_id for verdict in verdicts} == ({"RECORDED", "HELD"} if score > 0.3 else set())
+    assert {verdict.rule_id for verdict in verdicts} == ({"RECORDED", "LONGER", "HELD"} if score > 0.3 else set())
     deciders = [judge._decider, *(follower._decider for follower in judge.followers)]
     readings = [each._reading for each in deciders if each._reading is not None]
     assert [reading.tokens(judge.holdback.received) for reading in readings] == [words + 2] * 3

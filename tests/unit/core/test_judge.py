@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from checkstream.core.holdback import EVERYTHING, Check, HoldSettings
-from checkstream.core.judge import FailMode, Judge, Ruling
+from checkstream.core.judge import Brief, FailMode, Judge, Ruling
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.vm import exchange_facts
@@ -39,15 +39,17 @@ class Bench:
         self.judge = Judge(
             Channel("content"),
             Stage.MIDSTREAM,
-            program=program,
-            settings=SETTINGS,
-            fail_mode=fail_mode,
-            exchange=exchange,
-            digest=digest,
-            degrade=self.degraded.append,
+            Brief(
+                program=program,
+                settings=SETTINGS,
+                fail_mode=fail_mode,
+                exchange=exchange,
+                digest=digest,
+                degrade=self.degraded.append,
+            ),
         )
-        self.judge.follow(Stage.MIDSTREAM, SETTINGS, grid=True)
-        self.judge.follow(Stage.EGRESS, SETTINGS, grid=True)
+        self.judge.follow(Stage.MIDSTREAM)
+        self.judge.follow(Stage.EGRESS)
         self.scores = scores
         self.rulings: list[Ruling] = []
 

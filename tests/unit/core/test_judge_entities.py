@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.events import EntityFound
 from checkstream.core.holdback import Check, HoldSettings
-from checkstream.core.judge import FailMode, Judge, Ruling
+from checkstream.core.judge import Brief, FailMode, Judge, Ruling
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.vm import exchange_facts
@@ -71,14 +71,16 @@ class Bench:
         self.judge = Judge(
             Channel("content"),
             Stage.MIDSTREAM,
-            program=program,
-            settings=settings,
-            fail_mode=fail_mode,
-            exchange=exchange,
-            digest=digest,
-            degrade=lambda _: None,
+            Brief(
+                program=program,
+                settings=settings,
+                fail_mode=fail_mode,
+                exchange=exchange,
+                digest=digest,
+                degrade=lambda _: None,
+            ),
         )
-        self.judge.follow(Stage.MIDSTREAM, settings, grid=True)
+        self.judge.follow(Stage.MIDSTREAM)
         self.find, self.value, self.sure = find, score, sure
         self.rulings: list[Ruling] = []
 

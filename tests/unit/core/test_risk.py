@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checkstream.core.holdback import HoldSettings
-from checkstream.core.judge import Judge, Ruling
+from checkstream.core.judge import Brief, Judge, Ruling
 from checkstream.core.match.tokens import TokenGrid
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
@@ -37,12 +37,14 @@ def judge(*rules: str, settings: HoldSettings | None = None) -> Judge:
     return Judge(
         Channel("content"),
         Stage.MIDSTREAM,
-        program=program,
-        settings=settings or HoldSettings(),
-        fail_mode="closed",
-        exchange=exchange,
-        digest=digest,
-        degrade=lambda _: None,
+        Brief(
+            program=program,
+            settings=settings or HoldSettings(),
+            fail_mode="closed",
+            exchange=exchange,
+            digest=digest,
+            degrade=lambda _: None,
+        ),
     )
 
 
