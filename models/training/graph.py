@@ -127,43 +127,29 @@ def encoder_graph(
         A checked model.
     """
     graph = _Graph(int8, int8 and level)
-    integers = {
-        name: graph.constant(name, np.array(value, np.int64))
-        for name, value in {
-            "zero": [0],
-            "one": [1],
-            "split": [0, 0, shape.heads, shape.hidden // shape.heads],
-            "merge": [0, 0, shape.hidden],
-            "mask_axes": [1, 2],
-            **({"last": [-1], "token_axis": [1]} if pooling == "mean" else {}),
-        }.items()
+    named = {
+        "zero": [0],
+        "one": [1],
+        "split": [0, 0, shape.heads, shape.hidden // shape.heads],
+        "merge": [0, 0, shape.hidden],
+        "mask_axes": [1, 2],
+        **({"last": [-1], "token_axis": [1]} if pooling == "mean" else {}),
     }
+    for name, value in named.items():
+        graph.constant(name, np.array(value, np.int64))
     if graph.level:
         graph.constant("least", np.array(1e-6, np.float32))
     mask = graph.put("Cast", "attention_mask", to=TensorProto.FLOAT)
     absent = graph.put("Sub", graph.constant("one_float", np.array([1], np.float32)), mask)
     penalty = graph.put("Mul", absent, graph.constant("minus_large", np.array([-1e4], np.float32)))
-    penalty = graph.put("Unsqueeze", penalty, integers["mask_axes"])
-
-    x = graph.rows("input_ids", "tokens", weights)
-    if shape.embedding:
-        x = graph.linear(x, "widen", weights)
-    length = graph.put(
-        "Slice", graph.put("Shape", "input_ids"), integers["one"], graph.constant("two", np.array([2], np.int64))
-    )
-    places = graph.constant("positions.weight", weights["positions.weight"])
-    x = graph.put("Add", x, graph.put("Slice", places, integers["zero"], length, integers["zero"]))
-    if shape.types:
-        x = graph.put(
-            "Add", x, graph.put("Gather", graph.constant("types.weight", weights["types.weight"]), "token_type_ids")
-        )
-    x = graph.norm(x, "norm", weights)
+    penalty = graph.put("Unsqueeze", penalty, "mask_axes")
+    x = _embedded(graph, weights, shape)
     for layer in range(shape.layers):
         x = _layer(graph, x, penalty, at=f"layers.{layer}", weights=weights, shape=shape)
     if pooling == "mean":
-        present = graph.put("Unsqueeze", mask, integers["last"])
-        total = graph.put("ReduceSum", graph.put("Mul", x, present), integers["token_axis"], keepdims=0)
-        x = graph.put("Div", total, graph.put("ReduceSum", present, integers["token_axis"], keepdims=0))
+        present = graph.put("Unsqueeze", mask, "last")
+        total = graph.put("ReduceSum", graph.put("Mul", x, present), "token_axis", keepdims=0)
+        x = graph.put("Div", total, graph.put("ReduceSum", present, "token_axis", keepdims=0))
     labels = shape.hidden
     if "head.weight" in weights:
         # The head stays in float32: it is small, and the scores are read from it.
@@ -171,20 +157,30 @@ def encoder_graph(
         graph.put("Add", product, graph.constant("head.bias", weights["head.bias"]))
         labels = len(weights["head.bias"])
     graph.nodes[-1].output[0] = "logits"
-    tokens = ["batch", "token"]
     inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if shape.types else [])]
+    return _closed(graph, inputs, [*(["batch", "token"] if pooling == "tokens" else ["batch"]), labels])
+
+
+def _embedded(graph: _Graph, weights: Weights, shape: Shape) -> str:
+    """Put what each token is, where it stands and of which kind it is; it slices by the constants `zero` and `one`."""
+    x = graph.rows("input_ids", "tokens", weights)
+    if shape.embedding:
+        x = graph.linear(x, "widen", weights)
+    length = graph.put("Slice", graph.put("Shape", "input_ids"), "one", graph.constant("two", np.array([2], np.int64)))
+    places = graph.constant("positions.weight", weights["positions.weight"])
+    x = graph.put("Add", x, graph.put("Slice", places, "zero", length, "zero"))
+    if shape.types:
+        kinds = graph.constant("types.weight", weights["types.weight"])
+        x = graph.put("Add", x, graph.put("Gather", kinds, "token_type_ids"))
+    return graph.norm(x, "norm", weights)
+
+
+def _closed(graph: _Graph, inputs: Sequence[str], logits: Sequence[str | int]) -> onnx.ModelProto:
+    """Return the checked model of a graph whose inputs are int64[batch, token]; `logits` is the output's shape."""
+    taken = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "token"]) for name in inputs]
+    given = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, logits)]
     model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            "encoder",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, tokens) for name in inputs],
-            [
-                helper.make_tensor_value_info(
-                    "logits", TensorProto.FLOAT, [*(tokens if pooling == "tokens" else tokens[:1]), labels]
-                )
-            ],
-            graph.values,
-        ),
+        helper.make_graph(graph.nodes, "encoder", taken, given, graph.values),
         producer_name="checkstream",
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)],
         ir_version=IR_VERSION,

@@ -110,17 +110,12 @@ def _left_out(folds: Sequence[FoldFigures]) -> str:
         "turns; `methods` and `indirect` were trained before the families `bare`, `skipping` and the ten of trades,",
         "`personas` after.",
         "",
-        "| fold (sources) | AUC | recall at 0.1 % FPR | at 1 % | at 5 % | unseen innocent families: FPR at 1 % |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        *_rows(folds),
+        *_table(folds),
         "",
         "After a source stands its recall at 1 %. Sets that nothing ever learns from, share that fires at 1 %:",
         "",
+        *(f"- {fold.fold}: {_listed(fold.elsewhere)}" for fold in folds),
     ]
-    for fold in folds:
-        lines.append(f"- {fold.fold}: {_listed(fold.elsewhere)}")
     return "\n".join((*lines, ""))
 
 
@@ -132,9 +127,7 @@ def _behind(folds: Sequence[GatedFigures]) -> str:
         "part `dev`, the fold's left out, may be cleared that the encoder finds at 1 %. A cleared window has the score",
         "that the proxy gives it: by the gate's doubt, below every threshold of the encoder on the part `dev`.",
         "",
-        "| fold (sources) | AUC | recall at 0.1 % FPR | at 1 % | at 5 % | unseen innocent families: FPR at 1 % |",
-        "|---|---|---|---|---|---|",
-        *_rows([fold.found for fold in folds]),
+        *_table([fold.found for fold in folds]),
         "",
         *(
             f"- {fold.found.fold}: gate at {fold.threshold:.4f} clears {fold.misses:.1%} of the fold's attacks that the"
@@ -146,8 +139,11 @@ def _behind(folds: Sequence[GatedFigures]) -> str:
     return "\n".join((*lines, ""))
 
 
-def _rows(folds: Sequence[FoldFigures]) -> list[str]:
-    lines = []
+def _table(folds: Sequence[FoldFigures]) -> list[str]:
+    lines = [
+        "| fold (sources) | AUC | recall at 0.1 % FPR | at 1 % | at 5 % | unseen innocent families: FPR at 1 % |",
+        "|---|---|---|---|---|---|",
+    ]
     for fold in folds:
         sources = ", ".join(f"{name} {recall:.2f}" for name, (_, recall) in fold.sources.items())
         found = fold.figures
