@@ -149,8 +149,7 @@ class Exchange:
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
-        self._whole = False
-        self._whole_bytes = 0
+        self._whole_bytes: int | None = None  # of an answer that is not streamed
         self._answer: Answer | None = None
 
     def drain(self) -> None:
@@ -223,10 +222,10 @@ class Exchange:
             case on.RequestReceived():
                 return len(event.body) > _LONG_BYTES
             case on.UpstreamOpened():
-                self._whole = not event.streaming
-            case on.UpstreamBytes() if self._whole:
+                self._whole_bytes = None if event.streaming else 0
+            case on.UpstreamBytes() if self._whole_bytes is not None:
                 self._whole_bytes += len(event.data)
-            case on.UpstreamClosed() if self._whole:
+            case on.UpstreamClosed() if self._whole_bytes is not None:
                 return self._whole_bytes > _LONG_BYTES
             case _:
                 pass

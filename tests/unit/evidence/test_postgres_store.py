@@ -24,6 +24,11 @@ EMBEDDER = HashingEmbedder(48)
 NONE = np.zeros((0, EMBEDDER.dimensions), np.float32)
 
 
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_READ_S", 0.2)
+    monkeypatch.setattr(module, "_WRITE_S", 0.2)
+
+
 def cut(count: int) -> list[Chunk]:
     texts = [f"text {number}" for number in range(count)]
     return [Chunk(id=chunk_id(text, "v"), source="v", text=text, start=0, end=9) for text in texts]
@@ -123,8 +128,7 @@ async def test_a_database_that_does_not_answer_keeps_nobody_waiting(
     async with opened("postgres", tmp_path, request) as open_one:
         store, other = await open_one(EMBEDDER), await open_one(EMBEDDER)
         assert isinstance(other, PostgresStore)
-        monkeypatch.setattr(module, "_READ_S", 0.2)
-        monkeypatch.setattr(module, "_WRITE_S", 0.2)
+        hurry(monkeypatch)
         async with other._in_turn(60) as locking, locking.transaction():
             await locking.execute("lock table checkstream.chunks, checkstream.documents in access exclusive mode")
             for waiting in (store.count(), store.delete("v"), store.put(Document(source="v", digest="d"), [], NONE)):
@@ -140,8 +144,7 @@ async def test_nobody_waits_longer_for_a_free_connection_or_for_the_tables(
     async with opened("postgres", tmp_path, request) as open_one:
         store = await open_one(EMBEDDER)
         assert isinstance(store, PostgresStore)
-        monkeypatch.setattr(module, "_READ_S", 0.2)
-        monkeypatch.setattr(module, "_WRITE_S", 0.2)
+        hurry(monkeypatch)
         async with store._in_turn(60) as locking, store._in_turn(60):
             with pytest.raises(StoreUnusable, match="does not answer in time"):
                 await asyncio.wait_for(store.count(), 10)
