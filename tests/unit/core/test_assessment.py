@@ -23,8 +23,8 @@ from checkstream.core.events import (
 from checkstream.core.plan import Assessing, Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_completions import OpenAICompletions
+from tests.guarded import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says
 from tests.playbook import Exchange, by_words
-from tests.unit.core.test_guard import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says
 from tests.unit.core.test_heard import whole
 from tests.unit.core.test_turn import LABELS, RULES, stream
 

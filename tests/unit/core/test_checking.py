@@ -16,8 +16,8 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
+from tests.guarded import CHAT, DONE, INJ, MAIL, TOX, ends, finishes, plan, request, says, text_of, whole
 from tests.playbook import Exchange, capitalised
-from tests.unit.core.test_guard import CHAT, DONE, INJ, MAIL, TOX, ends, finishes, plan, request, says, text_of, whole
 
 TOX_OR_PHRASE = TOX.replace("actions", "phrases: [zero risk], actions")
 INJ_OR_PHRASE = INJ.replace("actions", "phrases: [ignore all], actions")

@@ -19,8 +19,8 @@ from checkstream.core.events import (
 )
 from checkstream.core.heard import Heard
 from checkstream.core.terms import Dialogue, Document, Message
+from tests.guarded import CHAT, DONE, MAIL, STOP, ends, event, plan, request, says, stream
 from tests.playbook import Exchange, Played, play
-from tests.unit.core.test_guard import CHAT, DONE, MAIL, STOP, ends, event, plan, request, says, stream
 
 SCORED = 10_000
 PROMPT_MAIL = "  - {name: p, id: PII-2, stage: [ingress], entities: [EMAIL], actions: [{type: redact}]}\n"

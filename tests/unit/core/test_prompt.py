@@ -10,8 +10,8 @@ import pytest
 from checkstream.core.commands import StreamRecord
 from checkstream.core.guard import Plan
 from checkstream.core.policy.compile import compile_sources
+from tests.guarded import CHAT, DONE, INJ, ends, plan
 from tests.playbook import constant, play
-from tests.unit.core.test_guard import CHAT, DONE, INJ, ends, plan
 
 RULES = INJ + (
     "  - {name: m, id: PII-1, stage: [ingress], channels: [user, tool_result], entities: [EMAIL], "

@@ -4,238 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from checkstream.config import Address, Upstream
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.terms import Dialogue
-from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import AuditError, Overloaded, ScoringError
-from checkstream.listen import Admission, Listener, Times, connection_of, read_body
-from checkstream.proxy.counts import Counted
-from checkstream.proxy.relay import Exchange, Outgoing
-from checkstream.proxy.upstream import Answer, UpstreamClient
-from checkstream.scoring import Asked, Checked
-from checkstream.telemetry.logs import open_log
-from checkstream.telemetry.metrics import Metrics
-
-SURFACE = SURFACES["/v1/chat/completions"]
-RECORD = do.StreamRecord(
-    surface="openai.chat", streaming=True, action="allow", outcome="complete", policies=(), program="", scanned=(),
-    unscanned=(), detectors=(), findings=(), verdicts=(), degradations=(), upstream_failure=None, held_ms=0.0,
-    prompt_chars=0, answer_chars=0, released_chars=0,
-)  # fmt: skip
-
-React = Callable[[on.AnyEvent], list[do.AnyCommand]]
-
-
-def passing(event: on.AnyEvent) -> list[do.AnyCommand]:
-    """Pass everything on."""
-    match event:
-        case on.RequestReceived(body):
-            return [do.ForwardRequest(body, streaming=True)]
-        case on.UpstreamOpened():
-            return [do.StartStream()]
-        case on.UpstreamBytes(data):
-            return [do.SendDownstream(data)]
-        case on.UpstreamClosed():
-            return [do.SendDownstream(b"data: [DONE]\n\n"), do.CloseDownstream(), do.Record(RECORD)]
-        case on.UpstreamFailed(kind):
-            body = f"{kind}".encode()
-            return [do.Reply(502, body), do.Record(RECORD)]
-        case on.DownstreamClosed() | on.Draining():
-            return [do.CancelUpstream(), do.Record(RECORD)]
-        case _:
-            return []
-
-
-class ScriptedGuard:
-    def __init__(self, react: React) -> None:
-        self.react = react
-        self.events: list[on.AnyEvent] = []
-
-    def receive(self, event: on.AnyEvent, now: float) -> list[do.AnyCommand]:
-        assert now > 0
-        self.events.append(event)
-        return self.react(event)
-
-    def kinds(self) -> list[str]:
-        return [type(event).__name__ for event in self.events]
-
-
-class KeptRecords:
-    def __init__(self, error: AuditError | None = None) -> None:
-        self.records: list[do.StreamRecord] = []
-        self.error = error
-
-    async def write(self, record: do.StreamRecord) -> None:
-        if self.error is not None:
-            raise self.error
-        self.records.append(record)
-
-    def write_now(self, record: do.StreamRecord) -> None:
-        self.records.append(record)
-
-
-class Pending(Asked):
-    """An answer that never comes."""
-
-    def __init__(self) -> None:
-        super().__init__(())
-        self.left = 0
-
-    @property
-    def settled(self) -> bool:
-        return False
-
-    async def answer(self) -> Checked:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    def leave(self) -> None:
-        self.left += 1
-
-
-class Asking:
-    """Classifiers that give these answers in turn."""
-
-    def __init__(self, *answers: Asked | Exception) -> None:
-        self.answers = list(answers)
-        self.questions: list[tuple[object, ...]] = []
-
-    def ask(
-        self,
-        classifiers: tuple[str, ...],
-        text: str,
-        deadline_ms: float,
-        *,
-        ingress: bool = False,
-        fresh_chars: int = 0,
-        open_chars: int = 0,
-        caller: str | None = None,
-    ) -> Asked:
-        self.questions.append((classifiers, text, deadline_ms, ingress, fresh_chars, open_chars, caller))
-        given = self.answers.pop(0)
-        if isinstance(given, Exception):
-            raise given
-        return given
-
-
-class Rig:
-    def __init__(self, react: React, error: AuditError | None = None, **upstream: Any) -> None:
-        self.guard = ScriptedGuard(react)
-        self.ledger = KeptRecords(error)
-        self.admission = Admission(streams=10, held_bytes=1 << 30)
-        self.log = io.BytesIO()
-        self.upstream_settings = upstream
-        self.times = Times(header_s=5, write_s=5)
-        self.url = ""
-        self.exchange: Exchange | None = None
-        self.client: UpstreamClient | None = None
-        self.scorer = Asking()
-        self.enqueue: Callable[[Dialogue], None] | None = None
-        self.assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
-
-    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        assert self.client is not None
-        body = await read_body(request, 1 << 20, self.times)
-        self.exchange = Exchange(
-            request,
-            connection_of(request),
-            guard=self.guard,
-            surface=SURFACE,
-            upstream=self.client,
-            outgoing=Outgoing("/v1/chat/completions", (), None),
-            scorer=self.scorer,
-            ledger=self.ledger,
-            counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
-            admission=self.admission,
-            route="r",
-            headers={"x-checkstream-stream": "s"},
-            fail_closed=True,
-            enqueue=self.enqueue,
-            assess=self.assess,
-        )
-        return await self.exchange.run(on.RequestReceived(body))
-
-    @asynccontextmanager
-    async def serving(self, upstream_url: str) -> AsyncIterator[str]:
-        self.client = UpstreamClient("u", Upstream(url=upstream_url, **self.upstream_settings), {})
-        listener = Listener(self.respond, self.times)
-        await listener.open(Address("127.0.0.1", 0))
-        try:
-            yield f"http://{listener.address}/"
-        finally:
-            await listener.close()
-            await self.client.close()
-            assert self.admission.held_bytes == 0
-            assert [t for t in asyncio.all_tasks() if "Exchange" in repr(t)] == []
-
-    @asynccontextmanager
-    async def asked(self, upstream_url: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        async with (
-            self.serving(upstream_url) as url,
-            aiohttp.ClientSession() as session,
-            session.post(url, data=b"{}") as response,
-        ):
-            yield response
-
-
-@asynccontextmanager
-async def model(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", handler)
-    server = TestServer(app, access_log=None, handler_cancellation=True)
-    await server.start_server()
-    try:
-        yield str(server.make_url("/")).rstrip("/")
-    finally:
-        await server.close()
-
-
-def streaming(*pieces: bytes) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream", "x-request-id": "r1"})
-        await response.prepare(request)
-        for piece in pieces:
-            await response.write(piece)
-        return response
-
-    return handle
-
-
-class Hanging:
-    """A model that answers `first` and then nothing, and notes when its caller goes."""
-
-    def __init__(self, first: bytes | None) -> None:
-        self.first = first
-        self.reached = asyncio.Event()
-        self.left = asyncio.Event()
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-        try:
-            if self.first is not None:
-                await response.prepare(request)
-                await response.write(self.first)
-            self.reached.set()
-            await asyncio.Event().wait()
-        finally:
-            self.left.set()
-        return response
+from checkstream.listen import Times
+from checkstream.proxy.upstream import Answer
+from checkstream.scoring import Asked
+from tests.relayed import RECORD, Asking, Hanging, Pending, Rig, model, passing, streaming
 
 
 async def test_a_stream_passes_with_its_headers_and_one_record() -> None:
