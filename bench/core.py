@@ -14,7 +14,7 @@ import msgspec
 from bench.policies import with_classifiers
 from bench.scenario import FIRST, answer, event, request
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
-from checkstream.core.guard import Guard, Plan
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Stage

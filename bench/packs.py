@@ -24,7 +24,7 @@ from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.config import bundled
 from checkstream.core.commands import Score
 from checkstream.core.events import RequestReceived, Scored, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Verdict

@@ -19,8 +19,8 @@ import yaml
 
 from bench import generated
 from checkstream.core.cel.values import from_json
-from checkstream.core.holdback import HoldSettings
-from checkstream.core.judge import Brief, Judge
+from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.judge import Brief, Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from checkstream.config import Config, load_config
-    from checkstream.core.guard import Guard
+    from checkstream.core.exchange.guard import Guard
     from checkstream.core.policy.compile import compile_policies
 
 __version__ = "0.1.0"
@@ -20,7 +20,7 @@ __all__ = ["Config", "Guard", "__version__", "compile_policies", "load_config"]
 
 _PLACES = {
     "Config": "checkstream.config",
-    "Guard": "checkstream.core.guard",
+    "Guard": "checkstream.core.exchange.guard",
     "compile_policies": "checkstream.core.policy.compile",
     "load_config": "checkstream.config",
 }

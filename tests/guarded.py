@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from checkstream.core.events import RequestReceived, UpstreamOpened
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_chat import OpenAIChat

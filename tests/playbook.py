@@ -28,7 +28,7 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
-from checkstream.core.guard import Guard, Plan
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.policy.compile import compile_policies
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.surface import Surface

@@ -11,7 +11,7 @@ import msgspec
 from checkstream.core.cel.values import Value, from_json
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent, Scored
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble

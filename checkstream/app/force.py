@@ -22,9 +22,9 @@ from checkstream.config import (
     reveal,
     warnings,
 )
-from checkstream.core.guard import Plan
-from checkstream.core.holdback import HoldSettings
-from checkstream.core.plan import Assessing
+from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.exchange.guard import Plan
+from checkstream.core.exchange.plan import Assessing
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from checkstream.cli.results import write_json
 from checkstream.core.cel.values import from_json
+from checkstream.core.channel.reading import Reading
 from checkstream.core.policy.check import STAGE_CHANNELS
 from checkstream.core.policy.explain import Circumstances, RuleReport, explain
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.vm import exchange_facts
-from checkstream.core.reading import Reading
 from checkstream.core.terms import Stage, StreamFacts
 from checkstream.core.wire.context import read_context
 from checkstream.errors import RequestInvalid

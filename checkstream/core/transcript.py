@@ -18,9 +18,9 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.core.channel.holdback import HoldSettings
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent
-from checkstream.core.holdback import HoldSettings
 from checkstream.errors import WireError
 
 MAX_BYTES = 268_435_456

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 
 from checkstream.config import GroundingSettings, Match
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RouteUnknown
 from checkstream.proxy.questions import Classifiers

@@ -9,7 +9,7 @@ import msgspec
 
 from checkstream.core.commands import Assess
 from checkstream.core.events import Assessed
-from checkstream.core.plan import Plan
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.terms import Dialogue
 from checkstream.proxy.accept import Route
 

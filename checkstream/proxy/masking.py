@@ -17,7 +17,7 @@ import msgspec
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.guard import Guard, Plan
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage, Unit

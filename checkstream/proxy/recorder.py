@@ -21,7 +21,7 @@ import msgspec
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.plan import Plan
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.transcript import Header, Line, Transcript, digest_of, encode
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import UnmaskableError

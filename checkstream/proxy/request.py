@@ -14,7 +14,7 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamRespon
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
 from checkstream.core.events import Assessed, RequestReceived
-from checkstream.core.guard import Guard
+from checkstream.core.exchange.guard import Guard
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import AuditError, CheckstreamError, NotReady, RequestInvalid, UpstreamError

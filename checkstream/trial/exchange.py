@@ -19,7 +19,7 @@ from checkstream.core.commands import (
     StreamRecord,
 )
 from checkstream.core.events import AnyEvent
-from checkstream.core.guard import Guard, Plan
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.wire import sse
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError

@@ -11,8 +11,8 @@ from statistics import median
 import msgspec
 
 from checkstream.core.cel.values import from_json
-from checkstream.core.holdback import HoldSettings
-from checkstream.core.judge import Brief, Judge
+from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.judge import Brief, Judge
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources

@@ -13,7 +13,7 @@ import msgspec
 
 from checkstream.core.commands import Score, StreamRecord
 from checkstream.core.events import AnyEvent, Scored, ScoringFailed
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.program import Program
 from checkstream.core.transcript import Header, Transcript, digest_of
 from checkstream.core.wire.surface import Surface

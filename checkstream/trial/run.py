@@ -15,7 +15,7 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Verdict
 from checkstream.core.wire.surface import Surface

@@ -13,7 +13,7 @@ import pytest
 
 from checkstream.core.commands import ForwardRequest
 from checkstream.core.events import AnyEvent, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.capabilities import CAN, CHAT, COMPLETIONS, SURFACE_ACTIONS, Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.placing import ACTION_STAGES, POSITION_STAGES

@@ -16,9 +16,9 @@ import msgspec
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.guard import Guard, Plan
-from checkstream.core.holdback import HoldSettings
-from checkstream.core.plan import Assessing
+from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.exchange.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program

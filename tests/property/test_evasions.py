@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Span
 from checkstream.core.wire.openai_chat import OpenAIChat

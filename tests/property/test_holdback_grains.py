@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.actions import Firing, resolve
-from checkstream.core.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings, Scope
+from checkstream.core.channel.actions import Firing, resolve
+from checkstream.core.channel.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings, Scope
+from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.segments import Segments
 from checkstream.core.policy.action import AnyAction, Redact, RewriteSpan, Stop
 from checkstream.core.policy.program import RuleMeta, Signal
-from checkstream.core.replacements import Replacement
 from checkstream.core.terms import Channel, Span, Stage
 
 REGEXES = ("span", "word", "sent", r"d\. s", "漢。字", "soft", "halt", "[0-9]{2,6}", "note")

@@ -14,7 +14,7 @@ import pytest
 
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent, RequestReceived, Scored, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.guard import Guard, Plan
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import PauseUpstream
 from checkstream.core.events import RequestReceived, Scored, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Hit, Member, PatternSet, Regex, Table
 from checkstream.core.match.scan import Scan

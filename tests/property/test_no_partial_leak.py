@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.events import AnyEvent, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_chat import OpenAIChat

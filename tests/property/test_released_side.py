@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.events import RequestReceived, Scored, TimerFired, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.guard import Guard, Plan
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Channel
@@ -163,13 +163,13 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
         if (found := calls(path, "SendDownstream"))
     }
     assert made == {
-        "core/guard.py": {
+        "core/exchange/guard.py": {
             "SendDownstream(released.data)",
             "SendDownstream(sse.comment('keep-alive'))",
             "SendDownstream(data)",  # the closing frames, below
         }
     }
-    tree = ast.parse((PACKAGE / "core/guard.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / "core/exchange/guard.py").read_text(encoding="utf-8"))
     (closing,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "_close_stream")
     assigned = [node for node in ast.walk(closing) if isinstance(node, ast.Assign | ast.AugAssign)]
     into_data = [

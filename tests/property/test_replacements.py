@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.replacements import Replacement, Replacements
+from checkstream.core.channel.replacements import Replacement, Replacements
 from checkstream.core.terms import Span
 
 TEXT = "abcdefghijklmnop"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from checkstream.core.channel.holdback import HoldSettings
 from checkstream.core.commands import Score
 from checkstream.core.events import (
     AnyEvent,
@@ -24,8 +25,7 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
-from checkstream.core.guard import Plan
-from checkstream.core.holdback import HoldSettings
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_chat import OpenAIChat

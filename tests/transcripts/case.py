@@ -33,7 +33,7 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
-from checkstream.core.guard import Plan
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.classifiers import labels_of as only_labels
 from checkstream.core.policy.compile import compile_sources

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkstream.core.channel.holdback import HoldSettings
 from checkstream.core.commands import Score
 from checkstream.core.events import EntityFound, RequestReceived, Scored, UpstreamBytes
-from checkstream.core.holdback import HoldSettings
 from checkstream.core.transcript import Header, Line, Transcript, decode, digest_of, encode
 from checkstream.errors import WireError
 

@@ -9,8 +9,8 @@ import pytest
 
 from checkstream.core.commands import AnyCommand, Assess, Record, Score, SendDownstream
 from checkstream.core.events import AnyEvent, Assessed, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
-from checkstream.core.guard import Guard, Plan
-from checkstream.core.plan import Assessing
+from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.exchange.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Transcript, decode, digest_of

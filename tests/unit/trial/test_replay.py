@@ -19,7 +19,7 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
-from checkstream.core.plan import Plan
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program

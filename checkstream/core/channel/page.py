@@ -1,0 +1,144 @@
+"""One channel as edits see it: its text, and how what rules write into it is made.
+
+What comes from outside is scanned before it is written: a value that a rule condemns on this channel is not put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from checkstream.core.channel.actions import Firing
+from checkstream.core.channel.holdback import Holdback, Scope
+from checkstream.core.channel.json_strings import outside_json_string
+from checkstream.core.channel.replacements import Replacement
+from checkstream.core.match.scan import Scan
+from checkstream.core.policy import templates
+from checkstream.core.policy.program import Program, RuleMeta
+from checkstream.core.policy.program import Scope as RuleScope
+from checkstream.core.policy.vm import Machine
+from checkstream.core.terms import ExchangeFacts, Facts, Span
+
+_CONDEMNED = "[REDACTED]"
+
+
+class Page:
+    """What the edits of one channel may know of it."""
+
+    __slots__ = ("_condemned", "_degrade", "_exchange", "_holdback", "_program", "_scope", "digest")
+
+    def __init__(
+        self,
+        holdback: Holdback | None,
+        *,
+        program: Program,
+        scope: RuleScope,
+        exchange: ExchangeFacts,
+        digest: Callable[[str], str],
+        degrade: Callable[[str], None],
+    ) -> None:
+        """Take what the channel is made of.
+
+        Args:
+            holdback: Holds the text; None: a page for texts of which none has come yet.
+            program: The compiled policies.
+            scope: What the channel needs of them.
+            exchange: What is known of the exchange.
+            digest: Keyed digest of a text, hex.
+            degrade: Notes what could not be done as a rule asks for it.
+        """
+        self._holdback = holdback
+        self._program = program
+        self._scope = scope
+        self._exchange = exchange
+        self._degrade = degrade
+        self._condemned: dict[str, bool] = {}
+        """Values of texts that have been scanned: a policy has few, and a text may be written at every finding."""
+        self.digest = digest
+
+    def text(self, span: Span) -> str:
+        """Return the original text of a span that is still kept, as it says: in a JSON string, without its escapes."""
+        text = self._holdback.text(span) if self._holdback is not None else ""
+        return outside_json_string(text) if self._scope.channel == "tool_arguments" else text
+
+    def widen(self, span: Span, scope: Scope) -> Span:
+        """Return the span widened to whole words or sentences."""
+        return (self._holdback.widen(span, scope) if self._holdback is not None else None) or span
+
+    def edits(self, span: Span) -> Sequence[Replacement]:
+        """Return the edits that have been made in a span or over its bounds, in order."""
+        made = self._holdback.replacements.within(span) if self._holdback is not None else []
+        if self._scope.channel != "tool_arguments":
+            return made
+        return [msgspec.structs.replace(edit, text=outside_json_string(edit.text)) for edit in made]
+
+    def fill(self, template: str, firing: Firing) -> str:
+        """Return a rule's text with its variables put in."""
+        return self.written(template, firing.rule, firing.signal.title if firing.signal is not None else "")
+
+    def written(self, template: str, rule: RuleMeta, detector: str = "", sources: str | None = None) -> str:
+        """Return a rule's text with its variables put in; that a value is missing is noted."""
+        if "{" not in template and "}" not in template:
+            return template
+
+        def value(path: tuple[str, ...]) -> object:
+            found = self._value(path, rule, detector, sources)
+            clean = templates.clean(found, templates.most_chars(path))  # as it is written: a cut can make a match
+            return _CONDEMNED if clean is not None and self._condemns(clean) else found
+
+        text, missing = templates.render(_parsed(template), value)
+        if missing:
+            self._degrade(f"text_variable_missing:{rule.id}")
+        return text
+
+    def _value(self, path: tuple[str, ...], rule: RuleMeta, detector: str, sources: str | None) -> object:
+        match path:
+            case ("context", *fields):
+                found: object = self._exchange.context
+                for field in fields:
+                    found = found.get(field) if isinstance(found, dict) else None
+                return found
+            case ("rule_id",):
+                return rule.id
+            case ("policy",):
+                return f"{rule.pack}@{rule.version}"
+            case ("detector",):
+                return detector
+            case ("sources",):
+                return sources
+            case (name,):
+                return self._exchange.request.get(name)
+            case _:
+                return None
+
+    def _condemns(self, value: str) -> bool:
+        if value not in self._condemned:
+            self._condemned[value] = self.objectionable(value)
+        return self._condemned[value]
+
+    def objectionable(self, text: str) -> bool:
+        """Tell whether a rule that holds text on this channel would fire on `text`, were it part of it."""
+        scope = self._scope
+        if not len(scope.hold):
+            return False
+        scan = Scan(scope.hold)
+        findings = [*scan.feed(text), *scan.end()]
+        facts = Facts(scope.stage, scope.channel, self._exchange)
+        for finding in findings:
+            facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
+        machine = Machine(self._program, facts)
+        shadowed = self._exchange.shadowed
+        return any(
+            self._program.rules[entry.rule].condemns
+            and entry.rule not in shadowed
+            and machine.decide(entry) is not False
+            for finding in findings
+            for entry in scope.rules.get(finding.signal, ())
+        )
+
+
+@lru_cache(maxsize=4096)
+def _parsed(template: str) -> templates.Template:
+    return templates.parse(template, (*templates.NAMES, templates.SOURCES))

@@ -1,0 +1,345 @@
+"""The answer of one exchange: its choices and channels, what rules do to them, and the queue to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from checkstream.core.channel.actions import Halt, Pivot, refused_call
+from checkstream.core.channel.holdback import EVERYTHING, Check
+from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.closing import Closing, Said, closing_of
+from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.terms import Channel, Delta, Span, Stage, Unit
+from checkstream.core.wire.surface import Surface
+from checkstream.errors import WireError
+
+_SPOKEN = ("reasoning", "content", "refusal")
+_MAX_CHANNELS = 4096
+"""Choices and tool calls of one answer that are judged apart: each costs some kilobytes, whatever its text."""
+
+
+def _place(judge: Judge) -> tuple[int, int, int]:
+    """Return where a channel stands in a message: models think, then speak, then call tools."""
+    channel = judge.channel
+    if channel.kind in _SPOKEN:
+        return _SPOKEN.index(channel.kind), channel.index, 0
+    return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
+
+
+class Answer:
+    """What the upstream has answered so far, streamed or whole."""
+
+    def __init__(self, surface: Surface, prompt: Prompt, checking: Checking) -> None:
+        """Start before the first unit.
+
+        Args:
+            surface: Writes what is edited.
+            prompt: Its rules may put disclaimers around every choice.
+            checking: Makes judges and asks classifiers.
+        """
+        self.choices: dict[int, Choice] = {}
+        self.judges: dict[Channel, Judge] = {}
+        self._prefixes: list[str] = []
+        self.outbox = Outbox(surface, self.choices, self._prefixes)
+        self.terminated = False
+        """The upstream has sent its terminator."""
+        self.cut_off = False
+        """A rule has ended the last choice that ran: nothing more is wanted of the upstream."""
+        self.turning: Pivot | None = None
+        """The upstream is to be cut off and asked to go on from here, once all before it has been sent."""
+        self.turned_down = False
+        """A rule has ended it before the place where it was to turn: of what stands behind that nothing is sent."""
+        self.may_turn = True
+        """The upstream can still be asked to go on."""
+        self.first_text_at: float | None = None
+        self._prompt = prompt
+        self._checking = checking
+
+    @property
+    def stopped(self) -> bool:
+        """A rule has ended a choice."""
+        return any(choice.halt is not None for choice in self.choices.values())
+
+    @property
+    def refused_whole(self) -> Halt | None:
+        """The stop that makes an error of the whole answer, when it is not streamed: the first that has a status."""
+        halts = (choice.halt for _, choice in sorted(self.choices.items()) if choice.halt is not None)
+        return next((halt for halt in halts if halt.status is not None), None)
+
+    @property
+    def running(self) -> bool:
+        """A choice still runs that neither the upstream nor a rule has ended."""
+        request = self._prompt.request
+        wanted = request.choices if request is not None else 1
+        begun = sum(number < wanted for number in self.choices)
+        return begun < wanted or any(choice.running for choice in self.choices.values())
+
+    @property
+    def settled(self) -> bool:
+        """Every channel has ended and been decided."""
+        return all(judge.holdback.settled for judge in self.judges.values())
+
+    def check(self, unit: Unit) -> None:
+        """Refuse a unit that goes on with text which was taken to be complete, or opens too many channels.
+
+        Raises:
+            WireError: a tool's name goes on after its arguments have begun; more than `_MAX_CHANNELS` channels.
+        """
+        if len(self.judges) + len(unit.deltas) > _MAX_CHANNELS:
+            opened = {delta.channel for delta in unit.deltas if delta.channel not in self.judges}
+            if opened and len(self.judges) + len(opened) > _MAX_CHANNELS:
+                raise WireError(f"the answer has more than {_MAX_CHANNELS} texts apart; check the upstream")
+        for delta in unit.deltas:
+            if delta.channel.kind == "tool_name" and self._name_ended(delta.channel):
+                raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
+
+    def _name_ended(self, channel: Channel) -> bool:
+        judge = self.judges.get(channel)
+        choice = self.choices.get(channel.choice)
+        return judge is not None and judge.holdback.ended and choice is not None and choice.running
+
+    def take(self, unit: Unit) -> None:
+        """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
+        ledger = self._checking.ledger
+        for number in unit.choices:
+            if number not in self.choices:
+                self._begin(number)
+        self._look_whether_at_once(unit)
+        due: list[tuple[Judge, list[Check]]] = []
+        parts = tuple(self._take_delta(delta, due) for delta in unit.deltas)
+        for name in unit.unscanned:
+            ledger.unscanned(f"midstream:{name}")
+        if unit.failure is not None:
+            ledger.upstream_failure = "error_event"
+            ledger.unscanned("midstream:error_event")
+        self.outbox.put(Waiting(unit, parts, self._checking.now))
+        self._go_on_with(due)
+        if self.turning is not None:
+            return
+        for number in unit.finished:
+            self._finish(number, due)
+        if unit.terminator:
+            self.terminated = True
+            self.end()
+
+    def _look_whether_at_once(self, unit: Unit) -> None:
+        """Note the choices of which all comes in this unit: they are decided at their end, channel after channel."""
+        for number in unit.finished:
+            choice = self.choices[number]
+            if choice.running:
+                choice.at_once = all(judge.holdback.received == judge.prelude for judge in choice.judges)
+
+    def _is_at_once(self, judge: Judge) -> bool:
+        return self.choices[judge.channel.choice].at_once
+
+    def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Part:
+        """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
+        choice = self.choices[delta.channel.choice]
+        if not choice.running:
+            if choice.halt is None:
+                self._checking.degrade("text_after_end")
+            return Part(None, 0, 0)
+        judge = self.judges.get(delta.channel)
+        if judge is None:
+            judge = self.judges[delta.channel] = self._judge(delta.channel, choice)
+            if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
+                judge.holdback.fence = 0  # whether a tool may be called is known when its name is
+            choice.judges.append(judge)
+        start = judge.holdback.received
+        due.append((judge, judge.feed(delta.text)))
+        if self.first_text_at is None and delta.text:
+            self.first_text_at = self._checking.now
+        return Part(judge, start, judge.holdback.received)
+
+    def _judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
+        """Return a judge for a channel of a choice, of which `said` has been sent already."""
+        judge = self._checking.judge(channel, Stage.MIDSTREAM, said=said)
+        judge.share_insertions(choice.inserted)
+        judge.takes_texts = not self._prompt.structured
+        return judge
+
+    def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> None:
+        """Take the decisions of channels that text has come for, and ask about it."""
+        for judge, checks in due:
+            if not self._is_at_once(judge):
+                if judge.channel.kind == "tool_arguments":
+                    self._end_name(judge.channel)  # it is asked about before they are, whatever came with them
+                self._ask(judge, checks)
+                self.rule(judge)
+
+    def _ask(self, judge: Judge, checks: Iterable[Check]) -> None:
+        """Ask about those of some checks that still matter."""
+        self._checking.ask(judge, filter(judge.holdback.expects, checks))
+
+    def _end_name(self, arguments: Channel) -> None:
+        """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
+        judge = self.judges.get(Channel("tool_name", arguments.choice, arguments.index))
+        if judge is not None and not judge.holdback.ended:
+            self._end_channel(judge)
+
+    def _end_channel(self, judge: Judge) -> None:
+        """End a channel; a tool's name is known then, and whether it may be called."""
+        known = judge.holdback.ended
+        self._checking.ask(judge, judge.holdback.end())
+        if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not known:
+            self._limit(judge)
+        self.rule(judge)
+
+    def _limit(self, judge: Judge) -> None:
+        """End the choice before a call of a tool that a rule does not permit; else let the name go."""
+        channel, holdback = judge.channel, judge.holdback
+        span = Span(0, holdback.received)
+        name = holdback.text(span)
+        limit = next((limit for limit in self._prompt.wishes.limits if not limit.permits(name)), None)
+        holdback.fence = EVERYTHING
+        if limit is None:
+            return
+        self._checking.decided([refused_call(limit.rule, channel, span)])
+        arguments = self.judges.get(Channel("tool_arguments", channel.choice, channel.index))
+        for torn in (judge, arguments):
+            if torn is not None:
+                torn.holdback.stop(torn.holdback.sent)
+        self._halt(self.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
+
+    def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = ()) -> None:
+        choice = self.choices[number]
+        if choice.finished:
+            return
+        choice.finished = True
+        for judge in sorted(choice.judges, key=_place) if choice.at_once else choice.judges:
+            if choice.at_once:
+                for checks in (checks for owner, checks in due if owner is judge):
+                    self._ask(judge, checks)
+            self._end_channel(judge)
+
+    def end(self) -> None:
+        """End every channel that still runs: nothing more will come."""
+        for number in sorted(self.choices):
+            self._finish(number)
+
+    def give_up(self) -> None:
+        """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
+        for _, choice in sorted(self.choices.items()):
+            if choice.finished:
+                continue
+            choice.finished = True
+            for judge in choice.judges:
+                if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not judge.holdback.ended:
+                    judge.holdback.fence = EVERYTHING
+                    judge.holdback.stop(judge.holdback.sent)  # nobody knows what the name would have been
+                self._checking.ask(judge, judge.holdback.abandon())
+                self.rule(judge)
+
+    def stall(self) -> None:
+        """The upstream is silent: ask early about what is there."""
+        for judge in self.judges.values():
+            self._checking.ask(judge, judge.holdback.stall())
+
+    def rule(self, judge: Judge) -> None:
+        """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
+        choice = self.choices[judge.channel.choice]
+        for ruling in self._checking.advance(judge):
+            self._take_asks(choice, ruling)
+            if ruling.halt is not None:
+                self._halt(choice, judge, ruling.halt)
+            elif ruling.pivot is not None:
+                self._turn(choice, judge, ruling.pivot)
+        choice.trailing += judge.take_trailing()
+
+    def _begin(self, number: int) -> None:
+        """Begin a choice, with what the prompt's rules have asked for it."""
+        wishes = self._prompt.wishes
+        choice = self.choices[number] = Choice()
+        if not self._prompt.structured:
+            self._prefixes[:] = wishes.prefixes
+        elif wishes.prefixes:
+            self._checking.degrade(NOT_ADDED)
+        for closing in (*wishes.closings, *self._checking.required()):
+            if closing.unless_said:
+                choice.said = choice.said or Said()
+                choice.said.look_for(closing)
+        for closing in wishes.closings:
+            self._close_with(choice, closing)
+
+    def _close_with(self, choice: Choice, closing: Closing) -> None:
+        """Add a text to the end of a choice, once."""
+        if self._prompt.structured:
+            self._checking.degrade(NOT_ADDED)
+        elif closing not in choice.closings:
+            choice.closings.append(closing)
+
+    def _take_asks(self, choice: Choice, ruling: Ruling) -> None:
+        for ask in ruling.outcome.asks:
+            closing = closing_of(ask, ruling.judge.page, self._prompt.documents)
+            if closing is not None:
+                self._close_with(choice, closing)
+
+    def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
+        """End a choice by policy, in all its channels."""
+        choice.halt = halt
+        if self.turning is not None:
+            self.turning, self.turned_down = None, True
+            self.terminated = False
+        self._checking.ledger.carried_out("stop")
+        self._end_others(choice, judge)
+        self.cut_off = self.cut_off or not self.running
+
+    def _end_others(self, choice: Choice, judge: Judge) -> None:
+        """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
+        for other in choice.judges:
+            if other is judge:
+                continue
+            if choice.at_once and _place(other) > _place(judge):
+                other.holdback.stop(other.holdback.sent)  # streamed, it would not have come any more
+            elif not other.asked:
+                other.holdback.end()  # what has come is all of it, so nothing of it waits for more
+                for ruling in self._checking.advance(other):
+                    self._take_asks(choice, ruling)
+                    if _place(other) < _place(judge):
+                        choice.halt = ruling.halt or choice.halt  # the first of a message ends it
+            other.holdback.stop(other.holdback.releasable)
+            for ruling in self._checking.advance(other):
+                self._take_asks(choice, ruling)
+            choice.trailing += other.take_trailing()
+        self._checking.forget(choice.judges)
+
+    def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
+        """Cut the answer where the upstream is to go on under stricter parameters; stop it where that can't be."""
+        if self.turning is not None:
+            self.turning = pivot  # another rule turns it earlier
+            return
+        request = self._prompt.request
+        plain = judge.channel.kind == "content" and all(each.channel.kind not in CALL for each in choice.judges)
+        may_turn = self.may_turn and choice.halt is None  # it has ended, if behind this place
+        if request is None or request.choices != 1 or not plain or not may_turn:
+            self._halt(choice, judge, Halt(pivot.position, pivot.rule, pivot.action.message))
+            return
+        self.may_turn = False  # once an answer: what it says then is stopped
+        self.turning = pivot
+        self._checking.ledger.carried_out("safe_mode")
+        self._end_others(choice, judge)
+        self.outbox.turn(judge)
+
+    def go_on(self, said: str) -> None:
+        """Take what comes from here on as the continuation of `said`, which has been sent."""
+        self.turning = None
+        choice = self.choices.setdefault(0, Choice())
+        self.terminated = choice.finished = False
+        self.judges.clear()
+        channel = Channel("content")
+        last = next((judge for judge in choice.judges if judge.channel == channel), None)
+        judge = self.judges[channel] = self._judge(channel, choice, said=said)
+        if last is not None:
+            judge.take_over(last)
+        choice.judges = [judge]
+        self.outbox.go_on()
+
+    def stop_here(self, pivot: Pivot) -> None:
+        """Stop an answer that could not be continued, with the message that its rule has for that."""
+        choice = self.choices[0]
+        judge = choice.judges[0]
+        self.turning = None
+        judge.holdback.stop(judge.holdback.received)
+        self._halt(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message))

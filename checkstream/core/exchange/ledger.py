@@ -1,0 +1,115 @@
+"""What is noted of one exchange on its way, and the record that the audit chain keeps of it at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from checkstream.core.channel.actions import strictest
+from checkstream.core.channel.judge import Judge
+from checkstream.core.commands import StreamRecord
+from checkstream.core.policy.program import Program
+from checkstream.core.terms import Channel, Span, Stage, Verdict
+
+_MAX_VERDICTS = 1000
+"""Verdicts that the record keeps one by one; more only show as a degradation."""
+_MAX_UNSCANNED = 100
+"""Names that the record keeps of what was not scanned; the upstream chooses them."""
+_MAX_NAME_CHARS = 100
+
+
+class Ledger:
+    """The notes of one exchange. Repeated notes count once; order is that of the first."""
+
+    def __init__(self) -> None:
+        """Start with nothing noted."""
+        self.verdicts: list[Verdict] = []
+        self.judges: list[Judge] = []
+        """Every channel that was scanned, of prompt and answer."""
+        self.confirmed: tuple[str, ...] = ()
+        """Ids of rules that asked for a confirmation, which the caller has sent."""
+        self.upstream_failure: str | None = None
+        self.held_s = 0.0
+        self._carried_out: list[str] = []
+        self._unscanned: dict[str, None] = {}
+        self._degradations: dict[str, None] = {}
+
+    def judged(self, verdicts: Iterable[Verdict]) -> None:
+        """Note verdicts."""
+        for verdict in verdicts:
+            if len(self.verdicts) < _MAX_VERDICTS:
+                self.verdicts.append(verdict)
+            else:
+                self.degraded("verdicts_not_listed")
+
+    def carried_out(self, action: str) -> None:
+        """Note an action that was carried out whether or not a verdict asked for it, as a fail mode may."""
+        self._carried_out.append(action)
+
+    def unscanned(self, name: str) -> None:
+        """Note that something was passed on without a scan."""
+        if len(self._unscanned) < _MAX_UNSCANNED:
+            self._unscanned.setdefault(name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}...")
+        elif name not in self._unscanned:
+            self.degraded("unscanned_not_listed")
+
+    def degraded(self, reason: str) -> bool:
+        """Note a degradation; return whether it is new."""
+        new = reason not in self._degradations
+        self._degradations.setdefault(reason)
+        return new
+
+    @property
+    def action(self) -> str:
+        """The strictest action that was carried out so far."""
+        done = [v.action for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None]
+        if self.confirmed:  # what has been confirmed was not carried out
+            done = [action for action in done if action != "require_confirmation"]
+        return strictest([*done, *self._carried_out])
+
+    def record(
+        self,
+        *,
+        surface: str,
+        streaming: bool,
+        outcome: str,
+        program: Program,
+        prompt_chars: int,
+        released_chars: int,
+        risks: dict[str, float],
+    ) -> StreamRecord:
+        """Return the record of the exchange; of a prompt that was not judged no characters count."""
+        prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
+        answer = [judge for judge in self.judges if judge.leads and judge.stage != "ingress"]
+        for judge in self.judges:
+            if judge.uncounted:
+                self.degraded("findings_not_listed")
+        classifiers = {name for judge in self.judges for name in judge.asked}
+        return StreamRecord(
+            surface=surface,
+            streaming=streaming,
+            action=self.action,
+            outcome=outcome,
+            policies=program.packs,
+            program=program.hash,
+            scanned=tuple(sorted({f"{judge.stage}:{judge.channel.kind}" for judge in self.judges})),
+            unscanned=tuple(self._unscanned),
+            detectors=("match", *sorted(classifiers)) if self.judges else (),
+            findings=tuple(finding for judge in self.judges for finding in judge.digests),
+            verdicts=tuple(sorted(self.verdicts, key=_place)),
+            confirmed=self.confirmed,
+            degradations=tuple(self._degradations),
+            upstream_failure=self.upstream_failure,
+            held_ms=round(self.held_s * 1000, 3),
+            prompt_chars=prompt_chars if prompt else 0,
+            answer_chars=sum(judge.holdback.received - judge.prelude for judge in answer),
+            released_chars=released_chars,
+            risks=risks,
+        )
+
+
+def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:
+    """Return where a verdict stands in a record: by stage, then by text, whenever it was taken."""
+    return _STAGES.index(verdict.stage), verdict.channel, verdict.spans, verdict.rule_id
+
+
+_STAGES = tuple(Stage)

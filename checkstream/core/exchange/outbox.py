@@ -1,0 +1,505 @@
+"""Units of the answer that wait for their text to be decided, and the order in which they leave.
+
+Order holds within a choice; another choice may overtake a held one. A unit that speaks of the stream as a
+whole (usage, terminator) leaves when all before it have left, and nothing overtakes it. A unit whose text
+nobody changed leaves as the bytes it came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from checkstream.core.channel.actions import Halt
+from checkstream.core.channel.judge import Judge
+from checkstream.core.exchange.closing import Closing, Said
+from checkstream.core.exchange.heard import Heard
+from checkstream.core.exchange.order import ChoiceQueue
+from checkstream.core.terms import Unit
+from checkstream.core.wire.surface import Edit, Surface
+from checkstream.errors import WireError
+
+CALL = frozenset({"tool_name", "tool_arguments"})
+"""Channels of a tool call."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The stretch of a channel that one delta of a unit carries; `judge` is None for text of a stopped choice."""
+
+    judge: Judge | None
+    start: int
+    end: int
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A unit and the channels' stretches that it carries."""
+
+    unit: Unit
+    parts: tuple[Part, ...]
+    arrived: float
+    """When it came, seconds."""
+
+
+class Choice(msgspec.Struct):
+    """What the guard knows of one choice of the answer."""
+
+    judges: list[Judge] = msgspec.field(default_factory=list)
+    halt: Halt | None = None
+    """A rule has ended it; what follows in it is never sent."""
+    finished: bool = False
+    """The upstream has given its finish reason."""
+    at_once: bool = False
+    """All of it has come in one unit, its end included."""
+    closed: bool = False
+    """Its last unit has been released."""
+    begun: bool = False
+    """Some of its content has been released."""
+    inserted: set[str] = msgspec.field(default_factory=set)
+    """Texts that have been put behind sentences of it."""
+    trailing: list[str] = msgspec.field(default_factory=list)
+    """Texts that belong behind its last sentence."""
+    closings: list[Closing] = msgspec.field(default_factory=list)
+    """Texts that wait for its end."""
+    like: Unit | None = None
+    """Its latest unit that has left before its end: other events of it have the same ids."""
+    said: Said | None = None
+    """Reads what is sent of it, where a closing counts only if the answer doesn't have it."""
+
+    def last_words(self) -> str:
+        """Return what is added at its end: the message of the rule that has ended it, and what waits for the end.
+
+        Nothing waits for the end of an answer that has not begun.
+        """
+        words = self.halt.message if self.halt is not None else ""
+        if not self.begun:
+            return words
+        words += "".join(self.trailing)
+        said = self.said or Said()
+        said.feed(words + "".join(each.text for each in self.closings if not each.unless_said))
+        return words + "".join(each.text for each in self.closings if not said.has(each))
+
+    @property
+    def running(self) -> bool:
+        """Neither the upstream nor a rule has ended it."""
+        return self.halt is None and not self.finished
+
+
+class Released(msgspec.Struct, frozen=True):
+    """What one release sends."""
+
+    data: bytes
+    held_s: float
+    """Longest time that a unit of it waited, seconds."""
+
+
+class Outbox:
+    """The queue between decisions and the wire."""
+
+    __slots__ = (
+        "_choices",
+        "_first",
+        "_prefixes",
+        "_queue",
+        "_surface",
+        "_turned",
+        "_turning",
+        "bytes_held",
+        "fault",
+        "heard",
+        "holds_end",
+        "released_chars",
+        "usage_sent",
+    )
+
+    def __init__(self, surface: Surface, choices: dict[int, Choice], prefixes: Sequence[str]) -> None:
+        """Start empty.
+
+        Args:
+            surface: Writes what is edited.
+            choices: The guard's own table of choices.
+            prefixes: The answer's own list of texts that stand before every choice.
+        """
+        self._surface = surface
+        self._choices = choices
+        self._prefixes = prefixes
+        self._queue: ChoiceQueue[Waiting] = ChoiceQueue()
+        self._first = Unit(raw=b"")
+        self._turning: Judge | None = None
+        self._turned = False
+        self.bytes_held = 0
+        self.heard = Heard()
+        self.holds_end = False
+        """Keep the surface's last word: something is still to be said before it."""
+        self.released_chars = 0
+        self.usage_sent = False
+        self.fault: str | None = None
+        """Why a unit could not be edited as the policy wants; it and all that waited behind it were dropped."""
+
+    def __len__(self) -> int:
+        """Return how many units wait."""
+        return len(self._queue)
+
+    def put(self, waiting: Waiting) -> None:
+        """Add a unit at the end."""
+        self._queue.put(waiting, waiting.unit.choices)
+        self.bytes_held += len(waiting.unit.raw)
+        if waiting.unit.choices and not self._first.raw:
+            self._first = waiting.unit
+
+    @property
+    def like(self) -> Unit:
+        """A unit of the answer, whose ids others can have; which one doesn't depend on how the bytes came."""
+        known = (choice.like for _, choice in sorted(self._choices.items()))
+        return next((unit for unit in known if unit is not None), self._first)
+
+    def _like(self, number: int) -> Unit:
+        return self._choices[number].like or self.like
+
+    # --- answers that are continued
+
+    @property
+    def said(self) -> str:
+        """The content that has been sent, without what rules have put before it."""
+        return self.heard.text(0)
+
+    def turn(self, judge: Judge) -> None:
+        """Send nothing behind the place at which `judge` has cut its channel."""
+        self._turning = judge
+
+    def go_on(self) -> None:
+        """Send what comes from here on as the rest of the same answer."""
+        self._turning = None
+        self._turned = True
+
+    def _is_behind_turn(self, waiting: Waiting) -> bool:
+        """Tell whether a unit holds the place at which the answer turns, or stands behind it."""
+        if self._turning is None:
+            return False
+        cut = self._turning.holdback.cut
+        beyond = any(part.judge is self._turning and cut is not None and part.end > cut for part in waiting.parts)
+        return beyond or bool(waiting.unit.finished) or not waiting.unit.choices
+
+    def _spoken(self, waiting: Waiting) -> list[bytes]:
+        """Return the content of a unit in an event of the answer's own: who speaks has been said, under another id."""
+        texts = self._texts(waiting, set())
+        deltas = waiting.unit.deltas
+        text = "".join(texts.get(place, deltas[place].text) for place in range(len(deltas)))
+        return [self._surface.text_event(self._like(0), 0, text)] if text else []
+
+    def _is_speech(self, waiting: Waiting) -> bool:
+        """Tell whether a unit of a continued answer carries nothing but more of its content."""
+        unit = waiting.unit
+        return (
+            self._turned
+            and unit.choices == (0,)
+            and not unit.finished
+            and self._choices[0].halt is None
+            and all(part.judge is not None and part.judge.channel.kind == "content" for part in waiting.parts)
+        )
+
+    # --- streams
+
+    def release(self, now: float) -> Released | None:
+        """Take out all that may leave now; None when nothing may."""
+        data: list[bytes] = []
+        held_s = 0.0
+        while (waiting := self._queue.pop(self._ready)) is not None:
+            self.bytes_held -= len(waiting.unit.raw)
+            self._remember(waiting.unit)
+            try:
+                if self._is_behind_turn(waiting):
+                    data += self._spoken(waiting) if waiting.unit.choices else []
+                    self._queue.clear()
+                    self.bytes_held = 0
+                elif self._is_speech(waiting):
+                    data += self._spoken(waiting)
+                elif self._turned:
+                    unit = self._surface.rename_event(waiting.unit, self.like)
+                    data += self._emit(msgspec.structs.replace(waiting, unit=unit))
+                elif self._plain(waiting):
+                    data.append(self._as_it_came(waiting))
+                else:
+                    data += self._emit(waiting)
+            except WireError as error:
+                # What can't be edited must not leave as it came, and what stands behind it not without it.
+                self.fault = str(error)
+                self._queue.clear()
+                self.bytes_held = 0
+                break
+            held_s = max(held_s, now - waiting.arrived)
+        joined = b"".join(data)
+        return Released(joined, held_s) if joined else None
+
+    def _remember(self, unit: Unit) -> None:
+        """Keep whose ids other events can have: how much still comes of a choice behind its end depends on the cut."""
+        for number in () if self._turned else unit.choices:
+            choice = self._choices[number]
+            if not choice.closed:
+                choice.like = unit
+
+    def _ready(self, waiting: Waiting) -> bool:
+        if self.holds_end and waiting.unit.terminator and self._turning is None:
+            return False
+        for part in waiting.parts:
+            if part.judge is None:
+                continue
+            holdback = part.judge.holdback
+            end = part.end if holdback.cut is None else min(part.end, holdback.cut)
+            if holdback.releasable < end:
+                return False
+            # The end of a choice carries its disclaimers, whoever has ended it.
+            number = part.judge.channel.choice
+            if end < part.end and self._choices[number].halt is not None and not self._complete(number):
+                return False
+        return all(self._complete(choice) for choice in waiting.unit.finished)
+
+    def _complete(self, number: int) -> bool:
+        """Tell whether every decision that could still add to a finished choice has been taken."""
+        choice = self._choices.get(number)
+        if choice is None or choice.closed:
+            return True
+        return all(judge.complete for judge in choice.judges)
+
+    def _emit(self, waiting: Waiting) -> list[bytes]:
+        """Return the bytes of one unit, with what comes before and after it; most units leave as they came."""
+        unit = waiting.unit
+        self.usage_sent = self.usage_sent or unit.usage
+        # What the upstream adds to a choice that it has ended itself (usage, a filter's result) stays as it came.
+        closed = {n for n in unit.choices if self._choices[n].closed and self._choices[n].halt is not None}
+        # INVARIANT: text that no judge has seen never leaves, e.g. what comes behind the upstream's terminator.
+        closed |= {unit.deltas[i].channel.choice for i, part in enumerate(waiting.parts) if part.judge is None}
+        halting = self._halting(waiting) - closed
+        texts = self._texts(waiting, closed)
+        after: list[bytes] = []
+        drop = set(closed)
+        for number in sorted(halting):
+            if _leaves_no_call(unit, number, texts):
+                drop.add(number)
+            if number in unit.finished:
+                # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
+                rest = "".join(
+                    texts.pop(place, delta.text)
+                    for place, delta in enumerate(unit.deltas)
+                    if delta.channel.choice == number and delta.channel.kind == "content"
+                )
+                drop.add(number)
+                after += self._end(number, rest)
+            else:
+                after += self._end(number, "")
+        before = self._finish(unit, texts, drop)
+        if not texts and not drop:
+            return [*before, unit.raw, *after]
+        written = self._surface.write_event(unit, Edit(texts, frozenset(drop)))
+        return [*before, written, *after]
+
+    def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
+        """Close the choices that end in a unit; add their disclaimers to its text or return events for them."""
+        events: list[bytes] = []
+        for number in unit.finished:
+            choice = self._choices[number]
+            if number in drop or choice.closed:
+                continue
+            choice.closed = True
+            ending = choice.last_words()
+            if not ending:
+                continue
+            place = _last_content(unit, number)
+            if place is None:
+                events.append(self._surface.text_event(self._like(number), number, ending))
+            else:
+                texts[place] = texts.get(place, unit.deltas[place].text) + ending
+        return events
+
+    def _plain(self, waiting: Waiting) -> bool:
+        """Tell whether a unit is the common one: more text of one choice, with nothing to change or to add."""
+        unit = waiting.unit
+        if unit.finished or len(unit.choices) != 1:
+            return False
+        choice = self._choices[unit.choices[0]]
+        if choice.closed or choice.halt is not None or not choice.begun:
+            return False
+        for part in waiting.parts:
+            if part.judge is None or part.judge.holdback.cut is not None or part.judge.holdback.replacements:
+                return False
+        return True
+
+    def _as_it_came(self, waiting: Waiting) -> bytes:
+        """Return the bytes of a plain unit."""
+        self.usage_sent = self.usage_sent or waiting.unit.usage
+        for part in waiting.parts:
+            if part.judge is not None:
+                part.judge.holdback.release(part.end)
+            self.released_chars += part.end - part.start
+        for delta in waiting.unit.deltas:
+            if delta.channel.kind == "content":
+                self._note(delta.channel.choice, delta.text)
+        return waiting.unit.raw
+
+    def _halting(self, waiting: Waiting) -> set[int]:
+        """Return the choices whose end by policy falls into this unit."""
+        numbers: set[int] = set()
+        for part in waiting.parts:
+            if part.judge is None:
+                continue
+            cut = part.judge.holdback.cut
+            number = part.judge.channel.choice
+            if cut is not None and part.end > cut and self._choices[number].halt is not None:
+                numbers.add(number)
+        numbers.update(number for number in waiting.unit.finished if self._choices[number].halt is not None)
+        return numbers
+
+    def _texts(self, waiting: Waiting, closed: set[int]) -> dict[int, str]:
+        texts: dict[int, str] = {}
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.judge.channel.choice in closed:
+                continue
+            holdback = part.judge.holdback
+            if holdback.changed(part.start, part.end):
+                texts[place] = holdback.render(part.start, part.end)
+            end = part.end if holdback.cut is None else min(part.end, holdback.cut)
+            holdback.release(end)
+            self.released_chars += max(end - part.start, 0)
+            if part.judge.channel.kind == "content" and part.end > part.start:
+                choice = self._choices[part.judge.channel.choice]
+                text = texts.get(place, waiting.unit.deltas[place].text)
+                self._note(part.judge.channel.choice, text)
+                if not choice.begun:
+                    choice.begun = True
+                    if self._prefixes:
+                        texts[place] = "".join(self._prefixes) + text
+        return texts
+
+    def _note(self, number: int, text: str) -> None:
+        """Keep in mind what is sent of a choice's content, as far as something later depends on it."""
+        self.heard.feed(number, text)
+        said = self._choices[number].said
+        if said is not None:
+            said.feed(text)
+
+    def _end(self, number: int, text: str) -> list[bytes]:
+        """Return the events that end a choice by policy: its last text, the rule's message, disclaimers, the finish."""
+        choice = self._choices[number]
+        choice.closed = True
+        text += choice.last_words()
+        events = [self._surface.text_event(self._like(number), number, text)] if text else []
+        return [*events, self._surface.finish_event(self._like(number), number)]
+
+    def finish(self, prompt_tokens: int, completion_tokens: int, *, usage_wanted: bool) -> bytes:
+        """Return what ends a stream whose upstream was cut off by policy: usage if asked for, the terminator."""
+        data = b""
+        if usage_wanted and not self.usage_sent:
+            self.usage_sent = True
+            data = self._surface.usage_event(self.like, prompt_tokens, completion_tokens)
+        return data + self._surface.terminator()
+
+    def open_ends(self) -> bytes:
+        """Return the disclaimers of choices that got no finish reason, for the end of the stream."""
+        events = []
+        for number, choice in sorted(self._choices.items()):
+            if choice.halt is not None and not choice.closed:
+                events += self._end(number, "")
+            elif not choice.closed and (ending := choice.last_words()):
+                events.append(self._surface.text_event(self._like(number), number, ending))
+                choice.closed = True
+        return b"".join(events)
+
+    # --- whole answers
+
+    def first_whole(self) -> tuple[Unit, dict[int, str]]:
+        """Return the unit of a whole answer that is continued, and what its texts become before the turn."""
+        waiting = self._queue.pop(self._ready)
+        if waiting is None:
+            raise AssertionError("an answer is continued when all before the turn has been decided")
+        self.bytes_held = 0
+        return waiting.unit, self._texts(waiting, set())
+
+    def first_stopped(self, unit: Unit, texts: Mapping[int, str]) -> Released:
+        """Return the whole answer that could not be continued: what was released of it, and how its rule ends it.
+
+        Raises:
+            WireError: the answer's JSON does not allow the edit that the policy wants.
+        """
+        choice = self._choices[0]
+        kept = {
+            place: texts.get(place, delta.text)
+            for place, delta in enumerate(unit.deltas)
+            if delta.channel.kind not in CALL
+        }
+        place = _last_content(unit, 0)
+        if place is not None:
+            kept[place] += choice.last_words()
+        return Released(self._surface.write_whole(unit, Edit(kept, frozenset({0})), {0: "content_filter"}), 0.0)
+
+    def whole(self, now: float) -> Released:
+        """Return the one unit of a whole answer, edited, all of whose decisions have been taken.
+
+        Raises:
+            WireError: the answer's JSON does not allow the edit that the policy wants.
+        """
+        waiting = self._queue.pop(self._ready)
+        if waiting is None:
+            raise AssertionError("a whole answer is written when all of it has been decided")
+        self.bytes_held = 0
+        unit = waiting.unit
+        halted = {number: choice.halt for number, choice in self._choices.items() if choice.halt is not None}
+        texts = self._texts(waiting, set())
+        self._keep_of_stopped(waiting, frozenset(halted), texts)
+        for number, choice in self._choices.items():
+            place = _last_content(unit, number)
+            if place is None:
+                continue
+            tail = choice.last_words()
+            if tail:
+                texts[place] = texts.get(place, unit.deltas[place].text) + tail
+        held_s = now - waiting.arrived
+        if not texts and not halted:
+            return Released(unit.raw, held_s)
+        edit = Edit(texts, frozenset(halted))
+        finish = dict.fromkeys(halted, "content_filter")
+        return Released(self._surface.write_whole(unit, edit, finish), held_s)
+
+    def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:
+        """Put into `texts` what stays of stopped choices: text up to the cut, and tool calls of which nothing is cut.
+
+        Writing a whole answer takes out of a stopped choice all that is not named.
+        """
+        torn: set[tuple[int, int]] = set()
+        for part in waiting.parts:
+            if part.judge is not None and part.judge.channel.kind in CALL and _is_cut(part):
+                torn.add((part.judge.channel.choice, part.judge.channel.index))
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.judge.channel.choice not in halted:
+                continue
+            channel = part.judge.channel
+            if channel.kind in CALL and (channel.choice, channel.index) in torn:
+                texts.pop(place, None)
+                self.released_chars -= part.judge.holdback.sent - part.start
+            else:
+                texts.setdefault(place, waiting.unit.deltas[place].text)
+
+
+def _is_cut(part: Part) -> bool:
+    """Tell whether a stop has cut into a stretch."""
+    cut = part.judge.holdback.cut if part.judge is not None else None
+    return cut is not None and cut < part.end
+
+
+def _leaves_no_call(unit: Unit, number: int, texts: Mapping[int, str]) -> bool:
+    """Tell whether all that is left of a choice in a unit is a tool call without a name and arguments."""
+    left = [
+        (delta.channel.kind, texts.get(place, delta.text))
+        for place, delta in enumerate(unit.deltas)
+        if delta.channel.choice == number
+    ]
+    return any(kind in CALL for kind, _ in left) and not any(text for _, text in left)
+
+
+def _last_content(unit: Unit, number: int) -> int | None:
+    """Return the place of the last content delta of a choice in a unit."""
+    places: Iterable[int] = (
+        place
+        for place, delta in enumerate(unit.deltas)
+        if delta.channel.choice == number and delta.channel.kind == "content"
+    )
+    return max(places, default=None)

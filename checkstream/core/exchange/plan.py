@@ -1,0 +1,53 @@
+"""What one route asks of the guard."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.judge import FailMode
+from checkstream.core.policy.program import Program
+
+
+class Assessing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a route holds answers against evidence before their callers have all of them."""
+
+    always: bool = False
+    """Of every answer; else only where the request asks."""
+    profiles: tuple[str, ...] = ("watchdog",)
+    deadline_ms: float = 3000.0
+    block: float | None = None
+    """Whole answers of this risk and above are blocked, 0..100. Where it is given no request can switch it off."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one route asks of the guard. An exchange keeps the plan that it started with (G25)."""
+
+    program: Program
+    route: str = ""
+    """Its name."""
+    hold: HoldSettings = HoldSettings()
+    fail_mode: FailMode = "closed"
+    ingress_deadline_ms: float = 150.0
+    check_deadline_ms: float = 50.0
+    ingress_budget_ms: float = 8.0
+    check_budget_ms: float = 6.0
+    """Above its budget a check counts as slow: `on_exceeded` says what follows, and the record says that it did."""
+    on_exceeded: Literal["hold", "degrade", "shed"] = "hold"
+    """hold: wait on for the answer. degrade: let the rules' cheaper detectors decide alone, where every rule that waits
+    for the answer has one; else hold. shed: hold, and refuse new requests for a moment."""
+    keepalive_ms: float = 15_000.0
+    held_bytes: int = 2_097_152
+    """Most bytes of events that may wait in one stream."""
+    event_bytes: int = 1_048_576
+    answer_bytes: int = 16_777_216
+    prompt_chars: int = 400_000
+    parts: Literal["pass", "refuse"] = "pass"
+    """What becomes of parts of a prompt that are not text."""
+    assessing: Assessing | None = None
+    """None: nobody is there who could."""
+    scored_chars: int = 0
+    """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
+    0: none is."""

@@ -1,0 +1,361 @@
+"""The prompt of one exchange: read, judged channel by channel, then forwarded or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+
+from checkstream.core.cel.values import from_json
+from checkstream.core.channel.actions import Firing, Outcome, resolve
+from checkstream.core.channel.json_strings import inside_json
+from checkstream.core.channel.judge import Judge
+from checkstream.core.channel.page import Page
+from checkstream.core.channel.replacements import Replacement
+from checkstream.core.commands import ConfirmationWanted
+from checkstream.core.events import RequestReceived
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.shaping import Wishes
+from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
+from checkstream.core.policy.program import RuleMeta
+from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
+from checkstream.core.terms import Channel, Delta, Dialogue, Document, Facts, Message, Span, Stage
+from checkstream.core.wire.context import read_context
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
+from checkstream.core.wire.surface import Extension, Request, Surface
+from checkstream.errors import RequestInvalid, WireError
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a prompt is not forwarded."""
+
+    status: int
+    kind: str
+    message: str
+    rule_id: str | None = None
+    confirm: ConfirmationWanted | None = None
+    """The request is let through when it comes again with a token."""
+
+
+_MAX_CHANNELS = 4096
+"""Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
+
+
+class _Joined:
+    """Texts of a prompt that are judged as one, and where each of them stands in it."""
+
+    __slots__ = ("_parts", "judge", "text")
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.text = ""
+        self._parts: list[tuple[int, int, int]] = []
+
+    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> None:
+        at = 0
+        for place in places:
+            size = len(deltas[place].text)
+            self._parts.append((place, at, at + size))
+            at += size + len(between)
+        self.text = between.join(deltas[place].text for place in places)
+
+    def edits(self, found: dict[int, list[Replacement]]) -> None:
+        """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
+        items = iter(self.judge.holdback.replacements)
+        item = next(items, None)
+        said = False
+        for place, start, end in self._parts:
+            while item is not None and item.start < end:
+                if item.end > start:
+                    low, high = max(item.start, start) - start, min(item.end, end) - start
+                    found.setdefault(place, []).append(Replacement(low, high, "" if said else item.text))
+                    said = True
+                if item.end > end:
+                    break
+                item, said = next(items, None), False
+
+
+def edited(text: str, edits: Sequence[Replacement]) -> str:
+    """Return `text` with replacements carried out; of those that overlap the first stands and takes in the others."""
+    out: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        if edit.start >= at:
+            out += (text[at : edit.start], edit.text)
+        at = max(at, edit.end)
+    out.append(text[at:])
+    return "".join(out)
+
+
+def _written(delta: Delta, edits: Sequence[Replacement]) -> str:
+    """Return a text of a prompt with replacements carried out; the JSON of a tool call's arguments stays JSON.
+
+    Raises:
+        WireError: it would not.
+    """
+    if delta.path[-1] != "arguments" or not _is_json(delta.text):
+        return edited(delta.text, edits)
+    text = edited(delta.text, inside_json(delta.text, edits))
+    if not _is_json(text):
+        raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
+    return text
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_part(delta: Delta) -> bool:
+    """Tell whether a text is one of the parts of a message's content."""
+    return len(delta.path) > 3 and delta.path[2] == "content"
+
+
+class Prompt:
+    """A request on its way to the upstream."""
+
+    def __init__(self, surface: Surface, plan: Plan, checking: Checking) -> None:
+        """Start before the request.
+
+        Args:
+            surface: The API that the caller speaks.
+            plan: What the route asks for.
+            checking: Makes judges and asks classifiers.
+        """
+        self.request: Request | None = None
+        self.wishes = Wishes()
+        """What the prompt's rules ask of the request and of every answer."""
+        self._surface = surface
+        self._plan = plan
+        self._checking = checking
+        self._joined: list[_Joined] = []
+        self._rejects: list[tuple[RuleMeta, Reject]] = []
+        self._confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
+        self._confirmed: tuple[str, ...] = ()
+        self._failed: RuleMeta | None = None
+        self._forwarded: dict[int, str] = {}
+        """Place of a text that was changed -> what was forwarded in its place."""
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """What the answer is to be true to."""
+        extension = self.request.extension if self.request is not None else None
+        return extension.documents if extension is not None else ()
+
+    @property
+    def structured(self) -> bool:
+        """The answer has a fixed form, which text added to it would break."""
+        return self.wishes.fixes_form or (self.request is not None and self.request.structured)
+
+    def take(self, event: RequestReceived) -> Refusal | None:
+        """Read the request and begin to judge it; return why it is refused, if that is clear already."""
+        try:
+            request = self._surface.read_request(event.body)
+            context = read_context(event.context, request.extension)
+        except RequestInvalid as error:
+            return Refusal(400, "invalid_request_error", str(error))
+        self.request = request
+        self._confirmed = event.confirmed
+        fault = self._fault(request)
+        if fault is not None:
+            return fault
+        self._know(request, event, context)
+        self._judge_request()
+        self._join(request.unit.deltas)
+        for joined in self._joined:
+            checks = joined.judge.feed(joined.text)
+            self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
+        for joined in self._joined:
+            self.rule(joined.judge)
+        return None
+
+    def _know(self, request: Request, event: RequestReceived, context: object) -> None:
+        """Settle what policies know of the exchange, and which rules take part in it."""
+        said: dict[str, Any] = {
+            "route": self._plan.route,
+            "model": request.model,
+            "surface": self._surface.name,
+            "stream": request.streaming,
+            "tools": request.tools,
+            "temperature": request.temperature,
+            "caller": event.caller,
+            "user": request.user,
+            "metadata": dict(request.metadata),
+            "earlier_risk": event.earlier_risk,
+        }
+        person = context.get("user") if isinstance(context, dict) else None
+        user = request.user or (person.get("id") if isinstance(person, dict) else None)
+        facts, undecided = exchange_facts(
+            self._plan.program,
+            from_json(context),
+            {name: value for name, value in said.items() if value is not None},
+            who=(event.caller or "", str(user or "")),
+            fail_mode=self._plan.fail_mode,
+        )
+        self._checking.exchange = facts
+        for rule_id in undecided:
+            self._checking.degrade(f"rule_undecided:{rule_id}")
+
+    def _judge_request(self) -> None:
+        """Decide the rules without triggers."""
+        program, exchange = self._plan.program, self._checking.exchange
+        machine = Machine(program, Facts(Stage.INGRESS, "request", exchange))
+        firings: list[Firing] = []
+        for entry in program.bare:
+            rule, fires = program.rules[entry.rule], machine.decide(entry)
+            if fires is None:
+                self._checking.degrade(f"rule_undecided:{rule.id}")
+            if fires or (fires is None and counts_undecided(rule, self._plan.fail_mode)):
+                firings.append(
+                    Firing(
+                        rule=rule,
+                        signal=None,
+                        span=Span(0, 0),
+                        mode="enforce" if rule.mode == "enforce" and entry.rule not in exchange.shadowed else "shadow",
+                        undecided=fires is None,
+                    )
+                )
+        if firings:
+            channel, page = Channel("request"), self._checking.page()
+            outcome = resolve(firings, Stage.INGRESS, channel, page)
+            self._checking.decided(outcome.verdicts)
+            self._note(outcome, page)
+
+    def _join(self, deltas: Sequence[Delta]) -> None:
+        """Make a judge for the texts of each message and field, which the model may read as one text.
+
+        Some servers part the texts of a message by a line end, some by nothing; what stands in one text alone is
+        the same both ways and counts once.
+        """
+        places: dict[tuple[str, int], list[int]] = {}
+        for place, delta in enumerate(deltas):
+            places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
+        for (kind, position), found in places.items():
+            lines = _Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
+            lines.add(deltas, found, "\n")
+            self._joined.append(lines)
+            parts = [place for place in found if _is_part(deltas[place])]
+            if len(parts) > 1:
+                seams = tuple(accumulate(len(deltas[place].text) for place in parts[:-1]))
+                run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
+                run.add(deltas, parts, "")
+                self._joined.append(run)
+
+    def _fault(self, request: Request) -> Refusal | None:
+        """Return why the request may not be forwarded, whatever the policy says."""
+        chars, limit = self.chars, self._plan.prompt_chars
+        if chars > limit:
+            return Refusal(
+                413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less"
+            )
+        channels = len({(delta.channel.kind, delta.channel.choice) for delta in request.unit.deltas})
+        if channels > _MAX_CHANNELS:
+            return Refusal(
+                413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
+            )
+        if request.unknown_fields:
+            names = ", ".join(f"`{name}`" for name in request.unknown_fields)
+            if self._plan.fail_mode == "closed":
+                return Refusal(
+                    400, "unknown_field", f"fields that can't be checked are not forwarded: {names}; leave them out"
+                )
+            for name in request.unknown_fields:
+                self._checking.ledger.unscanned(f"ingress:{name}")
+        for name in request.unit.unscanned:
+            if self._plan.parts == "refuse":
+                return Refusal(
+                    400, "unsupported_part", f"`{name}` can't be checked and this route refuses it; send text only"
+                )
+            self._checking.ledger.unscanned(f"ingress:{name}")
+        return None
+
+    def rule(self, judge: Judge) -> None:
+        """Take the decisions of one channel that can be taken now."""
+        for ruling in self._checking.advance(judge):
+            self._failed = self._failed or ruling.failed
+            self._note(ruling.outcome, ruling.judge.page)
+
+    def _note(self, outcome: Outcome, page: Page) -> None:
+        self._rejects += outcome.rejects
+        ledger = self._checking.ledger
+        for rule, asked in outcome.confirmations:
+            if rule.id not in self._confirmed:
+                self._confirmations.append((rule, asked))
+            elif rule.id not in ledger.confirmed:
+                ledger.confirmed = (*ledger.confirmed, rule.id)
+        for ask in outcome.asks:
+            # What is written into the answer is judged as the answer is.
+            for_model = isinstance(ask.action, AdaptTone | SafeMode)
+            self.wishes.add(ask, page if for_model else self._checking.page(), self.documents)
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the judged prompt is refused; None when it may be forwarded."""
+        if self._rejects:
+            rule, reject = self._rejects[0]
+            return Refusal(reject.status, "request_blocked", reject.message, rule.id)
+        if self._failed is not None:
+            message = "a check of the prompt could not be completed; try again later"
+            return Refusal(503, "guard_unavailable", message, self._failed.id)
+        if self._confirmations:
+            rule, asked = self._confirmations[0]
+            rules = tuple(dict.fromkeys(rule.id for rule, _ in self._confirmations))
+            expires_s = min(action.expires_s for _, action in self._confirmations)
+            wanted = ConfirmationWanted(rules, expires_s, self._plan.program.hash)
+            return Refusal(409, "request_needs_confirmation", asked.message, rule.id, wanted)
+        return None
+
+    def render(self, request: Request, continue_from: str | None = None) -> bytes:
+        """Return the body as it is forwarded: as it came where no rule has changed it.
+
+        Args:
+            request: What was read.
+            continue_from: What the answer has said so far, when the model is to go on from there.
+
+        Raises:
+            WireError: it can't be edited as policy wants.
+        """
+        edits: dict[int, list[Replacement]] = {}
+        for joined in self._joined:
+            joined.edits(edits)
+        texts = {place: _written(request.unit.deltas[place], found) for place, found in edits.items()}
+        self._forwarded = texts
+        return self._surface.write_request(request, texts, self.wishes.shaping(continue_from))
+
+    def dialogue(self, answers: Mapping[int, str]) -> Dialogue:
+        """Return the prompt as it was forwarded, with what was answered."""
+        request = self.request
+        if request is None:
+            raise AssertionError("only the answer to a request is heard")
+        extension = request.extension or Extension()
+        messages: dict[tuple[str, int], list[str]] = {}
+        documents: dict[str | int, dict[Path, str]] = {}
+        changed = {request.unit.deltas[place].path[: len(DOCUMENTS) + 1] for place in self._forwarded}
+        for place, delta in enumerate(request.unit.deltas):
+            text = self._forwarded.get(place, delta.text)
+            if delta.path[: len(DOCUMENTS)] == DOCUMENTS:
+                documents.setdefault(delta.path[len(DOCUMENTS)], {})[delta.path[len(DOCUMENTS) + 1 :]] = text
+            else:
+                messages.setdefault((delta.channel.kind, delta.channel.choice), []).append(text)
+        return Dialogue(
+            model=request.model,
+            messages=tuple(Message(role, "\n".join(texts)) for (role, _), texts in messages.items()),
+            answers=answers,
+            documents=tuple(
+                reworded(document, documents[at]) if (*DOCUMENTS, at) in changed else document
+                for at, document in enumerate(extension.documents)
+            ),
+            conversation=extension.conversation or "",
+        )
+
+    @property
+    def chars(self) -> int:
+        """Characters of text in the prompt."""
+        return sum(len(delta.text) for delta in self.request.unit.deltas) if self.request is not None else 0

@@ -1,0 +1,54 @@
+"""An `allow` rule sets aside whatever is decided over its span, now or later, and whoever decides it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from checkstream.core.commands import StreamRecord
+from checkstream.core.exchange.guard import Plan
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.surfaces import SURFACES
+from tests.playbook import by_words, play
+
+LABELS = (ClassifierLabel("toy.risk", 0.5),)
+ALLOWED = "  - {name: ours, id: OK-1, priority: 5, patterns: [{name: ours, regex: 'mail joe@example\\.com now'}], actions: [{type: allow}]}\n"  # noqa: E501
+RULES = {
+    "a disclaimer": "entities: [EMAIL], stage: midstream, actions: [{type: inject_disclaimer, text: Mind it.}]",
+    "a rule of egress": "entities: [EMAIL], stage: egress, actions: [{type: inject_disclaimer, text: Mind it.}]",
+    "a rule that waits for a check": (
+        "entities: [EMAIL], stage: midstream, conditions: ['scores.toy.risk < 0.5'], actions: [{type: redact}]"
+    ),
+    "a redaction": "entities: [EMAIL], stage: midstream, actions: [{type: redact}]",
+}
+
+
+def answered(rule: str, text: str) -> tuple[str, StreamRecord]:
+    rules = f"pack: {{name: p, version: 1.0.0}}\npolicies:\n{ALLOWED}  - {{name: r, id: R-1, {rule}}}\n"
+    plan = Plan(program=compile_sources([("p.yaml", rules)], LABELS))
+    request = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    message = {"role": "assistant", "content": text}
+    body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    chat = SURFACES["/v1/chat/completions"]
+    played = play(chat, plan, request, [body], streaming=False, scorer=by_words("toy.risk", ()))
+    assert played.reply is not None
+    assert played.record is not None
+    return json.loads(played.reply.body)["choices"][0]["message"]["content"], played.record
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_an_exception_sets_aside_whatever_is_decided_over_its_span(rule: str) -> None:
+    text = "Please mail joe@example.com now, or wait."
+    said, record = answered(rule, text)
+    assert said == text
+    assert {v.rule_id: v.excepted_by for v in record.verdicts} == {"OK-1": None, "R-1": "OK-1"}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_what_lies_outside_of_its_span_is_not_excepted(rule: str) -> None:
+    text = "Please mail joe@example.com now, or mail ann@example.com soon."
+    said, record = answered(rule, text)
+    assert said != text
+    assert [v.excepted_by for v in record.verdicts if v.rule_id == "R-1"] == ["OK-1", None]
