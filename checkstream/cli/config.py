@@ -1,4 +1,4 @@
-"""`checkstream config check | schema`: is a configuration sound, and what may stand in one?"""
+"""`checkstream config check | schema | reference`: is a configuration sound, and what may stand in one?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 from checkstream.app import load
 from checkstream.cli.results import counted, write_json
-from checkstream.config import Config, load_config, warnings
+from checkstream.config import json_schema, load_config, reference, warnings
 from checkstream.errors import Fault, FaultyFile
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   checkstream config check checkstream.yaml
   checkstream config schema > checkstream.schema.json
+  checkstream config reference
 """
 
 
@@ -27,8 +28,8 @@ def add_parser(subparsers: SubParsers) -> None:
     """Register the group `config` with the command line."""
     parser = subparsers.add_parser(
         "config",
-        help="check a configuration file, or print its schema",
-        description="Check configuration files and print their schema.",
+        help="check a configuration file, or print what may stand in one",
+        description="Check configuration files, and print what may stand in them.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,8 +45,15 @@ def add_parser(subparsers: SubParsers) -> None:
     commands.add_parser(
         "schema",
         help="print the JSON Schema of the configuration",
-        description="Print the JSON Schema of the configuration file.",
+        description="Print the JSON Schema of the configuration file, each setting with its description.",
         epilog="example: checkstream config schema > checkstream.schema.json",
+    )
+    commands.add_parser(
+        "reference",
+        help="print every setting with its default and what it is for",
+        description="Print every setting of checkstream.yaml and models.yaml with its values, its default and what it "
+        "is for, as a page of Markdown.",
+        epilog="example: checkstream config reference | less",
     )
 
 
@@ -64,8 +72,10 @@ def run(args: argparse.Namespace) -> int:
         0: done; 2: the file has faults.
     """
     if args.config_command == "schema":
-        schema = msgspec.json.schema(Config)
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n")
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
+        return 0
+    if args.config_command == "reference":
+        sys.stdout.write(reference())
         return 0
     outcome = _check(args.file)
     if args.json:

@@ -1,6 +1,7 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
 from checkstream.config.background import GroundingSettings, JobsSettings, WebhookSettings
+from checkstream.config.described import json_schema
 from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
 from checkstream.config.load import (
     default_config,
@@ -18,6 +19,7 @@ from checkstream.config.own_models import (
     require_safe_url,
 )
 from checkstream.config.parts import Secret
+from checkstream.config.reference import reference
 from checkstream.config.settings import (
     Address,
     AuditSettings,
@@ -65,6 +67,7 @@ __all__ = [
     "advice_for",
     "bundled",
     "default_config",
+    "json_schema",
     "load_config",
     "override",
     "parse_address",
@@ -72,6 +75,7 @@ __all__ = [
     "read_config",
     "read_file",
     "read_own_models",
+    "reference",
     "require_safe_url",
     "reveal",
     "warnings",

@@ -16,6 +16,7 @@ class WebhookSettings(Settings, frozen=True):
     """Who is called about high risks. Redirects are not followed."""
 
     url: str
+    """Gets a `POST` for each risk that is high; https, or http to this machine."""
     secret: Secret
     """Signs each call, after Standard Webhooks; `whsec_` and base64, or any text."""
 
@@ -98,6 +99,7 @@ class GroundingSettings(Settings, frozen=True):
     marker_ms: Ms = 3_600_000
     """How long a marker waits for that request."""
     webhook: WebhookSettings | None = None
+    """Who is called, where `on_high` names `webhook`."""
 
     def __post_init__(self) -> None:
         """What is to happen can happen."""

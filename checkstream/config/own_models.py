@@ -92,8 +92,11 @@ class OwnRate(Settings, frozen=True):
     """At which score a label keeps to a false-positive rate on benign whole texts."""
 
     label: str
+    """As `labels` names it."""
     fpr: _Share
+    """Share of benign whole texts that fire."""
     threshold: _Share
+    """From this score on."""
 
 
 class OwnModel(Settings, frozen=True):
@@ -102,10 +105,16 @@ class OwnModel(Settings, frozen=True):
     name: ModelName
     """What policies call it; a shipped model of the same name gives way to it."""
     kind: Literal["sequence", "tokens", "pair", "remote"]
+    """sequence: labels of a whole text. tokens: spans. pair: claim and evidence together. remote: a detector that
+    another process runs."""
     source: ModelSource | None = None
+    """Where its files come from; not of kind `remote`."""
     remote: RemoteSettings | None = None
+    """Where it answers; of kind `remote` only."""
     graph: str = "model.onnx"
+    """File of the graph, at the source."""
     tokenizer: str = "tokenizer.json"
+    """File of the tokenizer, at the source."""
     config: str | None = "config.json"
     """Where `id2label` names the columns of the output; null when there is no such file."""
     columns: tuple[str, ...] = ()
@@ -120,9 +129,13 @@ class OwnModel(Settings, frozen=True):
     rates: tuple[OwnRate, ...] = ()
     """What was measured on benign texts; needed for `fpr` in policies."""
     window_tokens: Annotated[int, Meta(ge=8, le=65_536)] = 256
+    """Tokens that are read at once; a longer text is read in several windows."""
     overlap_tokens: Annotated[int, Meta(ge=0, le=4_096)] = 32
+    """Tokens that a window shares with the one before it."""
     version: Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+$")] = "1.0.0"
+    """Stands in logs and audit records beside the name."""
     licence: str = "unknown"
+    """Shown by `models list`."""
 
     def __post_init__(self) -> None:
         """What belongs to the kind is there, and nothing else."""
@@ -172,6 +185,7 @@ class OwnModels(Settings, frozen=True):
     """The whole file."""
 
     models: Annotated[tuple[OwnModel, ...], Meta(max_length=64)]
+    """The models, each with a name of its own."""
 
     def __post_init__(self) -> None:
         """Names are unique; every hash that is needed is there."""

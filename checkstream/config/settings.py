@@ -59,38 +59,53 @@ class Caller(Settings, frozen=True):
     """Who may call, known by a key."""
 
     name: Name
+    """Stands in logs and audit records, and in conditions of policies."""
     key: Secret
+    """Sent as `Authorization: Bearer KEY` or `x-api-key: KEY`."""
 
 
 class Limits(Settings, frozen=True):
     """Caps; what passes one meets back-pressure or a clear refusal, never growth (G22)."""
 
     body_bytes: Annotated[int, Meta(ge=1024)] = 10_485_760
+    """Of one request's body, after decompression; a longer one gets 413."""
     prompt_chars: Annotated[int, Meta(ge=1)] = 400_000
+    """Characters of one prompt with all its messages; a longer one gets 400."""
     event_bytes: Annotated[int, Meta(ge=1024)] = 1_048_576
+    """Of one event of an answer; a longer one ends the stream with an error."""
     answer_bytes: Annotated[int, Meta(ge=1024)] = 16_777_216
+    """Of one answer; a longer one ends with an error."""
     held_bytes_per_stream: Annotated[int, Meta(ge=1024)] = 2_097_152
+    """Bytes of one answer that may wait for checks; then the upstream is read no further."""
     held_bytes: Annotated[int, Meta(ge=1024)] = 268_435_456
     """Over all streams of the process."""
     streams: Annotated[int, Meta(ge=1)] = 400
+    """Requests that run at once; one more gets 429."""
     header_timeout_ms: Ms = 10_000
+    """How long a request's head may take, and a pause within its body."""
     write_timeout_ms: Ms = 30_000
+    """How long a caller may read nothing before it is cut off."""
 
 
 class Server(Settings, frozen=True):
     """The listeners and who may use them."""
 
     listen: str = "127.0.0.1:8080"
+    """Where callers connect, `HOST:PORT`; port 0 lets the system choose."""
     admin: str = "127.0.0.1:9090"
+    """Where health, metrics, status and reload are, for the operator alone."""
     admin_token: Secret | None = None
     """Needed unless `admin` is on loopback."""
     callers: Literal["none"] | list[Caller] = "none"
+    """Who may call, each with a key; `none`: everybody who reaches `listen`."""
     behind_gateway: bool = False
     """`callers: none` on an address that others can reach: a gateway in front knows the callers."""
     workers: Literal["auto"] | Annotated[int, Meta(ge=1)] = 1
+    """Processes that share the port; 1 in this version."""
     drain_ms: Ms = 30_000
     """How long running streams may go on after SIGTERM."""
     limits: Limits = Limits()
+    """Caps of one process."""
 
     def __post_init__(self) -> None:
         """Listeners that others can reach are guarded."""
@@ -120,6 +135,7 @@ class Upstream(Settings, frozen=True):
     headers: dict[str, str | Secret] = msgspec.field(default_factory=dict)
     """Replace the caller's headers of the same name."""
     connect_ms: Ms = 5_000
+    """How long connecting may take."""
     first_byte_ms: Ms = 600_000
     """From the request sent to the first byte of the answer's body."""
     idle_ms: Ms = 60_000
@@ -175,6 +191,7 @@ class Match(Settings, frozen=True):
     path: Annotated[str, Meta(min_length=1)]
     """A path, or (`pass: true` only) a beginning of paths followed by `*`."""
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
+    """Guarded routes take `POST`."""
     model: str = "*"
     """A name, or a beginning of names followed by `*`."""
 
@@ -192,10 +209,15 @@ class HoldbackSettings(Settings, frozen=True):
     """How much text waits behind the classifiers; patterns hold exactly what they must, whatever these say."""
 
     tokens: Annotated[int, Meta(ge=0, le=4096)] = 16
+    """Most tokens that wait behind the classifiers once risk is raised."""
     calm_tokens: Annotated[int, Meta(ge=0, le=4096)] = 3
+    """Tokens that wait while risk is low."""
     check_every: Annotated[int, Meta(ge=1, le=4096)] = 8
+    """A classifier is asked each time so many tokens have come."""
     window: Annotated[int, Meta(ge=1, le=4096)] = 64
+    """Tokens that one check reads."""
     max_delay_ms: Annotated[int, Meta(ge=1, le=60_000)] = 250
+    """Text that waits is checked after this time without a byte from the upstream, though more is to come."""
     by_language: dict[str, Annotated[int, Meta(ge=0, le=4096)]] = msgspec.field(default_factory=dict)
     """Language -> what counts in place of `tokens` once the text is known to be in it. Languages that put much into a
     word, such as Finnish, need more tokens to say as much as others."""
@@ -220,7 +242,9 @@ class Budget(Settings, frozen=True):
     """Soft limit of a check, before its hard deadline. What happens over it is recorded."""
 
     ingress_ms: Annotated[float, Meta(gt=0)] = 8
+    """Of a prompt's check."""
     check_ms: Annotated[float, Meta(gt=0)] = 6
+    """Of one check of an answer."""
     on_exceeded: Literal["degrade", "hold", "shed"] = "hold"
     """hold (the safe default): text waits for the answer. degrade: the rules' own patterns, phrases and entities decide
     alone, where every rule that waits has some; else it waits. shed: text waits, new requests get 429 for a moment."""
@@ -230,22 +254,33 @@ class Deadline(Settings, frozen=True):
     """Hard limit of one detector's check; then `fail_mode` decides."""
 
     ingress_ms: Annotated[float, Meta(gt=0, le=60_000)] = 150
+    """Of a prompt's check, for each 4,096 characters."""
     check_ms: Annotated[float, Meta(gt=0, le=60_000)] = 50
+    """Of one check of an answer."""
 
 
 class RouteSettings(Settings, frozen=True):
     """What happens to the requests that match. The first route that matches is taken."""
 
     name: Name
+    """Stands in logs, metrics and audit records."""
     match: Match
+    """Which requests it takes."""
     upstream: Name
+    """Name of the model server, one of `upstreams`."""
     policies: tuple[str, ...] = ()
     """`builtin:NAME`, or paths relative to the configuration file."""
     holdback: HoldbackSettings = HoldbackSettings()
+    """How much of an answer waits behind the classifiers."""
     budget: Budget = Budget()
+    """Soft limits of checks."""
     deadline: Deadline = Deadline()
+    """Hard limits of checks."""
     fail_mode: Literal["open", "closed"] = "closed"
+    """What happens when a detector fails. closed: the prompt is refused, the answer stopped. open: what it would have
+    checked passes."""
     parts: Literal["pass", "refuse"] = "pass"
+    """Images, audio and other parts that are no text: sent on unread, or refused."""
     keepalive_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
     grounding: GroundingSettings | None = None
@@ -267,11 +302,15 @@ class AuditSettings(Settings, frozen=True):
     """What is remembered, and how surely."""
 
     dir: str = "var/audit"
+    """Folder of the audit log; relative to the configuration file."""
     durability: Literal["strict", "group"] = "group"
     """strict: an entry is on disk before its stream's end is sent; group: the loss window is `fsync_ms`."""
     fsync_ms: Annotated[int, Meta(ge=1, le=60_000)] = 200
+    """How long records wait for the disk with `durability: group`."""
     segment_bytes: Annotated[int, Meta(ge=4096)] = 67_108_864
+    """A file of the log that has grown so long is closed, and the next begun."""
     text: Literal["hash"] = "hash"
+    """How spans are kept: as keyed digests, never as text."""
     key: Secret | None = None
     """Key of the digests; without it one is made beside the log's folder at the first start."""
 
@@ -286,6 +325,7 @@ class RecordSettings(Settings, frozen=True):
     text: Literal["masked", "plain"] = "masked"
     """masked: specimens stand in place of personal data and secrets; what can't be masked is not recorded."""
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 7
+    """Older transcripts are removed."""
     max_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824
     """Of all transcripts together; the oldest are removed first."""
 
@@ -299,19 +339,29 @@ class TelemetrySettings(Settings, frozen=True):
     """Logs go to stderr."""
 
     log: Literal["json", "console"] = "json"
+    """json: one object a line. console: lines for people."""
 
 
 class Config(Settings, frozen=True):
     """The whole configuration."""
 
     server: Server = Server()
+    """The listeners and who may use them."""
     upstreams: dict[str, Upstream] = msgspec.field(default_factory=dict)
+    """The model servers, by name."""
     routes: tuple[RouteSettings, ...] = ()
+    """What happens to which requests; the first that matches is taken, what none takes gets 404."""
     models: str | None = None
     """A file that names models of the operator's own (`models/README.md`), fetched by `checkstream models pull`."""
     audit: AuditSettings = AuditSettings()
+    """What is remembered of every exchange."""
     record: RecordSettings = RecordSettings()
+    """Transcripts of a sample of exchanges."""
     jobs: JobsSettings = JobsSettings()
+    """The queue of answers that are scored in the background."""
     evidence: EvidenceSettings = EvidenceSettings()
+    """The store of trusted documents."""
     verifier: VerifierSettings = VerifierSettings()
+    """Who judges whether evidence supports a claim."""
     telemetry: TelemetrySettings = TelemetrySettings()
+    """How logs are written."""

@@ -36,6 +36,7 @@ class EvidenceSettings(Settings, frozen=True):
     chunk_tokens: Annotated[int, Meta(ge=20, le=100_000)] = 500
     """In tokens of that model, or in words."""
     overlap_tokens: Annotated[int, Meta(ge=0, le=50_000)] = 50
+    """Tokens that a chunk repeats of the one before it."""
     document_bytes: Annotated[int, Meta(ge=1024, le=1 << 30)] = 67_108_864
     """A longer document is not read."""
     document_ms: Annotated[int, Meta(ge=100, le=3_600_000)] = 60_000

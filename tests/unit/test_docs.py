@@ -139,3 +139,28 @@ def test_the_commands_that_the_readme_names_exist() -> None:
         with pytest.raises(SystemExit) as stopped:
             main([*words, "--help"])
         assert stopped.value.code == 0, words
+
+
+def test_every_setting_has_a_string_below_it_that_says_what_it_is_for() -> None:
+    from checkstream.config import Config
+    from checkstream.config.described import descriptions, groups
+    from checkstream.config.own_models import OwnModels
+
+    said = {
+        f"{group.cls.__name__}.{field.encode_name}": descriptions(group.cls).get(field.encode_name, "")
+        for root in (Config, OwnModels)
+        for group in groups(root)
+        for field in group.fields
+    }
+    assert [name for name, text in said.items() if len(text) < 8 or not text.endswith(".")] == [], (
+        "write a sentence in a string below the setting: what is it for?"
+    )
+
+
+def test_the_reference_page_is_what_the_settings_say() -> None:
+    from checkstream.config import reference
+
+    page = ROOT / "checkstream" / "config" / "REFERENCE.md"
+    assert page.read_text("utf-8") == reference(), (
+        f"`checkstream config reference > {page.relative_to(ROOT)}` writes it anew"
+    )
