@@ -302,11 +302,11 @@ class Shell:
         """Assert that no more is held than the plan says and one read can add (G22)."""
         if self.record is not None:
             return
-        assert self.guard._decoder.held_bytes <= self.plan.event_bytes
-        assert len(self.guard._body) <= self.plan.answer_bytes
+        assert self.guard._incoming._decoder.held_bytes <= self.plan.event_bytes
+        assert len(self.guard._incoming._body) <= self.plan.answer_bytes
         if not self.cancelled and not self.paused:
-            assert self.guard._outbox.bytes_held <= self.plan.held_bytes
-        assert self.guard._outbox.bytes_held <= self.plan.held_bytes + piece + self.plan.event_bytes
+            assert self.guard._course.outbox.bytes_held <= self.plan.held_bytes
+        assert self.guard._course.outbox.bytes_held <= self.plan.held_bytes + piece + self.plan.event_bytes
 
     def check(self, received: int) -> None:
         """Assert what must hold of an exchange that is over."""

@@ -298,7 +298,7 @@ def test_g22_text_that_no_classifier_clears_pauses_the_upstream_before_it_grows(
         sent += 100
         most = max(most, kept(exchange.guard))
     assert PauseUpstream() in exchange.out.commands
-    assert exchange.guard._outbox.bytes_held <= 40_000 + 1_000
+    assert exchange.guard._course.outbox.bytes_held <= 40_000 + 1_000
     assert most <= 4 * 40_000
     while exchange.unanswered:
         exchange.send(Scored(exchange.unanswered.pop(0).ticket, {"lexicon.toxicity": 0.0}))
@@ -306,4 +306,4 @@ def test_g22_text_that_no_classifier_clears_pauses_the_upstream_before_it_grows(
     while exchange.unanswered:
         exchange.send(Scored(exchange.unanswered.pop(0).ticket, {"lexicon.toxicity": 0.0}))
     assert exchange.out.record is not None
-    assert exchange.guard._outbox.bytes_held == 0
+    assert exchange.guard._course.outbox.bytes_held == 0

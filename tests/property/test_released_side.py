@@ -87,7 +87,7 @@ def heard(data: bytes) -> dict[Channel, str]:
 
 def assert_released(guard: Guard, sent: bytes) -> None:
     texts = heard(sent)
-    for channel, judge in guard._answer.judges.items():
+    for channel, judge in guard._course.answer.judges.items():
         holdback = judge.holdback
         assert texts.pop(channel, "") == holdback.render(0, holdback.sent), channel
         assert holdback.sent <= holdback.received
@@ -163,14 +163,14 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
         if (found := calls(path, "SendDownstream"))
     }
     assert made == {
-        "core/exchange/guard.py": {
+        "core/exchange/leaving.py": {
             "SendDownstream(released.data)",
             "SendDownstream(sse.comment('keep-alive'))",
             "SendDownstream(data)",  # the closing frames, below
         }
     }
-    tree = ast.parse((PACKAGE / "core/exchange/guard.py").read_text(encoding="utf-8"))
-    (closing,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "_close_stream")
+    tree = ast.parse((PACKAGE / "core/exchange/leaving.py").read_text(encoding="utf-8"))
+    (closing,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "close_stream")
     assigned = [node for node in ast.walk(closing) if isinstance(node, ast.Assign | ast.AugAssign)]
     into_data = [
         node.value
@@ -179,11 +179,11 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
     ]
     origins = {ast.unparse(value.func if isinstance(value, ast.Call) else value) for value in into_data}
     assert origins == {
-        "self._outbox.open_ends",
-        "self._surface.result_event",  # what evidence says of it: numbers, and sentences of what has been released
+        "course.outbox.open_ends",
+        "course.surface.result_event",  # what evidence says of it: numbers, and sentences of what has been released
         "last.data if last is not None else b''",  # released
-        "self._surface.error_event",
-        "self._outbox.finish",
+        "course.surface.error_event",
+        "course.outbox.finish",
     }
 
 

@@ -229,7 +229,7 @@ def test_all_that_an_exchange_used_is_freed_without_a_collection(rest: list[AnyE
         for event in rest:
             exchange.send(event)
         assert exchange.out.record is not None
-        left = weakref.ref(exchange.guard), weakref.ref(exchange.guard._checking)
+        left = weakref.ref(exchange.guard), weakref.ref(exchange.guard._course.checking)
         del exchange
         assert [each() for each in left] == [None, None]
     finally:

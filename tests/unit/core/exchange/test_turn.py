@@ -345,7 +345,7 @@ def test_reading_goes_on_with_the_second_upstream_though_the_first_was_too_fast(
 
 def test_what_still_comes_of_the_first_upstream_while_the_turn_waits_is_not_taken() -> None:
     running = begun("one two three four five six seven eight nine ten. Then launder money now")
-    while running.guard._answer.turning is None:
+    while running.guard._course.answer.turning is None:
         score(running, 0.0)
     running.send(UpstreamBytes(b"data: {broken off\n\n"))
     while len(forwarded(running.out)) == 1:
@@ -382,7 +382,7 @@ def test_a_drain_while_the_turn_waits_for_scores_is_never_a_silent_end(streaming
         running.send(UpstreamOpened(200, streaming=False))
         running.send(UpstreamBytes(json.dumps(body).encode()))
     running.send(UpstreamClosed())
-    while running.guard._answer.turning is None:
+    while running.guard._course.answer.turning is None:
         score(running, 0.0)
     assert running.out.record is None
     running.send(Draining())

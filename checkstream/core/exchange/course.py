@@ -1,0 +1,179 @@
+"""Where one exchange stands: the parts that it is made of, what has happened, and how it comes to its end.
+
+Nothing here waits or looks ahead: `guard` says when.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+import msgspec
+
+from checkstream.core.commands import (
+    AnyCommand,
+    CancelUpstream,
+    ConfirmationWanted,
+    Enqueue,
+    Observe,
+    Record,
+    Reply,
+)
+from checkstream.core.exchange.answer import Answer
+from checkstream.core.exchange.assessment import Assessment
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.prompt import Prompt, Refusal
+from checkstream.core.exchange.watch import Watch
+from checkstream.core.wire.surface import Surface
+
+CHARS_PER_TOKEN = 4
+"""For estimates of usage only: English text in common vocabularies."""
+
+
+class State(enum.Enum):
+    """Where an exchange stands."""
+
+    NEW = enum.auto()
+    INGRESS = enum.auto()
+    FORWARDED = enum.auto()
+    STREAMING = enum.auto()
+    WHOLE = enum.auto()
+    CLOSING = enum.auto()
+    ASSESSING = enum.auto()
+    CLOSED = enum.auto()
+
+
+RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING, State.ASSESSING)
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """Why a stream is closing and what the caller is still told."""
+
+    outcome: str
+    error: tuple[str, str] | None = None
+    """Kind and message of an error event."""
+    terminate: bool = False
+    """Policy has cut the upstream off: usage and terminator are ours to send."""
+
+
+class Course:
+    """The parts of one exchange and its state. INVARIANT: `Record` comes once, when the state becomes CLOSED."""
+
+    def __init__(self, *, surface: Surface, plan: Plan, digest: Callable[[str], str]) -> None:
+        """Start before the request; see `Guard` for the arguments."""
+        self.state = State.NEW
+        self.surface = surface
+        self.plan = plan
+        self.checking = Checking(plan, digest)
+        self.ledger = self.checking.ledger
+        self.prompt = Prompt(surface, plan, self.checking)
+        self.answer = Answer(surface, self.prompt, self.checking)
+        self.outbox = self.answer.outbox
+        self.assessment = Assessment(plan)
+        self.watch = Watch(plan, self.checking)
+        self.status = 200
+        """Of the upstream's answer."""
+        self.streaming = False
+        """The answer is, or is expected to be, an event stream."""
+        self.upstream_open = False
+        self.given = False
+        """The caller has got some of the answer, or is about to."""
+        self.ending: Ending | None = None
+
+    @property
+    def now(self) -> float:
+        """Time of the event that is being taken, seconds."""
+        return self.checking.now
+
+    def do(self, command: AnyCommand) -> None:
+        """Have something done, after all that was asked for before."""
+        self.checking.commands.append(command)
+
+    def cancel_upstream(self) -> None:
+        """Want nothing more of the upstream."""
+        if self.upstream_open:
+            self.upstream_open = False
+            self.do(CancelUpstream())
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer the prompt with a refusal, and close."""
+        action = "reject" if refusal.confirm is None else "require_confirmation"
+        self.ledger.carried_out(action)
+        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
+        self.reply(
+            refusal.status,
+            self.surface.error_body(refusal.kind, refusal.message, refusal.rule_id),
+            "refused",
+            action=action,
+            retry=False if by_policy else None,
+            confirm=refusal.confirm,
+        )
+
+    def begin_closing(self, ending: Ending) -> None:
+        """End every channel: the rest of the stream leaves when all of it is decided."""
+        self.ending = ending
+        self.state = State.CLOSING
+        if ending.error is not None:
+            self.answer.may_turn = False
+        self.answer.end()
+
+    def fail(self, kind: str, message: str) -> None:
+        """End the exchange because the answer can't be checked or passes a cap: never a silent end."""
+        self.cancel_upstream()
+        self.ledger.upstream_failure = kind
+        self.answer.may_turn = False
+        self.answer.turning = None
+        if self.streaming:
+            self.answer.give_up()
+            self.begin_closing(Ending("failed", (kind, message)))
+        else:
+            self.reply(502, self.surface.error_body(kind, message), "failed")
+
+    def reply(
+        self,
+        status: int,
+        body: bytes,
+        outcome: str,
+        *,
+        action: str = "allow",
+        retry: bool | None = None,
+        confirm: ConfirmationWanted | None = None,
+    ) -> None:
+        """Answer with one whole response, and close."""
+        retry_after_s = 1 if status == 503 else None
+        self.do(Reply(status, body, action=action, retry=retry, retry_after_s=retry_after_s, confirm=confirm))
+        self.close(outcome)
+
+    def close(self, outcome: str) -> None:
+        """Write the record: nothing follows."""
+        self.checking.close()
+        self.watch.end()
+        self._look_whether_scored()
+        record = self.ledger.record(
+            surface=self.surface.name,
+            streaming=self.streaming,
+            outcome=outcome,
+            program=self.plan.program,
+            prompt_chars=self.prompt.chars,
+            released_chars=self.outbox.released_chars,
+            risks=self.assessment.risks,
+        )
+        # Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full
+        # collection, which would have to find it, stops every stream.
+        self.ledger.judges.clear()
+        self.do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
+        self.do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
+        self.do(Record(record))
+        self.state = State.CLOSED
+
+    def _look_whether_scored(self) -> None:
+        """Have what the caller has got scored, whole or not: of a part, too, the reader believes what it says."""
+        if not self.plan.scored_chars or not self.given:
+            return
+        heard = self.outbox.heard
+        answers = heard.answers
+        if heard.too_long or sum(map(len, answers.values())) > self.plan.scored_chars:
+            self.checking.degrade("answer_too_long_to_score")
+        elif answers:
+            self.do(Enqueue(self.prompt.dialogue(answers)))

@@ -1,0 +1,149 @@
+"""What comes of the upstream: bytes become units, units go to the answer's channels, caps and fail mode apply."""
+
+from __future__ import annotations
+
+from checkstream.core.exchange.course import Course, Ending, State
+from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
+from checkstream.core.wire.surface import Frame
+from checkstream.errors import EventTooLarge, WireError
+
+
+class Incoming:
+    """The upstream's side of one exchange."""
+
+    def __init__(self, course: Course) -> None:
+        """Begin before the first byte."""
+        self._course = course
+        self._decoder = sse.Decoder(course.plan.event_bytes)
+        self._body = bytearray()
+        self._answer_bytes = 0
+
+    def begin_anew(self) -> None:
+        """Read another answer: the request was sent again."""
+        self._decoder = sse.Decoder(self._course.plan.event_bytes)
+        self._body.clear()
+
+    # --- streams
+
+    def take_stream_bytes(self, data: bytes) -> None:
+        """Read bytes of an event stream."""
+        course = self._course
+        if self._is_unwanted():
+            return
+        course.watch.heard()
+        room = course.plan.answer_bytes - self._answer_bytes
+        self._answer_bytes += len(data)
+        try:
+            # What came before the cap counts, wherever the network has cut.
+            frames = self._decoder.decode(data if len(data) <= room else data[:room])
+        except EventTooLarge as error:
+            course.fail("upstream_error", str(error))
+            return
+        for frame in frames:
+            self._take_frame(frame)
+            if self._is_unwanted() or self._has_last_word:
+                break
+        if self._is_unwanted():
+            return
+        if self._has_last_word:
+            course.begin_closing(Ending("complete"))  # which waits here; the upstream may take its time to end
+        elif len(data) > room:
+            course.fail("answer_too_large", f"the answer passed {course.plan.answer_bytes} bytes")
+        elif self._decoder.fault is not None:
+            course.fail("upstream_error", str(self._decoder.fault))
+
+    def _is_unwanted(self) -> bool:
+        """Tell whether nothing more is wanted of this upstream: the answer is ending, or turns."""
+        return self._course.ending is not None or self._course.answer.turning is not None
+
+    @property
+    def _has_last_word(self) -> bool:
+        """The upstream has said its last word, before which something is still to be said."""
+        return self._course.outbox.holds_end and self._course.answer.terminated
+
+    def end_stream(self) -> None:
+        """Hear that an event stream has ended as HTTP says it should."""
+        course = self._course
+        course.upstream_open = False
+        try:
+            frames = self._decoder.flush()
+        except EventTooLarge as error:
+            course.fail("upstream_error", str(error))
+            return
+        for frame in frames:
+            if frame.data is not None and not self._is_unwanted():
+                # The client must get a whole event, or it would join it with what comes next.
+                self._take_frame(Frame(frame.raw.rstrip(b"\r\n") + b"\n\n", frame.data, frame.event))
+        if not self._is_unwanted():
+            course.begin_closing(Ending("complete"))
+
+    def _take_frame(self, frame: Frame) -> None:
+        course = self._course
+        try:
+            unit = course.surface.read_event(frame)
+            course.answer.check(unit)
+            reason = "event of an unknown type" if unit.opaque else None
+        except WireError as error:
+            unit, reason = Unit(raw=frame.raw), str(error)
+        if reason is not None:
+            if course.plan.fail_mode == "closed":
+                course.fail("upstream_error", f"the upstream sent an event that can't be checked: {reason}")
+                return
+            course.ledger.unscanned("midstream:opaque_event")
+        course.answer.take(unit)
+        self.look_whether_cut_off()
+
+    def look_whether_cut_off(self) -> None:
+        """Cut the upstream off when a rule has ended the last choice that ran, or has turned the answer."""
+        course = self._course
+        if course.answer.turning is not None:
+            course.cancel_upstream()
+        elif course.answer.cut_off and (course.state is State.STREAMING or course.answer.turned_down):
+            course.cancel_upstream()
+            course.ending = Ending("stopped", terminate=True)
+            course.state = State.CLOSING
+
+    # --- whole answers
+
+    def take_whole_bytes(self, data: bytes) -> None:
+        """Read bytes of an answer that is not streamed."""
+        self._body += data
+        if len(self._body) > self._course.plan.answer_bytes:
+            message = f"the answer passed {self._course.plan.answer_bytes} bytes"
+            self._course.fail("answer_too_large", message)
+
+    def end_whole(self) -> None:
+        """Hear that a whole answer is there."""
+        course = self._course
+        course.upstream_open = False
+        body = bytes(self._body)
+        failed = course.status >= 400
+        if failed:
+            course.ledger.upstream_failure = f"status_{course.status}"
+        try:
+            unit = course.surface.read_whole(body)
+            course.answer.check(unit)
+        except WireError as error:
+            self._take_unreadable(body, str(error))
+            return
+        if failed and not unit.choices:
+            # The upstream's own error object, which SDKs want to see as it is.
+            course.ledger.unscanned("midstream:error_body")
+            course.reply(course.status, body, "upstream_failed")
+            return
+        course.state = State.CLOSING
+        course.ending = Ending("complete")
+        course.answer.take(unit)
+
+    def _take_unreadable(self, body: bytes, reason: str) -> None:
+        """Let the fail mode decide on a body that is not the surface's; an error status stays what it was."""
+        course = self._course
+        if course.plan.fail_mode == "open":
+            course.ledger.unscanned("midstream:body")
+            course.reply(course.status, body, "upstream_failed" if course.status >= 400 else "complete")
+        elif course.status >= 400:
+            message = f"the upstream answered with status {course.status} and a body that can't be checked"
+            course.reply(course.status, course.surface.error_body("upstream_error", message), "upstream_failed")
+        else:
+            course.fail("upstream_error", f"the upstream sent an answer that can't be checked: {reason}")

@@ -1,0 +1,165 @@
+"""What leaves of an answer, and how its end is told: released text, whole answers, closing frames.
+
+INVARIANT: every byte that a caller gets of an answer is asked for here, and comes from the released side of `Outbox`.
+"""
+
+from __future__ import annotations
+
+from checkstream.core.channel.actions import Halt
+from checkstream.core.commands import Assess, CloseDownstream, Observe, SendDownstream
+from checkstream.core.exchange.assessment import MOST_CHARS
+from checkstream.core.exchange.course import CHARS_PER_TOKEN, Course, Ending, State
+from checkstream.core.exchange.outbox import Released
+from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
+from checkstream.errors import WireError
+
+
+class Leaving:
+    """The caller's side of one exchange."""
+
+    def __init__(self, course: Course) -> None:
+        """Begin with nothing sent."""
+        self._course = course
+        self._begun = False
+        self._finished: tuple[bytes, str] | None = None
+        """A whole answer as it may go out, and the outcome that it stands for."""
+        self.first: tuple[Unit, dict[int, str]] | None = None
+        """The first part of a whole answer that was continued."""
+
+    def release(self) -> bool:
+        """Send what may leave of a stream; False: something can't be edited, and nothing behind it may leave."""
+        course = self._course
+        released = course.outbox.release(course.now)
+        if released is not None:
+            self._send(released)
+        return course.outbox.fault is None
+
+    def _send(self, released: Released) -> None:
+        course = self._course
+        course.do(SendDownstream(released.data))
+        course.given = True
+        course.watch.sent()
+        if released.held_s > 0:
+            course.ledger.held_s = max(course.ledger.held_s, released.held_s)
+            course.do(Observe("hold_seconds", released.held_s))
+        began_at = course.answer.first_text_at
+        if began_at is not None and not self._begun and course.outbox.released_chars:
+            self._begun = True
+            course.do(Observe("added_ttft_seconds", course.now - began_at))
+
+    def keep_alive(self) -> None:
+        """Show the caller that the stream lives, where nothing has been sent for so long."""
+        course = self._course
+        if course.watch.wants_comment(held=len(course.outbox) > 0 or course.state is State.ASSESSING):
+            course.do(SendDownstream(sse.comment("keep-alive")))
+
+    # --- streams
+
+    def close_stream(self) -> None:
+        """Send the end of a stream, all of which has been decided, and close; or have it assessed first."""
+        course = self._course
+        ending = course.ending or Ending("complete")
+        if ending.error is None and self._assess():
+            return
+        course.outbox.holds_end = False
+        last = course.outbox.release(course.now)
+        if len(course.outbox):
+            # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
+            course.checking.degrade("undecided_text")
+            ending = Ending("failed", ("guard_error", "part of the answer could not be decided"))
+        data = course.outbox.open_ends()
+        if course.assessment.members:
+            data += course.surface.result_event(course.outbox.like, course.assessment.members)
+        data += last.data if last is not None else b""
+        if ending.error is not None:
+            data += course.surface.error_event(*ending.error)
+        elif ending.terminate and not course.answer.terminated:
+            request = course.prompt.request
+            data += course.outbox.finish(
+                -(-course.prompt.chars // CHARS_PER_TOKEN),
+                -(-course.outbox.released_chars // CHARS_PER_TOKEN),
+                usage_wanted=request is not None and request.usage_wanted,
+            )
+        if data:
+            course.do(SendDownstream(data))
+        course.do(CloseDownstream())
+        outcome = ending.outcome
+        if outcome == "complete" and course.answer.stopped:
+            outcome = "stopped"
+        elif outcome == "complete" and course.ledger.upstream_failure is not None:
+            outcome = "upstream_failed"
+        course.close(outcome)
+
+    # --- whole answers
+
+    def give_whole(self) -> None:
+        """Answer with the whole answer, edited, now that all of it has been decided."""
+        course = self._course
+        refused = course.answer.refused_whole
+        if refused is not None:
+            self._refuse_answer(refused)
+            return
+        try:
+            if self.first is not None and not len(course.outbox):
+                whole = course.outbox.first_stopped(*self.first)
+                data = whole.data
+            else:
+                whole = course.outbox.whole(course.now)
+                data = whole.data
+                if self.first is not None:
+                    data = course.surface.join_whole(*self.first, course.surface.read_whole(data))
+        except WireError as error:
+            course.fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
+            return
+        course.ledger.held_s = max(course.ledger.held_s, whole.held_s)
+        self._finished = data, "stopped" if course.answer.stopped else "complete"
+        if not self._assess():
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Give the caller the whole answer, with what was said of it; or say that it is blocked."""
+        if self._finished is None:
+            raise AssertionError("a whole answer is finished before it is delivered")
+        course = self._course
+        data, outcome = self._finished
+        refusal = course.assessment.refusal
+        if refusal is not None:
+            course.ledger.carried_out("stop")
+            body = course.surface.error_body("response_blocked", refusal)
+            course.reply(502, body, "stopped", action="stop", retry=False)
+            return
+        if course.assessment.members:
+            try:
+                data = course.surface.write_results(data, course.assessment.members)
+            except WireError:
+                course.checking.degrade("results_not_written")
+        course.given = True
+        course.reply(course.status, data, outcome, action=course.ledger.action)
+
+    def _refuse_answer(self, halt: Halt) -> None:
+        """Answer with an error in place of a whole answer that a rule has stopped with a status."""
+        course = self._course
+        course.ledger.carried_out("stop")
+        message = halt.message or "the answer was blocked by policy"
+        body = course.surface.error_body("response_blocked", message, halt.rule.id)
+        course.reply(halt.status or 502, body, "stopped", action="stop", retry=False)
+
+    # --- what evidence says of it, while the caller waits
+
+    def _assess(self) -> bool:
+        """Have what was said held against evidence, where that is wanted; tell whether it is under way."""
+        course = self._course
+        assessment, heard = course.assessment, course.outbox.heard
+        if not assessment.waits:
+            return False
+        answers = heard.answers
+        too_long = heard.too_long or sum(map(len, answers.values())) > MOST_CHARS
+        if not answers and not too_long:
+            assessment.drop()
+            return False
+        assessment.asked = True
+        course.state = State.ASSESSING
+        dialogue = course.prompt.dialogue({} if too_long else answers)
+        course.do(Assess(dialogue, assessment.profiles, assessment.deadline_ms))
+        return True

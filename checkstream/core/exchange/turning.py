@@ -1,0 +1,81 @@
+"""An answer that goes on under stricter parameters: the upstream is cut off, and asked to go on from what was sent."""
+
+from __future__ import annotations
+
+from checkstream.core.channel.actions import Pivot
+from checkstream.core.commands import ForwardRequest
+from checkstream.core.exchange.course import Course, Ending, State
+from checkstream.core.exchange.leaving import Leaving
+from checkstream.errors import WireError
+
+
+class Turning:
+    """The turn of one answer; there is at most one."""
+
+    def __init__(self, course: Course, leaving: Leaving) -> None:
+        """Begin with an answer that has not turned."""
+        self._course = course
+        self._leaving = leaving
+        self._turned: Pivot | None = None
+
+    def step(self) -> bool:
+        """Send what stands before the turn; when all of it is decided, ask the upstream to go on from there.
+
+        Returns:
+            Whether the answer is closing now, since it can't turn.
+        """
+        course = self._course
+        if course.streaming and not self._leaving.release():
+            course.answer.turning = None
+            course.fail("upstream_error", f"the upstream sent an event that can't be edited: {course.outbox.fault}")
+            return True
+        if not course.answer.settled or course.checking.undecided or (course.streaming and len(course.outbox)):
+            return False
+        return not self._turn()
+
+    def _turn(self) -> bool:
+        """Send the request again, with what the caller has got of the answer as the beginning of it.
+
+        Returns:
+            Whether it could be sent; else the answer stops here.
+        """
+        course = self._course
+        pivot, request = course.answer.turning, course.prompt.request
+        if pivot is None or request is None:
+            raise AssertionError("only the answer to a request turns")
+        if not course.streaming:
+            self._leaving.first = course.outbox.first_whole()
+        said = course.outbox.said
+        course.prompt.wishes.be_safe(pivot.action, pivot.rule, pivot.action.instruction or "")
+        self._turned, course.ending = pivot, None
+        course.answer.go_on(said)
+        try:
+            body = course.prompt.render(request, said or None)
+        except WireError:
+            self.stop()  # of a form that can't be gone on with
+            return False
+        course.state = State.STREAMING if course.streaming else State.FORWARDED
+        course.upstream_open = True
+        course.watch.resume()
+        course.do(ForwardRequest(body, request.streaming))
+        return True
+
+    def continued(self, *, status: int, streaming: bool) -> None:
+        """Hear that the upstream goes on with the answer, or will not: then it is stopped where it turned."""
+        course = self._course
+        if self._turned is None or course.answer.turning is not None:
+            return
+        course.watch.heard()
+        course.watch.begin_stream()
+        if not streaming or status >= 400:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the answer where it turned."""
+        course = self._course
+        course.cancel_upstream()
+        course.checking.degrade("not_continued")
+        if self._turned is not None:
+            course.answer.stop_here(self._turned)
+        course.ending = Ending("stopped", terminate=True)
+        course.state = State.CLOSING
