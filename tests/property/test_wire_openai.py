@@ -91,6 +91,58 @@ def test_g05_an_edit_changes_its_texts_and_the_logprobs_beside_them(
         assert [(d.channel, d.path, d.text) for d in again.deltas] == [delta for delta in edited if delta[2]]
 
 
+SECRET = "zebra"
+NAMES = ("content", "reasoning_content", "refusal", "text", "name", "arguments", "logprobs", "delta", "choices", "0")
+decoys = st.recursive(
+    st.sampled_from([SECRET, "content", "delta", 0, None]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def spelled(value: object, data: st.DataObject) -> str:
+    """Return `value` as JSON with any white space, members in any order, and names spelled with any escapes."""
+    gap = data.draw(st.sampled_from(["", " ", "\t", " \r"]))
+    if isinstance(value, dict):
+        items = data.draw(st.permutations(list(value.items())))
+        members = (f"{gap}{escaped(name, data)}{gap}:{gap}{spelled(inner, data)}" for name, inner in items)
+        return "{" + ",".join(members) + gap + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(f"{gap}{spelled(inner, data)}{gap}" for inner in value) + "]"
+    return escaped(value, data) if isinstance(value, str) else json.dumps(value)
+
+
+def escaped(text: str, data: st.DataObject) -> str:
+    at = data.draw(st.integers(-9, len(text) - 1)) if text else -1
+    return json.dumps(text) if at < 0 else f'"{text[:at]}\\u{ord(text[at]):04x}{text[at + 1 :]}"'
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    st.sampled_from(["content", "reasoning_content", "refusal", "name", "arguments", "parts", "text"]),
+    st.dictionaries(st.sampled_from(NAMES), decoys, max_size=3),
+    st.dictionaries(st.sampled_from(NAMES), decoys, max_size=3),
+    st.data(),
+)
+def test_g34_an_edit_goes_to_the_value_that_was_read_and_to_no_look_alike(
+    kind: str, around: dict[str, Any], beside: dict[str, Any], data: st.DataObject
+) -> None:
+    surface: Surface = TEXT if kind == "text" else CHAT
+    made: dict[str, Any] = {kind: SECRET}
+    if kind in {"name", "arguments"}:
+        made = {"tool_calls": [{"index": 0, "function": {kind: SECRET}}]}
+    if kind == "parts":
+        made = {"content": [SECRET]}
+    choice = {"x": around, "index": 0, **(made if surface is TEXT else {"delta": {"x": beside, **made}})}
+    raw = sse.encode(spelled({"y": beside, "choices": [choice], "z": around}, data).encode())
+    unit = surface.read_event(sse.parse(raw))
+    place = next(i for i, delta in enumerate(unit.deltas) if delta.channel.kind != "extra")
+    expected = json.loads(sse.parse(raw).data or b"")
+    put(expected, unit.deltas[place].path, "[X]")
+    out = surface.write_event(unit, Edit({place: "[X]"}))
+    assert json.loads(sse.parse(out).data or b"") == expected
+
+
 @settings(max_examples=100, deadline=None)
 @given(events(), st.frozensets(st.integers(0, 2)))
 def test_g14_nothing_of_a_dropped_choice_remains(event: tuple[dict[str, Any], bytes], dropped: frozenset[int]) -> None:

@@ -25,6 +25,7 @@ NAME = -1
 _scan_string: Callable[[str, int], tuple[str, int]] = decoder.scanstring  # type: ignore[attr-defined]
 
 _SPACE = " \t\n\r"
+_BEFORE_VALUE = frozenset(_SPACE + ":")
 _INK = frozenset('{}[]",:')
 
 
@@ -33,6 +34,14 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _SCANNER = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str)
+
+
+def value_start(text: str, name_end: int) -> int:
+    """Return where the value of the member starts whose name ends at `name_end`, in a text that is valid JSON."""
+    at = name_end
+    while text[at : at + 1] in _BEFORE_VALUE:
+        at += 1
+    return at
 
 
 def string_end(text: str, start: int, value: str) -> int | None:

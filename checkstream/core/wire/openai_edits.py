@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.core.terms import Delta, Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import JsonText, Path, Splice, string_end
+from checkstream.core.wire.json_spans import JsonText, Path, Splice, string_end, value_start
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
@@ -58,18 +58,20 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
 def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     """Return the common event with its one text replaced; None when only a real parse finds the place.
 
-    The name in quotes with a colon behind it, not escaped and there only once, can't be anything but the
-    member, since a quote inside a JSON string is escaped; that no name is spelled with escapes is asked for.
+    What proves the place: the event has a member of this name, since its text was read from it. A name in quotes
+    can't stand within a JSON string, where quotes are escaped, and none is spelled with escapes. So where the name in
+    quotes stands only once, that is the member, whatever surrounds it.
     """
-    marker = f'"{delta.path[-1]}":'
-    at = data.find(marker)
-    if at < 1 or data[at - 1] == "\\" or data.find(marker, at + 1) >= 0 or "\\u00" in data:
+    if not isinstance(delta.path[-1], str):
         return None
-    for name in SHADOWS:
-        shadow = data.find(f'"{name}"')
-        if shadow >= 0 and not data.startswith(":null", shadow + len(name) + 2):
+    name = f'"{delta.path[-1]}"'
+    if data.count(name) != 1 or "\\u00" in data:
+        return None
+    for shadow in SHADOWS:
+        quoted = f'"{shadow}"'
+        if quoted in data and (data.count(quoted) != 1 or not data.partition(quoted)[2].startswith(":null")):
             return None
-    start = at + len(marker)
+    start = value_start(data, data.index(name) + len(name))
     end = string_end(data, start, delta.text)
     return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
 

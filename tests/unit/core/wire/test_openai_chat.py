@@ -298,9 +298,13 @@ def test_g05_an_edit_keeps_every_other_byte() -> None:
         b'{"choices":[{"index":0,"logprobs":{"refusal":[]},"delta":{"content":"a"}}]}',
         b'{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"name":"a"}}],"x":{"name":"b"}}}]}',
         b'{"choices":[{"index":0,"delta":{"refusal":"a","content":null}}],"y":"content"}',
+        b'{"choices":[{"index":0,"x":{"content":"a"},"delta":{"content" : "a"}}]}',
+        b'{"choices":[{"index":0,"x":{"reasoning_content":"a"},"delta":{"reasoning_content" : "a"}}]}',
+        b'{"choices":[{"index":0,"x":{"0":"a"},"delta":{"content":["a"]}}]}',
+        b'{"x":{"logprobs":null},"choices":[{"index":0,"logprobs":{"content":[]},"delta":{"refusal":"a"}}]}',
     ],
 )
-def test_an_edit_finds_its_place_among_look_alikes(raw: bytes) -> None:
+def test_g34_an_edit_finds_its_place_among_look_alikes(raw: bytes) -> None:
     unit = read(b"data: " + raw + b"\n\n")
     assert [d.text for d in unit.deltas] == ["a"]
     expected = json.loads(raw)
