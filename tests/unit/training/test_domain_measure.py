@@ -13,9 +13,11 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-pytest.importorskip("torch")
-pytest.importorskip("onnx")
-pytest.importorskip("safetensors")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
+pytest.importorskip("safetensors", reason=TRAIN)
 
 from models.training.corpus import part_of
 from models.training.domain import data
@@ -110,7 +112,7 @@ def test_a_small_model_is_distilled_shipped_and_read_by_the_proxys_session(tmp_p
     try:
         base_tokenizer()
     except FileNotFoundError:
-        pytest.skip("the pretrained weights are not installed")
+        pytest.skip(TRAIN)
     made = generated(40, 3)
     texts = [text.text for text in made] + list(lone_words(["fever", "lawsuit", "mortgage", "poem"], 40, Random(1)))
     size = Size(vocabulary=2500, embedding=16, width=32, epochs=3, rate=4e-3)

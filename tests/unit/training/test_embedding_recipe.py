@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from checkstream.config import bundled
 from checkstream.scoring.catalog import read_manifest
 from models.training.embedding.measure import Task, drift, retrieval, tasks
+from tests.train_packages import TRAIN
 
 
 class Table:
@@ -62,7 +63,7 @@ def test_a_task_is_made_of_pairs_that_belong_together(tmp_path: Path) -> None:
 
 def test_the_recipe_gives_the_bytes_that_ship() -> None:
     for package in ("torch", "onnx", "safetensors"):
-        pytest.importorskip(package)
+        pytest.importorskip(package, reason=TRAIN)
     from models.training.embedding.ship import graph
 
     (entry,) = [model for model in read_manifest(bundled("models")).models if model.name == "embedding"]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+from tests.train_packages import TRAIN
+
+torch = pytest.importorskip("torch", reason=TRAIN)
 
 from models.training.encoder import Encoder  # noqa: E402
 from models.training.fit import Example, FitSettings, Loss, Progress, fit, text_loss  # noqa: E402

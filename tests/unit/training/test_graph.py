@@ -7,7 +7,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("onnx", reason=TRAIN)
 
 from models.training.export import run, session
 from models.training.graph import Float, Shape, encoder_graph

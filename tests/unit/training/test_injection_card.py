@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("onnx")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
 
 from checkstream.evaluation.figures import Interval
 from models.training.injection.card import card

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
+from tests.train_packages import TRAIN
+
+torch = pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
 
 from models.training.corpus import RESTRICTED  # noqa: E402
 from models.training.encoder import SPECIALS, Encoder  # noqa: E402

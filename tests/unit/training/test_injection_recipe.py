@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
+from tests.train_packages import TRAIN
+
+torch = pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
 
 from checkstream.evaluation.figures import auc  # noqa: E402
 from models.training.corpus import normalised  # noqa: E402

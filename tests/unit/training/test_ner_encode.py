@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-pytest.importorskip("faker")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("faker", reason=TRAIN)
 
 from checkstream.scoring.tokenizer import Case
 from models.training.graph import Float

@@ -5,7 +5,9 @@ from random import Random
 
 import pytest
 
-pytest.importorskip("faker")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("faker", reason=TRAIN)
 
 from models.training.ner.data import cleaned, past_titles, recased, renamed
 from models.training.ner.encode import ENTITIES

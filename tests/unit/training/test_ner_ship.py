@@ -5,10 +5,12 @@ from random import Random
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("onnx")
-pytest.importorskip("safetensors")
-pytest.importorskip("faker")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
+pytest.importorskip("safetensors", reason=TRAIN)
+pytest.importorskip("faker", reason=TRAIN)
 
 from checkstream.scoring import load_models, open_session, read_whole
 from models.training.encoder import base_tokenizer
@@ -24,7 +26,7 @@ def test_a_small_model_learns_its_texts_and_the_session_reads_what_training_read
     try:
         base_tokenizer()
     except FileNotFoundError:
-        pytest.skip("the pretrained weights are not installed")
+        pytest.skip(TRAIN)
     texts = [
         joined(
             [Marked(name, (Span(0, len(name), "PERSON"),)), Marked(place, (Span(0, len(place), "LOCATION"),))], " in "
@@ -51,7 +53,7 @@ def test_a_pattern_that_is_certain_wins_over_the_model() -> None:
     try:
         base_tokenizer()
     except FileNotFoundError:
-        pytest.skip("the pretrained weights are not installed")
+        pytest.skip(TRAIN)
     mail = "anna.berg@example.com"
     texts = [Marked(f"Write to {mail} now", (Span(9, 9 + len(mail), "PERSON"),))] * 40
     trained = train(texts, Size(vocabulary=3000, layers=1, epochs=8, rate=1e-3), 1)

@@ -4,7 +4,9 @@ from random import Random
 
 import pytest
 
-pytest.importorskip("faker")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("faker", reason=TRAIN)
 
 from models.training.ner.data import plain
 from models.training.ner.generate import documents

@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("faker")
+from tests.train_packages import TRAIN
+
+pytest.importorskip("faker", reason=TRAIN)
 
 from models.training.ner.marked import Marked, Span
 from models.training.ner.patterned import ENTITIES, LOCALES, texts

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
+from tests.train_packages import TRAIN
+
+torch = pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
 
 PIECES, WINDOW = 8, 12
 

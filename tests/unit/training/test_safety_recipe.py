@@ -12,9 +12,10 @@ import pytest
 from models.training.safety import answers, steps
 from models.training.safety.labels import ANY, LABELS, harmful, safe
 from models.training.safety.sources import READERS
+from tests.train_packages import TRAIN
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
+torch = pytest.importorskip("torch", reason=TRAIN)
+pytest.importorskip("onnx", reason=TRAIN)
 
 ROWS = {
     "tox_davidson": lambda text, bad: {"text": text, "votes": [3, 0, 0] if bad else [0, 0, 3], "label": "hate_speech"},
