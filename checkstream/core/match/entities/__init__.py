@@ -20,6 +20,7 @@ from checkstream.core.match.entities import (
     secrets,
     tokens,
     wallets,
+    web,
 )
 from checkstream.core.match.entities.entity import Entity
 
@@ -27,7 +28,7 @@ __all__ = ["ENTITIES", "Entity"]
 
 ENTITIES: Mapping[str, Entity] = MappingProxyType({
     entity.name: entity
-    for group in (contacts, national, national_eu, payment, network, wallets, documents, tokens, cloud, secrets)
+    for group in (contacts, national, national_eu, payment, network, wallets, documents, tokens, cloud, secrets, web)
     for entity in group.ENTITIES
 })  # fmt: skip
 """Every entity, by name."""

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from checkstream.core.match.entities.entity import SPACED_VIEWS, Entity, SpanPair, before
-from checkstream.core.match.entities.phone import PHONE
+from checkstream.core.match.entities.phone import PHONE, PHONE_LOOSE
 
 # Letters of scripts that put spaces between words; Han, Kana and Thai run on without, and letting them begin an
 # address would hold back whole sentences. They may stand in the domain, after the `@`.
@@ -101,4 +101,4 @@ _CAP = 320
 
 EMAIL = Entity(name="EMAIL", regex=_EMAIL, refine=refine_email, group="pii", max_chars=_CAP, views=SPACED_VIEWS)
 
-ENTITIES = (EMAIL, PHONE)
+ENTITIES = (EMAIL, PHONE, PHONE_LOOSE)

@@ -35,7 +35,8 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     regex: str
     """RE2 syntax; finds candidates. Bounded, or `max_chars` is given."""
     refine: Refine
-    group: Literal["pii", "secret"]
+    group: Literal["pii", "secret"] | None
+    """The group that it is named with; None: policies ask for it by its own name alone."""
     max_chars: int | None = None
     """Cap in characters for a regex without a bound."""
     views: frozenset[str] = PLAIN_VIEWS

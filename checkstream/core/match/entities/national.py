@@ -33,10 +33,14 @@ def _is_whole_number(text: str, start: int, end: int) -> bool:
 
 def is_ssn(digits: str) -> bool:
     """Check area, group and serial of nine digits. Source: SSA POMS RM 10201.030 (randomised numbers)."""
+    return digits < "9" and _is_ssn_form(digits)
+
+
+def _is_ssn_form(digits: str) -> bool:
+    """Check nine digits as `is_ssn` does, but that the areas 900 to 999 count too."""
     area, group, serial = digits[:3], digits[3:5], digits[5:]
     return (
         area not in ("000", "666")
-        and area < "900"
         and group != "00"
         and serial != "0000"
         and digits not in _VOID_SSNS
@@ -51,10 +55,15 @@ def is_itin(digits: str) -> bool:
 
 
 def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Accept an SSN with hyphens; with spaces or none only after a word that says so."""
-    if not is_ssn(only_digits(text[start:end])) or not _is_whole_number(text, start, end):
+    """Accept an SSN with hyphens; with spaces or none only after a word that says so.
+
+    No SSN is issued in the areas 900 to 999, so made-up ones are written there: with hyphens they count as well.
+    """
+    digits = only_digits(text[start:end])
+    if not _is_ssn_form(digits) or not _is_whole_number(text, start, end):
         return ()
-    return whole_if("-" in text[start:end] or is_labelled(text, start, "ssn"), start, end)
+    hyphens = "-" in text[start:end]
+    return whole_if(hyphens or (is_ssn(digits) and is_labelled(text, start, "ssn")), start, end)
 
 
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:

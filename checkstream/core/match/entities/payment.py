@@ -27,7 +27,8 @@ _ISSUERS = (
     ("300", "305", 14, 19), ("3095", "3095", 14, 19), ("36", "36", 14, 19), ("38", "39", 14, 19),
     ("3528", "3589", 16, 19), ("62", "62", 16, 19), ("81", "82", 16, 16), ("5018", "5018", 12, 19),
     ("5020", "5020", 12, 19), ("5038", "5038", 12, 19), ("5893", "5893", 12, 19), ("6304", "6304", 12, 19),
-    ("6759", "6759", 12, 19), ("6761", "6763", 12, 19), ("56", "58", 16, 16), ("2200", "2204", 16, 19),
+    ("6759", "6759", 12, 19), ("6761", "6763", 12, 19), ("56", "58", 12, 19), ("6390", "6390", 12, 19),
+    ("0604", "0604", 12, 19), ("2131", "2131", 15, 15), ("1800", "1800", 15, 15), ("2200", "2204", 16, 19),
     ("60", "60", 16, 16), ("508", "508", 16, 16), ("506099", "506198", 16, 19), ("507865", "507964", 16, 19),
     ("9792", "9792", 16, 16),
 )  # fmt: skip
@@ -94,9 +95,20 @@ def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
         sizes = [stop - begin for begin, stop in chosen]
         if len(separators) > 1 or not 12 <= sum(sizes) <= 19 or not _is_card_layout(sizes):
             continue
+        if sizes == [4, 4, 4] and _has_fourth(text, groups, first, after):
+            continue
         if is_card_number("".join(text[begin:stop] for begin, stop in chosen)):
             return after
     return first
+
+
+def _has_fourth(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
+    """Say whether three groups of four have one more beside them: then twelve digits are a part of something else."""
+    start = groups[first][0]
+    four = text[max(0, start - 5) : start - 1] if start else ""
+    if len(only_digits(four)) == 4 and text[start - 1] in " -" and not is_glued(before(text, start - 5)):
+        return True
+    return after < len(groups) and groups[after][1] - groups[after][0] == 4
 
 
 # Length of an IBAN by country. Source: SWIFT IBAN Registry, release 99.

@@ -53,6 +53,8 @@ class _Run(msgspec.Struct, frozen=True):
     """A word such as `phone` stands before the first group."""
     goes_on: bool
     """A hyphen joins the candidate to something behind it."""
+    loose: bool
+    """Numbers in national form count with no word before them, where the candidate holds no other digits."""
 
 
 def _groups(text: str, start: int, end: int) -> list[_Group]:
@@ -153,6 +155,21 @@ def _labelled_shape(parts: Sequence[str], gaps: Sequence[str]) -> bool:
     return len(parts) > 1 or total <= 13
 
 
+def _loose_shape(parts: Sequence[str], gaps: Sequence[str]) -> bool:
+    """Say whether the groups may be a number in national form though nothing says so: no amount, date or time."""
+    if len(parts) > 1:
+        thousands = len(parts[0]) <= 3 and all(len(part) == 3 for part in parts[1:])
+        return not thousands and len(parts) <= 5 and len(parts[-1]) >= 2 and _labelled_shape(parts, gaps)
+    digits = parts[0]
+    if digits[0] == "0":
+        return 9 <= len(digits) <= 11 and digits[1] > "0"
+    if len(digits) == 11:
+        return digits[0] == "1" and digits[1] > "1"  # North America with its 1, mobile numbers of China
+    if len(digits) == 10:
+        return digits[0] > "1" and (digits[0] > "5" or digits[3] > "1")  # North America; mobile numbers of India
+    return len(digits) == 9 and digits[0] in "679"  # mobile numbers of Spain and Portugal
+
+
 def _international_end(groups: Sequence[_Group], body: int, skip: int) -> int:
     """Return how many groups an international number takes, 0 when it is none.
 
@@ -192,7 +209,7 @@ def _may_begin(groups: Sequence[_Group], first: int) -> bool:
 def _take(run: _Run, first: int) -> int:
     """Return the index after the last group of a national number that begins at `first`; `first` when there is none."""
     groups = run.groups
-    if not run.labelled and ((run.plus and first == 0) or not _may_begin(groups, first)):
+    if not (run.labelled or run.loose) and ((run.plus and first == 0) or not _may_begin(groups, first)):
         return first
     for after in range(min(run.body, first + 7), first, -1):
         if not _closes(groups, after):
@@ -201,6 +218,8 @@ def _take(run: _Run, first: int) -> int:
         parts = [group.digits for group in chosen]
         gaps = [group.gap for group in chosen[1:]]
         if _national_shape(parts, gaps, groups[first].gap) or (run.labelled and _labelled_shape(parts, gaps)):
+            return after
+        if run.loose and after - first == len(groups) and _loose_shape(parts, gaps):
             return after
     return first
 
@@ -215,6 +234,15 @@ def _span(text: str, start: int, groups: Sequence[_Group]) -> SpanPair:
 
 def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the telephone numbers among the digit groups of a candidate."""
+    return _numbers(text, start, end, loose=False)
+
+
+def refine_loose(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the telephone numbers of a candidate, those in national form too that nothing announces."""
+    return _numbers(text, start, end, loose=True)
+
+
+def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPair]:
     groups = _groups(text, start, end)
     plus = bool(groups) and "+" in text[start : groups[0].start]
     previous = before(text, start)
@@ -231,7 +259,8 @@ def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
     labelled = bool(groups) and _is_announced(text, groups[0].start)
     if not (labelled or plus) and _follows_code(text, start):
         return ()
-    run = _Run(text, groups, body, plus, labelled, text[end : end + 1] == "-")
+    loose = loose and not _goes_before(text, start)
+    run = _Run(text, groups, body, plus, labelled, text[end : end + 1] == "-", loose)
     spans: list[SpanPair] = []
     first = 1 if cut_left else 0
     while first < body:
@@ -269,6 +298,11 @@ def _follows_code(text: str, start: int) -> bool:
     return start >= 2 and text[start - 1] == "-" and text[start - 2].isalnum()
 
 
+def _goes_before(text: str, start: int) -> bool:
+    """Say whether other digits stand before the candidate, with one sign between."""
+    return start >= 2 and not text[start - 1].isalnum() and "0" <= text[start - 2] <= "9"
+
+
 def _inside_longer(text: str, groups: Sequence[_Group]) -> bool:
     """Say whether the groups stand behind the first four digits of a card's number, or behind the head of an IBAN."""
     start = groups[0].start
@@ -296,3 +330,4 @@ PHONE = Entity(
     group="pii",
     views=PLAIN_VIEWS,
 )
+PHONE_LOOSE = Entity(name="PHONE_LOOSE", regex=PHONE.regex, refine=refine_loose, group=None, views=PLAIN_VIEWS)
