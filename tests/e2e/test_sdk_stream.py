@@ -101,7 +101,7 @@ def _of_choice(chunks: list[dict[str, Any]], index: int) -> list[dict[str, Any]]
 
 
 def test_g05_the_bytes_of_a_clean_stream_are_the_upstreams(llm: Llm, proxy: Proxy) -> None:
-    model = llm.put("bytes", {"choices": [{"content": "one two three"}], "wire": {"comments": {"every": 2}}})
+    model = llm.put("bytes", {"choices": [{"content": "one two three"}]})
     body = {"model": model, "messages": ASK, "stream": True}
     status, headers, guarded = http("POST", f"{proxy.url}/v1/chat/completions", body)
     assert (status, headers["content-type"].split(";")[0]) == (200, "text/event-stream")

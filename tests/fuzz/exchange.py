@@ -28,6 +28,7 @@ from checkstream.core.wire.surface import Frame, Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import WireError
 from tests.playbook import digest
+from tests.sse_clients import ONE_FORM
 
 CHAT = SURFACES["/v1/chat/completions"]
 COMPLETIONS = SURFACES["/v1/completions"]
@@ -328,7 +329,7 @@ class Shell:
         """Return the events that the caller has received."""
         decoder = sse.Decoder(1 << 26)
         frames = decoder.decode(self.sent) + decoder.flush()
-        assert b"".join(frame.raw for frame in frames) == self.sent
+        assert ONE_FORM.fullmatch(self.sent)
         return frames
 
     def read(self, frame: Frame) -> Unit:

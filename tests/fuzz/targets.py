@@ -48,6 +48,7 @@ from checkstream.scoring.lexicon import Lexicon
 from checkstream.scoring.tokenizer import Tokenizer
 from tests import stored_programs
 from tests.fuzz.exchange import CHAT, COMPLETIONS, POLICY, run_cuts, run_exchange
+from tests.sse_clients import ONE_FORM
 
 Target = Callable[[bytes], None]
 COOL = Shaping(max_temperature=0.25, bad_words=("boom",), logit_bias=((7, -100),), json_schema="{}")
@@ -58,13 +59,17 @@ SPLIT = b"\n---- heads ----\n"
 
 
 def decode_sse(data: bytes) -> None:
-    """No byte is lost, no cut is seen, only the cap is refused (G3, G19). The first byte chooses cap and cut."""
+    """One form leaves, no cut is seen, only the cap is refused (G3, G19, G36). The first byte chooses cap and cut."""
     cap = (16, 64, 1 << 20)[data[0] % 3] if data else 64
     step = 1 + data[0] % 11 if data else 1
     body = data[1:]
     frames, failed = _decode([body], cap)
-    if not failed:
-        assert b"".join(frame.raw for frame in frames) == body
+    sent = b"".join(frame.raw for frame in frames)
+    assert ONE_FORM.fullmatch(sent)
+    assert (
+        _decode([sent], 1 << 24)[0] == [Frame(frame.raw, frame.raw[6:-2]) for frame in frames if frame.data is not None]
+        or sse.KEEP_ALIVE in sent
+    )
     assert _decode([body[at : at + 1] for at in range(len(body))], cap) == (frames, failed)
     assert _decode([body[at : at + step] for at in range(0, len(body), step)], cap) == (frames, failed)
     for frame in frames:

@@ -165,7 +165,7 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
     assert made == {
         "core/exchange/leaving.py": {
             "SendDownstream(released.data)",
-            "SendDownstream(sse.comment('keep-alive'))",
+            "SendDownstream(sse.KEEP_ALIVE)",
             "SendDownstream(data)",  # the closing frames, below
         }
     }

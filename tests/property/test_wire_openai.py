@@ -55,7 +55,7 @@ def events(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
     body = {"id": "c", "choices": found, "usage": draw(st.none() | st.just({"total_tokens": 1}))}
     spaced = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
     text = json.dumps(body, ensure_ascii=draw(st.booleans()), separators=spaced)
-    return body, b": note\nid: 5\n" + sse.encode(text.encode())
+    return body, sse.encode(text.encode(), "error")
 
 
 def put(body: Any, path: tuple[str | int, ...], value: str) -> None:
@@ -82,7 +82,7 @@ def test_g05_an_edit_changes_its_texts_and_the_logprobs_beside_them(
                     if choice["index"] == unit.deltas[i].channel.choice and "logprobs" in choice:
                         choice["logprobs"] = None
         out = surface.write_event(unit, Edit(texts))
-        assert out.startswith(b": note\nid: 5\ndata: ")
+        assert out.startswith(b"event: error\ndata: ")
         assert json.loads(sse.parse(out).data or b"") == expected
         if expected == body:
             assert out == unit.raw

@@ -15,13 +15,13 @@ class Incoming:
     def __init__(self, course: Course) -> None:
         """Begin before the first byte."""
         self._course = course
-        self._decoder = sse.Decoder(course.plan.event_bytes)
+        self._decoder = sse.Decoder(course.plan.event_bytes, course.surface.events)
         self._body = bytearray()
         self._answer_bytes = 0
 
     def begin_anew(self) -> None:
         """Read another answer: the request was sent again."""
-        self._decoder = sse.Decoder(self._course.plan.event_bytes)
+        self._decoder = sse.Decoder(self._course.plan.event_bytes, self._course.surface.events)
         self._body.clear()
 
     # --- streams
@@ -73,8 +73,7 @@ class Incoming:
             return
         for frame in frames:
             if frame.data is not None and not self._is_unwanted():
-                # The client must get a whole event, or it would join it with what comes next.
-                self._take_frame(Frame(frame.raw.rstrip(b"\r\n") + b"\n\n", frame.data, frame.event))
+                self._take_frame(frame)
         if not self._is_unwanted():
             course.begin_closing(Ending("complete"))
 

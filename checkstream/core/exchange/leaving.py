@@ -52,7 +52,7 @@ class Leaving:
         """Show the caller that the stream lives, where nothing has been sent for so long."""
         course = self._course
         if course.watch.wants_comment(held=len(course.outbox) > 0 or course.state is State.ASSESSING):
-            course.do(SendDownstream(sse.comment("keep-alive")))
+            course.do(SendDownstream(sse.KEEP_ALIVE))
 
     # --- streams
 

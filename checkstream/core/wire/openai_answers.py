@@ -11,7 +11,6 @@ from collections.abc import Callable
 import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_edits import SHADOWS, without_shadows
 from checkstream.core.wire.openai_json import clean, failure_of, leaves, read_object
@@ -91,7 +90,7 @@ def read_bare(frame: Frame) -> Unit | None:
     """Return the unit of an event that carries no object (a comment, `[DONE]`), None for any other."""
     data = frame.data
     if data is None or not data.strip():
-        return Unit(raw=frame.raw, opaque=not sse.ignorable(frame.raw))
+        return Unit(raw=frame.raw, opaque=frame.strange)
     return Unit(raw=frame.raw, terminator=True) if data.strip() == b"[DONE]" else None
 
 

@@ -69,6 +69,7 @@ class OpenAIChat:
     """The surface `openai.chat`."""
 
     name = "openai.chat"
+    events = frozenset({"error"})
 
     def read_request(self, body: bytes) -> Request:
         """Read a caller's body.

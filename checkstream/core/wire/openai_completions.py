@@ -29,6 +29,7 @@ class OpenAICompletions:
     """The surface `openai.completions`. Its one answer channel per choice is `content`."""
 
     name = "openai.completions"
+    events = frozenset({"error"})
 
     def read_request(self, body: bytes) -> Request:
         """Read a caller's body.

@@ -1,13 +1,21 @@
 """Server-sent events: bytes to `Frame`s and back, at byte level.
 
-INVARIANT: the `raw`s of all frames, `flush` included, concatenate to the bytes that were fed, and the
-frames are a function of those bytes alone, never of how the network cut them (G3, G19).
-Knows nothing of JSON or of any API.
+Two things are kept apart: what an upstream may write, which is all that the standard allows, and what leaves, which is
+one form alone: a line for the type if the surface knows it, one `data: ` line, a blank line. Clients differ in what
+ends a line. Many split as Python's `str.splitlines` does, at ten characters where the standard knows two, or strip what
+JavaScript's `trim` strips; a comment or a field that nobody reads would be an event to them. In the one form, all of
+them read the events that were scanned and no others (G36).
+
+INVARIANT: the frames are a function of the bytes that were fed, never of how the network cut them (G3, G19), and an
+event that came in the one form leaves as the bytes it came in (G5).
+Knows nothing of any API; of JSON it knows that white space between tokens is free, and escapes.
 
 Source: WHATWG HTML 9.2.5 (parsing) and 9.2.6 (interpreting an event stream).
 """
 
 from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
 
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import EventTooLarge, WireError
@@ -16,6 +24,12 @@ _BOM = b"\xef\xbb\xbf"
 _CR = 0x0D
 _LF = 0x0A
 _FIELDS = (b"data", b"event", b"id", b"retry")
+_NO_EVENTS: frozenset[str] = frozenset()
+_IN_LINE = {ord(end): f"\\u{ord(end):04x}" for end in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"} | {_LF: " ", _CR: " "}
+"""All that some client takes for the end of a line, and what stands in its place. Source: Python, `str.splitlines`,
+which has all of Java's and .NET's."""
+KEEP_ALIVE = b": keep-alive\n"
+"""Our comment. It keeps a connection open, and without a blank line ends no event."""
 
 
 class Decoder:
@@ -26,9 +40,15 @@ class Decoder:
     at once, and a line feed after it opens the next frame; else a CR-only stream would lag one event.
     """
 
-    def __init__(self, max_event_bytes: int = 1_048_576) -> None:
-        """Refuse events of more than `max_event_bytes` bytes, comments and line ends included."""
+    def __init__(self, max_event_bytes: int = 1_048_576, events: AbstractSet[str] = _NO_EVENTS) -> None:
+        """Refuse events of more than `max_event_bytes` bytes, comments and line ends included.
+
+        Args:
+            max_event_bytes: As they come.
+            events: The types of events that callers may be told.
+        """
         self._max = max_event_bytes
+        self._events = events
         self._held = bytearray()  # the unfinished event
         self._scanned = 0  # how far `_held` has been searched for line ends
         self._line = 0  # where the current line starts in `_held`; kept up only by `_cut_mixed`
@@ -58,7 +78,7 @@ class Decoder:
             raise self.fault
         if not self._held and not self._swallow and b"\r" not in data:
             size = len(data)
-            if data.find(b"\n") == size - 2 and data.startswith(b"data: ") and data[-1] == _LF and size <= self._max:
+            if data.find(b"\n") == size - 2 and size <= self._max and _is_plain(data):
                 self._first = False
                 return [Frame(data, data[6:-2])]  # the common case: one event of one line, whole in one read
             frames, start = self._cut_lf(data, 0)
@@ -178,13 +198,18 @@ class Decoder:
     def _frame(self, raw: bytes, *, complete: bool = True) -> Frame:
         if self._first:
             self._first = False
-            if raw.startswith(_BOM):
-                data, event = _fields(raw[3:])
-                return Frame(raw=raw, data=data, event=event, complete=complete)
+            raw = raw.removeprefix(_BOM)
         if _is_plain(raw):
             return Frame(raw, raw[6:-2])
-        data, event = _fields(raw)
-        return Frame(raw=raw, data=data, event=event, complete=complete)
+        data, event, strange = _fields(raw)
+        if data is None:
+            # Its comments keep a connection alive by ours; what they say reaches nobody.
+            own = KEEP_ALIVE if raw.startswith(b":") or b"\n:" in raw or b"\r:" in raw else b""
+            return Frame(own, None, event, complete=complete, strange=strange)
+        line = one_line(data)
+        sent = _head(event if event in self._events else "") + b"data: " + line + b"\n\n"
+        # What is no UTF-8 is shown to its reader as it came, who refuses it.
+        return Frame(sent, line if _is_utf8(data) else data, event, complete=complete, strange=strange)
 
     def _fail(self) -> None:
         self.fault = EventTooLarge(
@@ -193,83 +218,77 @@ class Decoder:
 
 
 def _is_plain(raw: bytes) -> bool:
-    """Say whether an event is one `data: ` line and its blank line, both ended by LF."""
-    return raw.find(b"\n") == len(raw) - 2 and raw.startswith(b"data: ") and raw.endswith(b"\n\n") and b"\r" not in raw
+    """Say whether an event is one `data: ` line and its blank line, for every client that there is."""
+    if not raw.startswith(b"data: ") or not raw.endswith(b"\n\n") or raw[-3] == _CR:
+        return False
+    try:
+        return len(raw.decode().splitlines()) == 2
+    except UnicodeDecodeError:
+        return False
 
 
-def _fields(raw: bytes) -> tuple[bytes | None, str]:
-    """Interpret an event's lines: the joined data (None when there is no `data` field) and its type."""
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _fields(raw: bytes) -> tuple[bytes | None, str, bool]:
+    """Interpret an event's lines.
+
+    Returns:
+        The joined data (None when there is no `data` field), the event's type, and whether there are fields that the
+        standard doesn't know.
+    """
     data: list[bytes] = []
     event = b""
+    strange = False
     for line in raw.splitlines():  # of bytes: splits at LF, CR and CRLF only
         name, _, value = line.partition(b":")
         if name == b"data":
             data.append(value.removeprefix(b" "))
         elif name == b"event":
             event = value.removeprefix(b" ")
-    return b"\n".join(data) if data else None, event.decode("utf-8", "replace")
+        elif name and name not in _FIELDS:
+            strange = True
+    return b"\n".join(data) if data else None, event.decode("utf-8", "replace"), strange
 
 
 def parse(raw: bytes) -> Frame:
-    """Read one event again from its bytes, e.g. a released unit's; a byte order mark may stand first."""
-    if _is_plain(raw):
+    """Read a frame's event again from its `raw`."""
+    if raw.startswith(b"data: "):
         return Frame(raw, raw[6:-2])
-    data, event = _fields(raw.removeprefix(_BOM))
-    return Frame(raw=raw, data=data, event=event)
+    data, event, _ = _fields(raw)
+    return Frame(raw, data, event)
 
 
-def ignorable(raw: bytes) -> bool:
-    """Say whether an event without data holds nothing but comments and the fields of the standard."""
-    for line in raw.removeprefix(_BOM).splitlines():
-        name, _, _ = line.partition(b":")
-        if name and name not in _FIELDS:
-            return False
-    return True
+def one_line(data: bytes) -> bytes:
+    """Return data as one line for every client: JSON, or what has no line ends, says the same then.
+
+    Line ends of the standard can only be white space in JSON and become spaces; what else some client takes for one can
+    only stand in a string and is escaped there. Bytes that are no UTF-8 become U+FFFD, as clients read them.
+    """
+    return data.decode("utf-8", "replace").translate(_IN_LINE).encode()
 
 
 def reframe(raw: bytes, data: bytes) -> bytes:
-    """Return the event `raw` with `data` as its one data line; comments and other fields stay as they came.
-
-    `data` must have no line end (JSON without white space between tokens, or one whose line ends were
-    replaced). An event that `raw` leaves unfinished is finished, so that what follows stays apart from it.
-    """
-    if _is_plain(raw):
-        return b"data: " + data + b"\n\n"
-    head = _BOM if raw.startswith(_BOM) else b""
-    out = [head]
-    placed = False
-    for line in raw.removeprefix(_BOM).splitlines(keepends=True):
-        if line.rstrip(b"\r\n").partition(b":")[0] != b"data":
-            out.append(line)
-        elif not placed:
-            placed = True
-            ending = line[len(line.rstrip(b"\r\n")) :] or b"\n"
-            out.append(b"data: " + data + ending)
-    if not placed:
-        return head + encode(data)
-    last = out[-1].rstrip(b"\r\n")
-    if last:
-        ending = out[-1][len(last) :]
-        out.append(b"\n" if ending else b"\n\n")
-    return b"".join(out)
+    """Return the event `raw`, which is a frame's, with other data."""
+    head = raw[: raw.index(b"\n") + 1] if raw.startswith(b"event: ") else b""
+    return head + b"data: " + one_line(data) + b"\n\n"
 
 
 def encode(data: bytes, event: str = "") -> bytes:
-    """Return an event of this type with this data, one `data:` line for each line of it.
+    """Return an event of this type with this data, which is JSON or has no line ends.
 
     Raises:
         WireError: the type contains a line end, which no event can carry.
     """
-    if "\n" in event or "\r" in event:
+    return _head(event) + b"data: " + one_line(data) + b"\n\n"
+
+
+def _head(event: str) -> bytes:
+    if event.translate(_IN_LINE) != event:
         raise WireError("an event type can't contain a line end; take it out")
-    head = f"event: {event}\n".encode() if event else b""
-    if b"\n" not in data and b"\r" not in data:
-        return head + b"data: " + data + b"\n\n"
-    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    return head + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
-
-
-def comment(text: str) -> bytes:
-    """Return `text` as comment lines, without a blank line: keeps a connection open and ends no event."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return b"".join(f": {line}\n".encode() for line in lines)
+    return f"event: {event}\n".encode() if event else b""

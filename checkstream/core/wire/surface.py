@@ -17,16 +17,19 @@ from checkstream.core.terms import Delta, Document, Unit
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One server-sent event as it came over the wire (WHATWG HTML 9.2)."""
+    """One server-sent event (WHATWG HTML 9.2)."""
 
     raw: bytes
-    """The event's bytes, comments and blank line included; concatenated raws equal the input."""
+    """What a caller may get of it: the event in the one form that all clients read alike (`sse`), our own comment in
+    place of an event of comments, nothing of any other event without data."""
     data: bytes | None
-    """The joined `data:` lines; None when the event has none (a comment block alone)."""
+    """The joined `data:` lines, on one line; None when the event has none."""
     event: str = ""
     """The `event:` field, or the empty string."""
     complete: bool = True
     """False: the stream ended before the event's blank line."""
+    strange: bool = False
+    """It has fields that the standard doesn't know, which are in neither `raw` nor `data`."""
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +108,8 @@ class Surface(Protocol):
 
     name: str
     """`openai.chat`, `openai.completions`."""
+    events: frozenset[str]
+    """Types of events that its clients know (`event:`); others are not told to them."""
 
     def read_request(self, body: bytes) -> Request:
         """Read a caller's body.

@@ -10,6 +10,7 @@ import pytest
 
 from checkstream.core.commands import Score, SendDownstream, StartStream
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
+from checkstream.core.wire import sse
 from tests.guarded import (
     CAPPED,
     CHAT,
@@ -55,9 +56,9 @@ def test_events_of_ours_have_the_ids_of_the_answer_though_its_first_event_has_no
 def test_g05_nothing_fires_and_the_bytes_are_the_upstreams() -> None:
     opening = event((0, {"role": "assistant", "content": ""}, None), extra={"x": [1.0]})
     usage = event(usage={"total_tokens": 3})
-    pieces = [b": hello\n\n", opening, says("Good day. "), says("Bye", usage=None), ends(), usage, DONE]
-    out = stream(MAIL, pieces)
-    assert out.joined == b"".join(pieces)
+    pieces = [opening, says("Good day. "), says("Bye", usage=None), ends(), usage, DONE]
+    out = stream(MAIL, [b": hello\n\n", *pieces])
+    assert out.joined == sse.KEEP_ALIVE + b"".join(pieces)
     assert out.closed
     assert out.record is not None
     assert (out.record.action, out.record.outcome) == ("allow", "complete")

