@@ -121,9 +121,14 @@ def in_words(kind: object) -> str:
 
 
 def _bounds(kind: types.IntType | types.FloatType) -> str:
-    low = f"{kind.ge:,}" if kind.ge is not None else f"more than {kind.gt:,}" if kind.gt is not None else ""
+    low = _number(kind.ge) if kind.ge is not None else f"more than {_number(kind.gt)}" if kind.gt is not None else ""
     if kind.le is not None:
-        return f", {low or 'up'} to {kind.le:,}"
+        return f", {low or 'up'} to {_number(kind.le)}"
     if kind.lt is not None:
-        return f", {low + ' and ' if low else ''}less than {kind.lt:,}"
+        return f", {low + ' and ' if low else ''}less than {_number(kind.lt)}"
     return f", {low} or more" if kind.ge is not None else f", {low}" if low else ""
+
+
+def _number(bound: float) -> str:
+    """Return a bound without a fraction where it has none: `typing` gives equal annotations out as one, 0 as 0.0."""
+    return f"{int(bound) if bound == int(bound) else bound:,}"
