@@ -232,6 +232,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         answer_bytes=limits.answer_bytes,
         prompt_chars=limits.prompt_chars,
         parts=route.parts,
+        unknown_fields=route.unknown_fields,
         assessing=_assessing(route),
         scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
     )

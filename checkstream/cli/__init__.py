@@ -15,7 +15,6 @@ from typing import TextIO
 
 import checkstream
 from checkstream.cli import audit, config, demo, gate, ingest, jobs, models, policy, replay, score, serve, worker
-from checkstream.cli.parser import Parser
 from checkstream.cli.workflow import as_text
 from checkstream.errors import CheckstreamError
 
@@ -28,15 +27,14 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = Parser(
+    parser = argparse.ArgumentParser(
         prog="checkstream",
         description="A guardrail proxy that checks an LLM's streamed answer before it is sent on.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"checkstream {checkstream.__version__}")
-    above: argparse.ArgumentParser = parser
-    commands = above.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     runs: dict[str, Callable[[argparse.Namespace], int]] = {}
     for name, group in (
         ("serve", serve),
@@ -55,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         group.add_parser(commands)
         runs[name] = group.run
     _open_outputs()
-    parsed = parser.parse(arguments)
+    parsed = parser.parse_args(arguments)
     try:
         code = runs[parsed.command](parsed)
         sys.stdout.flush()  # a pipe or disk that takes no more is found out here, not when the interpreter ends

@@ -153,7 +153,7 @@ class Upstream(Settings, frozen=True):
         except ValueError:  # a port that is none, brackets without an address
             rooted = False
         if not rooted or parts.query or parts.fragment or set(self.url) - _URL_CHARS:
-            raise ValueError(f"`{self.url}` is not the root of a server; write `{_with_scheme(self.url)}`")
+            raise ValueError(f"`{self.url}` is not the root of a server; write `http://host:port`")
         if parts.username or parts.password:
             raise ValueError("the url holds a password; put it into `headers` from the environment")
         if len(set(self.can)) < len(self.can):
@@ -172,13 +172,6 @@ class Upstream(Settings, frozen=True):
     def root(self) -> str:
         """The url without a trailing slash and `/v1`."""
         return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
-
-
-def _with_scheme(url: str) -> str:
-    """Return what was probably meant by an address without `http://`, else the form of one."""
-    host = url.partition("/")[0].partition(":")[0]
-    spelled = "://" not in url and host and not set(url) - _URL_CHARS - set("?#@")
-    return f"http://{url}" if spelled else "http://host:port"
 
 
 _OWN_HEADERS = frozenset(
@@ -287,7 +280,10 @@ class RouteSettings(Settings, frozen=True):
     """What happens when a detector fails. closed: the prompt is refused, the answer stopped. open: what it would have
     checked passes."""
     parts: Literal["pass", "refuse"] = "pass"
-    """Images, audio and other parts that are no text: sent on unread, or refused."""
+    """What becomes of parts of a prompt that are no text: images, sound, files such as PDF. Files of text are read."""
+    unknown_fields: Literal["scan", "refuse"] = "scan"
+    """What becomes of fields of a request that the proxy doesn't know. scan: every string, name and number in them is
+    read like the prompt, and they are forwarded. refuse: the request is refused, by the field's name."""
     keepalive_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
     grounding: GroundingSettings | None = None
@@ -345,8 +341,8 @@ class RecordSettings(Settings, frozen=True):
 class TelemetrySettings(Settings, frozen=True):
     """Logs go to stderr."""
 
-    log: Literal["auto", "json", "console"] = "auto"
-    """json: one object a line. console: lines for people. auto: console on a terminal, json elsewhere."""
+    log: Literal["json", "console"] = "json"
+    """json: one object a line. console: lines for people."""
 
 
 class Config(Settings, frozen=True):

@@ -35,6 +35,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the API, such as `openai.chat`."""
     fail_mode: Literal["open", "closed"] = "closed"
     parts: Literal["pass", "refuse"] = "pass"
+    unknown_fields: Literal["scan", "refuse"] = "scan"
     hold: HoldSettings = HoldSettings()
     route: str = ""
     recorded: str = ""

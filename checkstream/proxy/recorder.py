@@ -100,6 +100,7 @@ class Recorder:
             surface=surface.name,
             fail_mode=plan.fail_mode,
             parts=plan.parts,
+            unknown_fields=plan.unknown_fields,
             hold=plan.hold,
             route=route,
             recorded=began.isoformat(timespec="milliseconds"),

@@ -61,7 +61,14 @@ def replay(transcript: Transcript, program: Program, models: InstalledModels) ->
     """
     surface = _surface(transcript.header)
     header = transcript.header
-    plan = Plan(program=program, route=header.route, hold=header.hold, fail_mode=header.fail_mode, parts=header.parts)
+    plan = Plan(
+        program=program,
+        route=header.route,
+        hold=header.hold,
+        fail_mode=header.fail_mode,
+        parts=header.parts,
+        unknown_fields=header.unknown_fields,
+    )
     lines = [line for line in transcript.lines if line.asked is None or not _answers(line.event)]
     by_text = {line.asked: line.event for line in transcript.lines if line.asked is not None}
     numbered = {line.event.ticket for line in lines if isinstance(line.event, Scored | ScoringFailed)}

@@ -62,6 +62,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What the upstream answers with."""
     fail_mode: Literal["open", "closed"] = "closed"
     parts: Literal["pass", "refuse"] = "pass"
+    unknown_fields: Literal["scan", "refuse"] = "scan"
     event_bytes: int | None = None
     answer_bytes: int | None = None
     held_bytes: int | None = None
@@ -115,7 +116,12 @@ class Case:
         """Return the route's plan: the policy beside the case, and the settings that it names."""
         script = self.script
         source = (str(self.folder / "policy.yaml"), (self.folder / "policy.yaml").read_bytes())
-        plan = Plan(program=compile_sources([source], _labels()), fail_mode=script.fail_mode, parts=script.parts)
+        plan = Plan(
+            program=compile_sources([source], _labels()),
+            fail_mode=script.fail_mode,
+            parts=script.parts,
+            unknown_fields=script.unknown_fields,
+        )
         limits = {name: getattr(script, name) for name in ("event_bytes", "answer_bytes", "held_bytes", "prompt_chars")}
         return msgspec.structs.replace(plan, **{name: value for name, value in limits.items() if value is not None})
 

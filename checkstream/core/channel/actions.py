@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -125,6 +125,15 @@ class Ask(msgspec.Struct, frozen=True):
         return self.firing.span
 
 
+class Refusing(NamedTuple):
+    """A rule that refuses the request, and over what."""
+
+    rule: RuleMeta
+    action: Reject | RequireConfirmation
+    """Its message is filled."""
+    span: Span
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What some firings come to."""
 
@@ -134,9 +143,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     halt: Halt | None = None
     pivot: Pivot | None = None
     """Never beside a halt."""
-    rejects: tuple[tuple[RuleMeta, Reject], ...] = ()
-    """In the order of the firings; their messages are filled, as those of `confirmations`."""
-    confirmations: tuple[tuple[RuleMeta, RequireConfirmation], ...] = ()
+    refusing: tuple[Refusing, ...] = ()
+    """In the order of the firings."""
     asks: tuple[Ask, ...] = ()
 
 
@@ -211,8 +219,7 @@ def resolve(
     wanted: list[Wanted] = []
     halts: list[tuple[Firing, Stop]] = []
     pivots: list[tuple[Firing, SafeMode]] = []
-    rejects: list[tuple[RuleMeta, Reject]] = []
-    confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
+    refusing: list[Refusing] = []
     asks: list[Ask] = []
     for firing in firings:
         exception = exceptions.over(firing, shift) if firing.signal is not None else None
@@ -227,10 +234,9 @@ def resolve(
                     halts.append((firing, action))
                 case SafeMode() if stage is Stage.MIDSTREAM:
                     pivots.append((firing, action))
-                case Reject():
-                    rejects.append((firing.rule, _filled(action, firing, page)))
-                case RequireConfirmation():
-                    confirmations.append((firing.rule, _filled(action, firing, page)))
+                case Reject() | RequireConfirmation():
+                    filled = msgspec.structs.replace(action, message=page.fill(action.message, firing))
+                    refusing.append(Refusing(firing.rule, filled, firing.span))
                 case Allow() | LogEvent():
                     pass
                 case _:
@@ -248,8 +254,7 @@ def resolve(
         ),
         halt=halt,
         pivot=pivot,
-        rejects=tuple(rejects),
-        confirmations=tuple(confirmations),
+        refusing=tuple(refusing),
         asks=tuple(asks),
     )
 
@@ -288,13 +293,6 @@ def _wanted(firing: Firing, action: Redact | RewriteSpan, page: Page) -> Wanted:
     return Wanted(
         span=page.widen(firing.span, action.scope), found=firing.span, action=action, label=firing.label, text=text
     )
-
-
-_Refusal = TypeVar("_Refusal", Reject, RequireConfirmation)
-
-
-def _filled(action: _Refusal, firing: Firing, page: Page) -> _Refusal:
-    return msgspec.structs.replace(action, message=page.fill(action.message, firing))
 
 
 def _end(

@@ -81,6 +81,7 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
+        "_asks",
         "_base",
         "_brief",
         "_decider",
@@ -118,6 +119,7 @@ class Judge:
         *,
         leads: bool = True,
         grid: bool = True,
+        asks: bool = True,
         seams: tuple[int, ...] = (),
         before: str = "",
         prelude: str = "",
@@ -130,6 +132,7 @@ class Judge:
             brief: What it shares with the other judges of the exchange.
             leads: Rules that hold text, with the judges of the other rules as followers; False: a follower.
             grid: False: classifiers see the whole text once, at its end.
+            asks: False: no classifier is asked.
             seams: Where texts have been put together that other judges see apart, in order: only findings over a
                 seam count, and no classifier is asked.
             before: The answer's text before it that is only known: spans are recorded from the start of that.
@@ -144,8 +147,9 @@ class Judge:
         self.uncounted = 0
         """Findings beyond those that `digests` keeps."""
         self.seams = seams
-        self.asked = () if seams else scope.hold_classifiers if leads else scope.watch_classifiers
+        self.asked = () if seams or not asks else scope.hold_classifiers if leads else scope.watch_classifiers
         """Names of the classifiers that each check asks."""
+        self._asks = asks
         self.on_grid = grid
         """Checks come as the text does, each with what is new; False: one, of all of it."""
         self._json = JsonStrings() if channel.kind == "tool_arguments" else None
@@ -209,7 +213,14 @@ class Judge:
         if not len(scope.watch) and not scope.watch_classifiers and not scope.bare:
             return
         follower = Judge(
-            self.channel, stage, self._brief, leads=False, grid=self.on_grid, seams=self.seams, before=said
+            self.channel,
+            stage,
+            self._brief,
+            leads=False,
+            grid=self.on_grid,
+            asks=self._asks,
+            seams=self.seams,
+            before=said,
         )
         follower._exceptions, follower._shift = self._exceptions, self.prelude
         follower._decider.follow(self._decider, self.prelude)

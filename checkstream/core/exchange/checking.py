@@ -71,6 +71,7 @@ class Checking:
         stage: Stage,
         *,
         grid: bool = True,
+        asks: bool = True,
         seams: tuple[int, ...] = (),
         said: str = "",
     ) -> Judge:
@@ -80,6 +81,7 @@ class Checking:
             channel: Which text it is.
             stage: The section of the policy that applies.
             grid: As `Judge` has it.
+            asks: As `Judge` has it.
             seams: As `Judge` has them.
             said: What has been sent of the channel already, when it goes on.
         """
@@ -93,7 +95,7 @@ class Checking:
             degrade=self.degrade,
         )
         before = said[: len(said) - len(prelude)]
-        judge = Judge(channel, stage, brief, grid=grid, seams=seams, before=before, prelude=prelude)
+        judge = Judge(channel, stage, brief, grid=grid, asks=asks, seams=seams, before=before, prelude=prelude)
         judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
             judge.follow(Stage.EGRESS, said=said)

@@ -103,7 +103,7 @@ class Course:
         by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
         self.reply(
             refusal.status,
-            self.surface.error_body(refusal.kind, refusal.message, refusal.rule_id),
+            self.surface.error_body(refusal.kind, refusal.message, refusal.rule_id, refusal.param),
             "refused",
             action=action,
             retry=False if by_policy else None,

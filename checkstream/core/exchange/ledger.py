@@ -31,6 +31,7 @@ class Ledger:
         self.held_s = 0.0
         self._carried_out: list[str] = []
         self._unscanned: dict[str, None] = {}
+        self._besides: dict[str, None] = {}
         self._degradations: dict[str, None] = {}
 
     def judged(self, verdicts: Iterable[Verdict]) -> None:
@@ -51,6 +52,12 @@ class Ledger:
             self._unscanned.setdefault(name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}...")
         elif name not in self._unscanned:
             self.degraded("unscanned_not_listed")
+
+    def read_besides(self, fields: Iterable[str]) -> None:
+        """Note fields of the request that nobody knows and that were scanned all the same."""
+        for name in fields:
+            if len(self._besides) < _MAX_UNSCANNED:
+                self._besides.setdefault(f"ingress:{name[:_MAX_NAME_CHARS]}")
 
     def degraded(self, reason: str) -> bool:
         """Note a degradation; return whether it is new."""
@@ -91,7 +98,7 @@ class Ledger:
             outcome=outcome,
             policies=program.packs,
             program=program.hash,
-            scanned=tuple(sorted({f"{judge.stage}:{judge.channel.kind}" for judge in self.judges})),
+            scanned=tuple(sorted({*self._besides, *(f"{judge.stage}:{judge.channel.kind}" for judge in self.judges)})),
             unscanned=tuple(self._unscanned),
             detectors=("match", *sorted(classifiers)) if self.judges else (),
             findings=tuple(finding for judge in self.judges for finding in judge.digests),

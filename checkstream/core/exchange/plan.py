@@ -46,6 +46,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     prompt_chars: int = 400_000
     parts: Literal["pass", "refuse"] = "pass"
     """What becomes of parts of a prompt that are not text."""
+    unknown_fields: Literal["scan", "refuse"] = "scan"
+    """What becomes of fields of a request that nobody knows. scan: they are read as text and forwarded."""
     assessing: Assessing | None = None
     """None: nobody is there who could."""
     scored_chars: int = 0

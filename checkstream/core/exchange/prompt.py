@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from checkstream.core.cel.values import from_json
-from checkstream.core.channel.actions import Firing, Outcome, resolve
+from checkstream.core.channel.actions import Firing, Outcome, Refusing, resolve
 from checkstream.core.channel.json_strings import inside_json
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
@@ -26,6 +26,7 @@ from checkstream.core.terms import Channel, Delta, Dialogue, Document, Facts, Me
 from checkstream.core.wire.context import read_context
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
+from checkstream.core.wire.openai_prompt import place_of, unit_of
 from checkstream.core.wire.surface import Extension, Request, Surface
 from checkstream.errors import RequestInvalid, WireError
 
@@ -39,10 +40,18 @@ class Refusal(msgspec.Struct, frozen=True):
     rule_id: str | None = None
     confirm: ConfirmationWanted | None = None
     """The request is let through when it comes again with a token."""
+    param: str | None = None
+    """The place in the request that it is about, as callers write it: `messages[3]`."""
 
 
 _MAX_CHANNELS = 4096
 """Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
+
+
+_MAX_NAMED = 10
+"""Unknown fields that a refusal names."""
+_QUIET = 2
+"""Index of the channel that ids, names and numbers are judged as."""
 
 
 class _Joined:
@@ -62,6 +71,11 @@ class _Joined:
             self._parts.append((place, at, at + size))
             at += size + len(between)
         self.text = between.join(deltas[place].text for place in places)
+
+    def path(self, request: Request, span: Span) -> Path:
+        """Return where the first text stands that a span touches."""
+        place = next((place for place, _, end in self._parts if end > span.start), self._parts[-1][0])
+        return request.unit.deltas[place].path
 
     def edits(self, found: dict[int, list[Replacement]]) -> None:
         """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
@@ -136,10 +150,12 @@ class Prompt:
         self._plan = plan
         self._checking = checking
         self._joined: list[_Joined] = []
-        self._rejects: list[tuple[RuleMeta, Reject]] = []
-        self._confirmations: list[tuple[RuleMeta, RequireConfirmation]] = []
+        self._rejects: list[tuple[Refusing, str | None]] = []
+        """With the place that each is about."""
+        self._confirmations: list[tuple[Refusing, str | None]] = []
         self._confirmed: tuple[str, ...] = ()
-        self._failed: RuleMeta | None = None
+        self._failed: tuple[RuleMeta, str | None] | None = None
+        self._places: dict[Channel, _Joined] = {}
         self._forwarded: dict[int, str] = {}
         """Place of a text that was changed -> what was forwarded in its place."""
 
@@ -168,7 +184,7 @@ class Prompt:
             return fault
         self._know(request, event, context)
         self._judge_request()
-        self._join(request.unit.deltas)
+        self._join(request)
         for joined in self._joined:
             checks = joined.judge.feed(joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
@@ -226,31 +242,47 @@ class Prompt:
             channel, page = Channel("request"), self._checking.page()
             outcome = resolve(firings, Stage.INGRESS, channel, page)
             self._checking.decided(outcome.verdicts)
-            self._note(outcome, page)
+            self._note(outcome, page, channel)
 
-    def _join(self, deltas: Sequence[Delta]) -> None:
+    def _join(self, request: Request) -> None:
         """Make a judge for the texts of each message and field, which the model may read as one text.
+
+        Ids, names and numbers of the whole request have one more, for each kind of channel: no classifier is asked.
 
         Some servers part the texts of a message by a line end, some by nothing; what stands in one text alone is
         the same both ways and counts once.
         """
+        deltas = request.unit.deltas
         places: dict[tuple[str, int], list[int]] = {}
-        for place, delta in enumerate(deltas):
-            places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
+        quiet: dict[str, list[int]] = {}
+        for place, delta in enumerate(request.unit.deltas):
+            if place in request.quiet:
+                quiet.setdefault(delta.channel.kind, []).append(place)
+            else:
+                places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
+        for kind, found in quiet.items():
+            channel = Channel(kind, deltas[found[0]].channel.choice, _QUIET)
+            names = _Joined(self._checking.judge(channel, Stage.INGRESS, grid=False, asks=False))
+            names.add(deltas, found, "\n")
+            self._take(names)
         for (kind, position), found in places.items():
             lines = _Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
             lines.add(deltas, found, "\n")
-            self._joined.append(lines)
+            self._take(lines)
             parts = [place for place in found if _is_part(deltas[place])]
             if len(parts) > 1:
                 seams = tuple(accumulate(len(deltas[place].text) for place in parts[:-1]))
                 run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
                 run.add(deltas, parts, "")
-                self._joined.append(run)
+                self._take(run)
+
+    def _take(self, joined: _Joined) -> None:
+        self._joined.append(joined)
+        self._places[joined.judge.channel] = joined
 
     def _fault(self, request: Request) -> Refusal | None:
         """Return why the request may not be forwarded, whatever the policy says."""
-        chars, limit = self.chars, self._plan.prompt_chars
+        chars, limit = sum(len(delta.text) for delta in request.unit.deltas), self._plan.prompt_chars
         if chars > limit:
             return Refusal(
                 413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less"
@@ -260,34 +292,45 @@ class Prompt:
             return Refusal(
                 413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
             )
-        if request.unknown_fields:
-            names = ", ".join(f"`{name}`" for name in request.unknown_fields)
-            if self._plan.fail_mode == "closed":
-                return Refusal(
-                    400, "unknown_field", f"fields that can't be checked are not forwarded: {names}; leave them out"
-                )
+        ledger = self._checking.ledger
+        if request.unknown_fields and self._plan.unknown_fields == "refuse":
             for name in request.unknown_fields:
-                self._checking.ledger.unscanned(f"ingress:{name}")
+                ledger.unscanned(f"ingress:{name}")
+            named = ", ".join(f"`{name}`" for name in request.unknown_fields[:_MAX_NAMED])
+            more = f" and {rest} more" if (rest := len(request.unknown_fields) - _MAX_NAMED) > 0 else ""
+            message = f"fields that this route does not know: {named}{more}; leave them out"
+            return Refusal(400, "unknown_field", message, param=request.unknown_fields[0])
+        ledger.read_besides(request.unknown_fields)
         for name in request.unit.unscanned:
             if self._plan.parts == "refuse":
-                return Refusal(
-                    400, "unsupported_part", f"`{name}` can't be checked and this route refuses it; send text only"
-                )
-            self._checking.ledger.unscanned(f"ingress:{name}")
+                message = f"`{name}` can't be checked and this route refuses it; send text only"
+                return Refusal(400, "unsupported_part", message, param=name)
+            ledger.unscanned(f"ingress:{name}")
         return None
 
     def rule(self, judge: Judge) -> None:
         """Take the decisions of one channel that can be taken now."""
         for ruling in self._checking.advance(judge):
-            self._failed = self._failed or ruling.failed
-            self._note(ruling.outcome, ruling.judge.page)
+            channel = ruling.judge.channel
+            if ruling.failed is not None and self._failed is None:
+                self._failed = ruling.failed, self._place(channel, Span(0, 1))
+            self._note(ruling.outcome, ruling.judge.page, channel)
 
-    def _note(self, outcome: Outcome, page: Page) -> None:
-        self._rejects += outcome.rejects
+    def _place(self, channel: Channel, span: Span) -> str | None:
+        """Return the message or field that a span stands in, as callers write it; None: the request as a whole."""
+        joined = self._places.get(channel)
+        if joined is None or self.request is None:
+            return None
+        return place_of(unit_of(channel.kind, joined.path(self.request, span)))
+
+    def _note(self, outcome: Outcome, page: Page, channel: Channel) -> None:
         ledger = self._checking.ledger
-        for rule, asked in outcome.confirmations:
-            if rule.id not in self._confirmed:
-                self._confirmations.append((rule, asked))
+        for refusing in outcome.refusing:
+            rule, place = refusing.rule, self._place(channel, refusing.span)
+            if isinstance(refusing.action, Reject):
+                self._rejects.append((refusing, place))
+            elif rule.id not in self._confirmed:
+                self._confirmations.append((refusing, place))
             elif rule.id not in ledger.confirmed:
                 ledger.confirmed = (*ledger.confirmed, rule.id)
         for ask in outcome.asks:
@@ -299,17 +342,20 @@ class Prompt:
     def refusal(self) -> Refusal | None:
         """Why the judged prompt is refused; None when it may be forwarded."""
         if self._rejects:
-            rule, reject = self._rejects[0]
-            return Refusal(reject.status, "request_blocked", reject.message, rule.id)
+            (rule, action, _), place = self._rejects[0]
+            status = action.status if isinstance(action, Reject) else 400
+            return Refusal(status, "request_blocked", action.message, rule.id, param=place)
         if self._failed is not None:
+            rule, place = self._failed
             message = "a check of the prompt could not be completed; try again later"
-            return Refusal(503, "guard_unavailable", message, self._failed.id)
+            return Refusal(503, "guard_unavailable", message, rule.id, param=place)
         if self._confirmations:
-            rule, asked = self._confirmations[0]
-            rules = tuple(dict.fromkeys(rule.id for rule, _ in self._confirmations))
-            expires_s = min(action.expires_s for _, action in self._confirmations)
+            (rule, action, _), place = self._confirmations[0]
+            rules = tuple(dict.fromkeys(each.rule.id for each, _ in self._confirmations))
+            asked = (each.action for each, _ in self._confirmations)
+            expires_s = min(each.expires_s for each in asked if isinstance(each, RequireConfirmation))
             wanted = ConfirmationWanted(rules, expires_s, self._plan.program.hash)
-            return Refusal(409, "request_needs_confirmation", asked.message, rule.id, wanted)
+            return Refusal(409, "request_needs_confirmation", action.message, rule.id, wanted, place)
         return None
 
     def render(self, request: Request, continue_from: str | None = None) -> bytes:
@@ -339,6 +385,8 @@ class Prompt:
         documents: dict[str | int, dict[Path, str]] = {}
         changed = {request.unit.deltas[place].path[: len(DOCUMENTS) + 1] for place in self._forwarded}
         for place, delta in enumerate(request.unit.deltas):
+            if place in request.quiet:
+                continue
             text = self._forwarded.get(place, delta.text)
             if delta.path[: len(DOCUMENTS)] == DOCUMENTS:
                 documents.setdefault(delta.path[len(DOCUMENTS)], {})[delta.path[len(DOCUMENTS) + 1 :]] = text
@@ -357,5 +405,8 @@ class Prompt:
 
     @property
     def chars(self) -> int:
-        """Characters of text in the prompt."""
-        return sum(len(delta.text) for delta in self.request.unit.deltas) if self.request is not None else 0
+        """Characters of text in the prompt; ids, names and numbers don't count."""
+        request = self.request
+        if request is None:
+            return 0
+        return sum(len(delta.text) for at, delta in enumerate(request.unit.deltas) if at not in request.quiet)

@@ -79,7 +79,7 @@ class OpenAIChat:
         """
         found, prompt = start_request(body, CHAT_FIELDS)
         position = read_messages(prompt, found.get("messages"))
-        return finish_request(prompt, body, found, position)
+        return finish_request(prompt, body, found, position, apart="messages")
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
         """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.
@@ -88,7 +88,7 @@ class OpenAIChat:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
         if shaping is None:
-            return openai_edits.edit_request(request.unit, texts, OWN_FIELDS)
+            return openai_edits.edit_request(request, texts, OWN_FIELDS)
         shaped = openai_shaping.Shaped(request, texts)
         if shaping.instructions:
             openai_shaping.instruct(shaped, shaping.instructions)
@@ -197,9 +197,9 @@ class OpenAIChat:
         """Return the error event for a stream that can't go on."""
         return openai_json.error_event(kind, message, rule_id)
 
-    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
         """Return OpenAI's error object."""
-        return openai_json.error_body(kind, message, rule_id)
+        return openai_json.error_body(kind, message, rule_id, param)
 
 
 def _unambiguous(data: bytes) -> bool:

@@ -42,7 +42,7 @@ class OpenAICompletions:
         position = _read_prompt(prompt, given)
         # An array of numbers is one prompt; one of strings or of arrays is so many.
         prompts = len(given) if isinstance(given, list) and not _is_tokens(given, [given]) else 1
-        return finish_request(prompt, body, found, position, prompts=prompts)
+        return finish_request(prompt, body, found, position, apart="prompt", prompts=prompts)
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
         """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.
@@ -51,7 +51,7 @@ class OpenAICompletions:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
         if shaping is None:
-            return openai_edits.edit_request(request.unit, texts, OWN_FIELDS)
+            return openai_edits.edit_request(request, texts, OWN_FIELDS)
         if shaping.instructions or shaping.tools is not None:
             raise WireError("a completion has no system messages and no tools; use them on chat routes")
         shaped = openai_shaping.Shaped(request, texts)
@@ -139,9 +139,9 @@ class OpenAICompletions:
         """Return the error event for a stream that can't go on."""
         return openai_json.error_event(kind, message, rule_id)
 
-    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
         """Return OpenAI's error object."""
-        return openai_json.error_body(kind, message, rule_id)
+        return openai_json.error_body(kind, message, rule_id, param)
 
     @staticmethod
     def _event(like: Unit, choice: int, text: str, reason: str | None) -> bytes:

@@ -8,9 +8,9 @@ import msgspec
 
 from checkstream.core.terms import Delta, Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import JsonText, Path, Splice, string_end, value_start
+from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice, string_end, value_start
 from checkstream.core.wire.openai_json import quote
-from checkstream.core.wire.surface import Edit
+from checkstream.core.wire.surface import Edit, Request
 from checkstream.errors import WireError
 
 SHADOWS = ("logprobs", "token_ids")
@@ -143,25 +143,57 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     return document.apply(splices).encode()
 
 
-def edit_request(unit: Unit, texts: Mapping[int, str], removed: frozenset[str]) -> bytes:
+def edit_request(request: Request, texts: Mapping[int, str], removed: frozenset[str]) -> bytes:
     """Return the body with texts replaced and without the top-level members `removed`.
 
     Raises:
-        WireError: the body is not the JSON that `unit` was read from.
+        WireError: the body is not the JSON that the request was read from.
     """
-    document = JsonText(unit.raw.decode())
-    splices = document.cut((), frozenset[str | int](removed)) + request_splices(document, unit, texts, removed)
-    return document.apply(splices).encode() if splices else unit.raw
+    document = JsonText(request.unit.raw.decode())
+    splices = document.cut((), frozenset[str | int](removed)) + request_splices(document, request, texts, removed)
+    return document.apply(splices).encode() if splices else request.unit.raw
 
 
-def request_splices(document: JsonText, unit: Unit, texts: Mapping[int, str], removed: frozenset[str]) -> list[Splice]:
+def request_splices(
+    document: JsonText, request: Request, texts: Mapping[int, str], removed: frozenset[str]
+) -> list[Splice]:
     """Return the splices that replace texts of a body, but for those in the top-level members `removed`.
 
+    Names of members stay different from those beside them: of two that are equal a reader takes one.
+
     Raises:
-        WireError: the body is not the JSON that `unit` was read from.
+        WireError: the body is not the JSON that the request was read from.
     """
-    changed = {i: text for i, text in _changed(unit, texts).items() if unit.deltas[i].path[0] not in removed}
-    return [_replace(document, unit.deltas[i].path, text) for i, text in changed.items()]
+    unit = request.unit
+    splices: list[Splice] = []
+    names: dict[Path, _Names] = {}
+    for i, text in _changed(unit, texts).items():
+        path = unit.deltas[i].path
+        if path[0] in removed:
+            continue
+        if path[-1] == NAME:
+            beside = names.setdefault(path[:-2], _Names(document.entries(path[:-2])))
+            splices.append(_replace(document, path, beside.new(text)))
+        else:
+            form = request.files.get(i)
+            splices.append(_replace(document, path, text if form is None else form.written(text)))
+    return splices
+
+
+class _Names:
+    """Names of the members of one object: each new one differs from all others, in more than letter case."""
+
+    def __init__(self, given: Iterable[str | int]) -> None:
+        self._taken = {str(name).casefold() for name in given}
+        self._numbers: dict[str, int] = {}
+
+    def new(self, name: str) -> str:
+        made = name
+        while made.casefold() in self._taken:
+            self._numbers[name] = number = self._numbers.get(name, 1) + 1
+            made = f"{name} {number}"
+        self._taken.add(made.casefold())
+        return made
 
 
 def put_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:

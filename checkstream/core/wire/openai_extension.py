@@ -45,7 +45,7 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
         if not isinstance(document, str | dict):
             raise RequestInvalid(f"`{EXTENSION}.documents[{i}]` must be a string or an object")
         at: Path = (*DOCUMENTS, i)
-        prompt.all("document", position, document, at)
+        prompt.all("document", position + i, document, at)
         found.append(Document(document) if isinstance(document, str) else _document(document, at))
     return Extension(context=context or {}, documents=tuple(found), conversation=conversation, verify=verify)
 

@@ -1,10 +1,11 @@
 """The request fields that the OpenAI-compatible surfaces know (G31): what is scanned, and what is plain.
 
-Plain fields are numbers, switches and names that no server in common use puts into the prompt. A field in
-neither table is reported as unknown, and the route's fail mode decides.
+Plain fields are numbers, switches, ids and names that no server in common use puts into the prompt; what else stands in
+them is scanned. A field in neither table is reported as unknown: it is scanned whole and forwarded, or refused, as the
+route says (`unknown_fields`).
 
 Source: OpenAI API reference (create chat completion, create completion); the request classes of vLLM,
-SGLang, llama.cpp's server and Ollama's OpenAI endpoint.
+SGLang, llama.cpp's server and Ollama's OpenAI endpoint; what OpenRouter, Azure, Mistral, Google, xAI and LiteLLM add.
 """
 
 from __future__ import annotations
@@ -75,9 +76,20 @@ _SAMPLING = frozenset({
     "tfs_z", "repeat_penalty", "repeat_last_n", "dry_multiplier", "dry_base", "dry_allowed_length",
     "dry_penalty_last_n", "dry_sequence_breakers", "timings_per_token", "post_sampling_probs", "return_progress",
     "return_tokens", "t_max_predict_ms", "lora", "response_fields", "n_discard",
+    "prompt_cache_options",
     # Ollama
     "keep_alive",
+    # OpenRouter
+    "provider", "transforms", "models", "route", "plugins", "usage", "top_a", "preset",
+    # Azure, Mistral, Google, xAI
+    "data_sources", "safe_prompt", "random_seed", "prompt_mode", "extra_content", "search_parameters", "deferred",
 })  # fmt: skip
+"""Read for what is no id, mode word or number."""
+
+TOLD_BY_CALLER = frozenset({"metadata", "extra_content", "data_sources", "plugins", "provider"})
+"""Plain fields whose members callers name themselves: single words in them are read, too."""
+TOKEN_IDS = frozenset({"logit_bias", "stop_token_ids", "allowed_token_ids"})
+"""Plain fields that hold many numbers, of a vocabulary."""
 
 CHAT_FIELDS = _SAMPLING | MODE_FIELDS | {
     "messages", "parallel_tool_calls", "top_logprobs", "modalities", "audio", "include_reasoning",
@@ -99,22 +111,30 @@ ROLES: Mapping[str, str] = MappingProxyType({
 MESSAGE_FIELDS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content",
     "reasoning", "thinking", "reasoning_details", "audio", "annotations", "cache_control", "prefix", "partial",
-    "id", "type", "images", "tools", "weight",
+    "id", "type", "images", "tools", "weight", "parsed", "thinking_blocks", "extra_content", "index",
 })  # fmt: skip
-PLAIN_MESSAGE_FIELDS = frozenset({"role", "type", "cache_control", "weight"})
+SPOKEN_FIELDS = frozenset({"refusal", "reasoning_content", "reasoning", "thinking", "annotations", "tools"})
+"""Members of a message, besides its content, that are there to be read."""
 
 MEDIA = frozenset({
     "image_url", "image", "image_pil", "image_embeds", "images", "input_audio", "audio", "audio_url", "audio_embeds",
     "video", "video_url", "file", "input_image", "input_file", "input_video",
 })  # fmt: skip
-"""What carries something other than text: passed on or not as the route's `parts` setting says."""
+"""What may carry something other than text. Of a file its text is read; what is no text is passed on or not as the
+route's `parts` setting says."""
+PAYLOADS = frozenset({"url", "data", "file_data", "b64_json", "image_url", "audio_url", "video_url", "file_url"})
+"""Members that hold a file, or the address of one."""
+MEDIA_FIELDS = PAYLOADS | {"detail", "format", "filename", "file_id", "id", "uuid"}
 
-PART_FIELDS = MEDIA | {"type", "text", "refusal", "thinking", "signature", "cache_control", "uuid", "detail"}
-PLAIN_PART_FIELDS = frozenset({"type", "cache_control", "uuid", "detail", "signature"})
+PART_FIELDS = MEDIA | {
+    "type", "text", "refusal", "thinking", "signature", "cache_control", "uuid", "detail", "file_data", "file_id",
+    "file_url", "filename",
+}  # fmt: skip
+SPOKEN_PART_FIELDS = frozenset({"text", "refusal", "thinking"})
 PART_TYPES = MEDIA | {"text", "input_text", "output_text", "refusal", "thinking"}
 
-CALL_FIELDS = frozenset({"id", "type", "index", "function", "custom"})
-FUNCTION_FIELDS = frozenset({"name", "arguments", "input"})
+CALL_FIELDS = frozenset({"id", "type", "index", "function", "custom", "extra_content"})
+FUNCTION_FIELDS = frozenset({"name", "arguments", "input", "parsed_arguments"})
 
 SCHEMA_TYPES = frozenset({
     "object", "string", "number", "integer", "boolean", "array", "null", "function", "custom", "json_schema",

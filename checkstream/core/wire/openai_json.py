@@ -99,9 +99,9 @@ def failure_of(body: dict[str, object]) -> str | None:
     return clean(message) if isinstance(message, str) and message else "the upstream reported an error"
 
 
-def error_body(kind: str, message: str, rule_id: str | None = None) -> bytes:
-    """Return OpenAI's error object; `rule_id` stands inside `error` and beside it."""
-    error: dict[str, str | None] = {"type": kind, "code": kind, "message": clean(message), "param": None}
+def error_body(kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+    """Return OpenAI's error object; `rule_id` stands inside `error` and beside it, `param` is the place."""
+    error: dict[str, str | None] = {"type": kind, "code": kind, "message": clean(message), "param": param}
     if rule_id is None:
         return msgspec.json.encode({"error": error})
     return msgspec.json.encode({"error": error | {"rule_id": rule_id}, "rule_id": rule_id})

@@ -1,11 +1,14 @@
-"""Reads the messages of a chat request into ingress channels: every role, part, tool call and name."""
+"""Reads the messages of a chat request into ingress channels: every role, part, file, tool call and name."""
 
 from __future__ import annotations
 
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.text_files import is_data_url
 from checkstream.errors import RequestInvalid
+
+_ADDRESSES = ("http:", "https:", "gs:", "s3:")
 
 
 def read_messages(prompt: Prompt, messages: object) -> int:
@@ -31,23 +34,30 @@ def _message(prompt: Prompt, position: int, message: dict[str, object]) -> None:
     path: Path = ("messages", position)
     if role not in fields.ROLES:  # a template may print the role itself into the prompt
         prompt.unknown["messages[].role"] = None
-        prompt.identifiers(kind, position, role, (*path, "role"))
+        prompt.settings(kind, position, role, (*path, "role"), words=True)
     _content(prompt, kind, position, message.get("content"))
     strange = prompt.names("messages[].", message, fields.MESSAGE_FIELDS)
     for name, value in message.items():
         at = (*path, name)
-        if value is None or name == "content" or name in fields.PLAIN_MESSAGE_FIELDS:
+        if value is None or name in ("role", "content"):
             continue
         if name == "tool_calls":
             _tool_calls(prompt, kind, position, value)
         elif name == "function_call":
             _function(prompt, kind, position, value, at)
-        elif name in ("tool_call_id", "id", "name"):
-            prompt.identifiers(kind, position, value, at)
         elif name in fields.MEDIA:
-            prompt.unscanned[name] = None
-        elif name in strange or not isinstance(value, bool):
+            _media(prompt, kind, position, value, at)
+        elif name in fields.SPOKEN_FIELDS:
             prompt.all("system" if name == "tools" else kind, position, value, at)
+        else:
+            _other(prompt, kind, position, value, at, strange=name in strange or name == "parsed")
+
+
+def _other(prompt: Prompt, kind: str, position: int, value: object, path: Path, *, strange: bool) -> None:
+    """Read a member that is not there to be read; of one that nobody knows its name as well."""
+    if strange:
+        prompt.name(kind, position, path)
+    prompt.settings(kind, position, value, path, words=strange)
 
 
 def _content(prompt: Prompt, kind: str, position: int, content: object) -> None:
@@ -57,7 +67,7 @@ def _content(prompt: Prompt, kind: str, position: int, content: object) -> None:
     if isinstance(content, str):
         prompt.add(kind, position, content, path)
     elif isinstance(content, list):
-        rest: list[tuple[object, Path]] = []
+        rest: list[tuple[str, object, Path, bool]] = []
         for i, part in enumerate(content):
             prompt.skip_to(kind, position, i)
             if isinstance(part, str):
@@ -67,36 +77,73 @@ def _content(prompt: Prompt, kind: str, position: int, content: object) -> None:
             else:
                 raise RequestInvalid(f"`messages[{position}].content[{i}]` must be an object with a type")
         prompt.skip_to(kind, position, len(content))
-        for value, at in rest:  # what else the parts carry, numbered after them
-            prompt.all(kind, position, value, at)
+        for name, value, at, strange in rest:  # what else the parts carry, numbered after them
+            if name in fields.MEDIA or name in fields.PAYLOADS or name == "file_id":
+                _media(prompt, kind, position, value, at)
+            elif name in fields.SPOKEN_PART_FIELDS:
+                prompt.all(kind, position, value, at)
+            else:
+                _other(prompt, kind, position, value, at, strange=strange)
     else:
         raise RequestInvalid(f"`messages[{position}].content` must be a string or an array of parts")
 
 
-def _part(prompt: Prompt, kind: str, position: int, part: dict[str, object], path: Path) -> list[tuple[object, Path]]:
-    """Read one content part; return what it carries beside its text."""
+def _part(
+    prompt: Prompt, kind: str, position: int, part: dict[str, object], path: Path
+) -> list[tuple[str, object, Path, bool]]:
+    """Read the text of one content part; return what it carries besides: name, value, path, and whether it is known."""
     form = part.get("type")
     if form is not None and not isinstance(form, str):
         raise RequestInvalid(f"`messages[{position}].content[{path[-1]}].type` must be a string")
-    if form is not None and form not in fields.PART_TYPES:
+    known = form is None or form in fields.PART_TYPES
+    if form is not None and not known:
         if form.casefold() in fields.PART_TYPES:
             raise RequestInvalid(f"the content part type `{form}` must be written `{form.casefold()}`")
         prompt.unknown["messages[].content[].type"] = None
-    rest: list[tuple[object, Path]] = []
     if "text" in part and not isinstance(part["text"], str):
         raise RequestInvalid(f"`messages[{position}].content[{path[-1]}].text` must be a string")
     strange = prompt.names("messages[].content[].", part, fields.PART_FIELDS)
+    rest: list[tuple[str, object, Path, bool]] = []
     for name, value in part.items():
         at = (*path, name)
         if name == "text" and isinstance(value, str):
             prompt.add(kind, position, value, at)
-        elif name in fields.MEDIA:
-            prompt.unscanned[name] = None
-        elif name in strange or name not in fields.PLAIN_PART_FIELDS:
-            rest.append((value, at))
-    if form is not None and form not in fields.PART_TYPES:
-        rest.append((form, (*path, "type")))
+        elif name != "type":
+            rest.append((name, value, at, name in strange))
+    if not known:
+        rest.append(("type", form, (*path, "type"), False))
     return rest
+
+
+def _media(prompt: Prompt, kind: str, position: int, value: object, path: Path) -> None:
+    """Read what may carry a file: its text as a document, what is said of it as words of the message.
+
+    What is only named (an address, an id) nobody has read.
+    """
+    name = str(path[-1])
+    members = value if isinstance(value, dict) else {"url": value}
+    carried = False
+    for inner, given in members.items():
+        at = (*path, inner) if isinstance(value, dict) else path
+        if inner in fields.PAYLOADS and isinstance(given, str | list | dict):
+            carried = True
+            _payload(prompt, kind, position, given, at, name=name)
+        elif inner != "file_id":
+            _other(prompt, kind, position, given, at, strange=inner not in fields.MEDIA_FIELDS)
+    if not carried and value is not None:
+        prompt.unscanned[name] = None
+
+
+def _payload(prompt: Prompt, kind: str, position: int, value: object, path: Path, *, name: str) -> None:
+    """Read a member that holds a file or several, or an address."""
+    found = [(each, (*path, i)) for i, each in enumerate(value)] if isinstance(value, list) else [(value, path)]
+    for given, at in found:
+        if not isinstance(given, str):
+            prompt.settings(kind, position, given, at, words=True)
+        elif not is_data_url(given) and given.casefold().startswith(_ADDRESSES):
+            prompt.unscanned[name] = None
+        else:
+            prompt.file(position, given, at, name)
 
 
 def _tool_calls(prompt: Prompt, kind: str, position: int, calls: object) -> None:
@@ -106,19 +153,19 @@ def _tool_calls(prompt: Prompt, kind: str, position: int, calls: object) -> None
         path: Path = ("messages", position, "tool_calls", i)
         if not isinstance(call, dict):
             raise RequestInvalid(f"`messages[{position}].tool_calls[{i}]` must be an object")
-        prompt.names("messages[].tool_calls[].", call, fields.CALL_FIELDS)
+        strange = prompt.names("messages[].tool_calls[].", call, fields.CALL_FIELDS)
         for name, value in call.items():
             if name in ("function", "custom") and value is not None:
                 _function(prompt, kind, position, value, (*path, name))
-            elif name in ("id", "type"):
-                prompt.identifiers(kind, position, value, (*path, name))
             else:
-                prompt.all(kind, position, value, (*path, name))
+                _other(prompt, kind, position, value, (*path, name), strange=name in strange)
 
 
 def _function(prompt: Prompt, kind: str, position: int, value: object, path: Path) -> None:
     if not isinstance(value, dict):
         raise RequestInvalid(f"`messages[{position}].{path[2]}` must hold a function with name and arguments")
-    prompt.names("messages[].tool_calls[].function.", value, fields.FUNCTION_FIELDS)
+    strange = prompt.names("messages[].tool_calls[].function.", value, fields.FUNCTION_FIELDS)
     for name, inner in value.items():
+        if name in strange:
+            prompt.name(kind, position, (*path, name))
         prompt.all(kind, position, inner, (*path, name))

@@ -1,19 +1,68 @@
-"""Collects the texts of one request of OpenAI's older surfaces, each in a channel of its own (G13, G31)."""
+"""Collects the texts of one request of OpenAI's older surfaces, each in a channel of its own (G13, G31).
+
+Of a field every string, member name and number is read. Ids, mode words, names and numbers are *quiet*: patterns read
+them and no classifier does, to which they would only be noise between sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from checkstream.core.terms import Channel, Delta
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.openai_json import leaves
 from checkstream.core.wire.strict_json import shown
+from checkstream.core.wire.text_files import Encoding, is_data_url, looks_encoded, read_file
 from checkstream.errors import RequestInvalid
 
-_MAX_PLAIN_NAME = 32
 _MAX_PLAIN_ID = 64
-_ID_MARKS = str.maketrans("-.:", "___")
+_MAX_PLAIN_WORDS = 6
+"""Words of a name that may be an id; one of more is a sentence in the dress of a name."""
+_MIN_DIGITS = 4
+"""A number of fewer says nothing."""
+_ID_MARKS = str.maketrans("-.:/$", "_____")
+_TYPE_MARKS = str.maketrans(";=+", "___")
+_BLOB_MARKS = str.maketrans("", "", "+/=_-")
+
+Piece = tuple[Literal["text", "name", "number"], str, Path]
+
+
+def pieces(value: object, path: Path) -> Iterator[Piece]:
+    """Yield every string, member name and number of a JSON value with its path, in document order."""
+    pending: list[tuple[object, Path]] = [(value, path)]
+    while pending:
+        found, at = pending.pop()
+        if isinstance(found, str):
+            yield ("name" if at[-1] == NAME else "text"), found, at
+        elif isinstance(found, list):
+            pending += [(found[i], (*at, i)) for i in range(len(found) - 1, -1, -1)]
+        elif isinstance(found, dict):
+            for name in reversed(found):
+                pending += ((found[name], (*at, name)), (name, (*at, name, NAME)))
+        elif isinstance(found, int | float) and not isinstance(found, bool):
+            yield "number", _digits(found), at
+
+
+def _digits(number: float) -> str:
+    """Return a number as a server would print it that read it as what it is: `4e15` is a number of 16 digits."""
+    return str(int(number)) if isinstance(number, int) or (number.is_integer() and abs(number) < 1e21) else repr(number)
+
+
+def is_plain(text: str) -> bool:
+    """Tell whether a text is an id, a mode word or the name of a thing, or data that no reader takes for words."""
+    if len(text) > _MAX_PLAIN_ID:
+        bare = text.translate(_BLOB_MARKS)
+        return bare.isascii() and bare.isalnum() and not (bare.isalpha() or bare.islower() or bare.isupper())
+    marked = text.translate(_ID_MARKS)
+    if not text.isascii() or not f"_{marked}".isidentifier():
+        return False
+    return marked.count("_") < _MAX_PLAIN_WORDS or not marked.replace("_", "").isalpha()
+
+
+def _is_word(text: str) -> bool:
+    """Tell whether a plain text is a word of letters alone, as modes and members are called."""
+    return text.translate(_ID_MARKS).replace("_", "a").isalpha() or not text
 
 
 class Prompt:
@@ -24,9 +73,18 @@ class Prompt:
         self.deltas: list[Delta] = []
         self.unscanned: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
+        """Places of fields and members that nobody knows, as messages name them."""
+        self.strange: set[str] = set()
+        """Names of those that stand at the top."""
+        self.quiet: set[int] = set()
+        """Places of the deltas that only patterns are to read."""
+        self.files: dict[int, Encoding] = {}
+        """Place of a delta that is a file's text -> how it stands in the request."""
         self._next: dict[tuple[str, int], int] = {}
+        self._words: set[str] = set()
+        """Names of members that were seen to be words."""
 
-    def add(self, kind: str, position: int, text: str, path: Path) -> None:
+    def add(self, kind: str, position: int, text: str, path: Path, *, quiet: bool = False) -> None:
         """Take `text` as the next part of the message (or field) at `position`.
 
         Raises:
@@ -38,9 +96,11 @@ class Prompt:
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise RequestInvalid(f"`{_place(path)}` has a lone surrogate; send whole characters") from error
+                raise RequestInvalid(f"`{place_of(path)}` has a lone surrogate; send whole characters") from error
         index = self._next.get((kind, position), 0)
         self._next[kind, position] = index + 1
+        if quiet:
+            self.quiet.add(len(self.deltas))
         self.deltas.append(Delta(Channel(kind, position, index), text, path))
 
     def skip_to(self, kind: str, position: int, index: int) -> None:
@@ -48,20 +108,74 @@ class Prompt:
         self._next[kind, position] = max(index, self._next.get((kind, position), 0))
 
     def all(self, kind: str, position: int, value: object, path: Path) -> None:
-        """Take every string within a value; of member names those that are not plain identifiers."""
-        for text, at in leaves(value, path, names=True):
-            if at[-1] == NAME:
-                if not (len(text) <= _MAX_PLAIN_NAME and text.isascii() and text.isidentifier()):
-                    self.add(kind, position, text, at)
-            elif not (at[-1] == "type" and text in fields.SCHEMA_TYPES):
-                self.add(kind, position, text, at)
+        """Take a value that is there to be read: its strings as text, its member names and numbers quietly.
 
-    def identifiers(self, kind: str, position: int, value: object, path: Path) -> None:
-        """Take ids and mode words as text where they are not such: a template may print them into the prompt."""
-        for text, at in leaves(value, path, names=True):
-            bare = text.translate(_ID_MARKS)
-            if len(text) > _MAX_PLAIN_ID or not text.isascii() or not f"_{bare}".isidentifier():
-                self.add(kind, position, text, at)
+        Members of schemas (`system`) that are called by a word are the words of a programmer, and there are many.
+        """
+        for form, text, at in pieces(value, path):
+            if form == "text":
+                if is_data_url(text):
+                    self.file(position, text, at, str(path[-1]))
+                elif not (at[-1] == "type" and text in fields.SCHEMA_TYPES):
+                    self.add(kind, position, text, at)
+            elif form == "name":
+                if kind == "system" and text in self._words:
+                    continue
+                plain = is_plain(text)
+                if kind == "system" and plain and _is_word(text):
+                    self._words.add(text)
+                else:
+                    self.add(kind, position, text, at, quiet=plain)
+            elif len(text) >= _MIN_DIGITS:
+                self.add(kind, position, text, at, quiet=True)
+
+    def settings(
+        self, kind: str, position: int, value: object, path: Path, *, words: bool = False, numbers: bool = True
+    ) -> None:
+        """Take a value of ids and mode words: as text what is no such, since a template may print it.
+
+        Args:
+            kind: Ingress channel.
+            position: As for `add`.
+            value: The value of a field or member.
+            path: Where it stands.
+            words: Nobody knows what it is for: single words are read, too.
+            numbers: So are numbers.
+        """
+        for form, text, at in pieces(value, path):
+            if form == "number":
+                if numbers and len(text) >= _MIN_DIGITS:
+                    self.add(kind, position, text, at, quiet=True)
+            elif form == "text" and is_data_url(text):
+                self.file(position, text, at, str(path[-1]))
+            else:
+                plain = is_plain(text)
+                if words or not plain or not _is_word(text):
+                    self.add(kind, position, text, at, quiet=plain)
+
+    def name(self, kind: str, position: int, path: Path) -> None:
+        """Take the name of a member that nobody knows; `path` is the member's."""
+        name = str(path[-1])
+        self.add(kind, position, name, (*path, NAME), quiet=is_plain(name))
+
+    def file(self, position: int, value: str, path: Path, name: str) -> None:
+        """Take a file: its text as a document; what is no text is not read, and recorded under `name`."""
+        found = read_file(value)
+        if found is not None:
+            text, self.files[len(self.deltas)] = found
+            self.add("document", position, text, path)
+            return
+        if is_data_url(value):
+            self.unscanned[name] = None
+            said = value.partition(",")[0][len("data:") :]
+            if not is_plain(said.translate(_TYPE_MARKS)):
+                self.add("document", position, said, path)  # a media type of many words; edited, nothing else is left
+            return
+        encoded = looks_encoded(value)
+        if encoded:
+            self.unscanned[name] = None
+        if not encoded or len(value) <= _MAX_PLAIN_ID:
+            self.add("document", position, value, path, quiet=encoded)  # as it stands
 
     def names(self, where: str, found: Mapping[str, object], known: frozenset[str] | set[str]) -> list[str]:
         """Report the members outside `known`, and return them.
@@ -77,7 +191,20 @@ class Prompt:
         return strange
 
 
-def _place(path: Path) -> str:
+def place_of(path: Path) -> str:
     """Return a path as users write it: `messages[0].content`."""
     written = "".join(f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in path if key != NAME)
     return written.removeprefix(".")
+
+
+def unit_of(kind: str, path: Path) -> Path:
+    """Return the path of what a caller would take out as one: a message, a file in it, a document, a field."""
+    match path:
+        case ("messages", int(), "content", int(), *_) if kind == "document":
+            return path[:4]
+        case ("checkstream", "documents", int(), *_):
+            return path[:3]
+        case (_, int(), *_):
+            return path[:2]
+        case _:
+            return path[:1]

@@ -6,7 +6,7 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.openai_extension import read_extension
 from checkstream.core.wire.openai_json import clean
-from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.openai_prompt import Prompt, is_plain
 from checkstream.core.wire.openai_tools import offered
 from checkstream.core.wire.strict_json import StrictJson
 from checkstream.core.wire.surface import Request
@@ -36,27 +36,27 @@ def start_request(body: bytes, known: frozenset[str]) -> tuple[dict[str, object]
         RequestInvalid: as `read_body`, or a field that differs from a known one in case only.
     """
     found, prompt = read_body(body), Prompt()
-    prompt.names("", found, known | fields.TEXT_FIELDS.keys() | fields.OWN_FIELDS)
+    prompt.strange.update(prompt.names("", found, known | fields.TEXT_FIELDS.keys() | fields.OWN_FIELDS))
     return found, prompt
 
 
 def finish_request(
-    prompt: Prompt, body: bytes, found: dict[str, object], position: int, *, prompts: int = 1
+    prompt: Prompt, body: bytes, found: dict[str, object], position: int, *, apart: str, prompts: int = 1
 ) -> Request:
-    """Read what chat and completion requests have in common; `position` is the first that is free.
+    """Read what chat and completion requests have in common.
 
-    Each of the `prompts` gets `n` choices.
+    Args:
+        prompt: What has been read.
+        body: The request.
+        found: The same, as an object.
+        position: The first that is free.
+        apart: The field that has been read.
+        prompts: How many prompts it had; each gets `n` choices.
 
     Raises:
         RequestInvalid: a field has the wrong type or is out of range.
     """
-    for name, kind in fields.TEXT_FIELDS.items():
-        if found.get(name) is not None:
-            prompt.all(kind, position, found[name], (name,))
-            position += 1
-    for name in sorted(fields.MODE_FIELDS & found.keys()):
-        prompt.identifiers("system", position, found[name], (name,))
-    position += 1
+    position = _read_fields(prompt, found, position, apart)
     extension = read_extension(prompt, position, found.get(fields.EXTENSION)) if fields.EXTENSION in found else None
     for name in ("n", "best_of"):
         _check_count(name, found.get(name))
@@ -73,6 +73,8 @@ def finish_request(
     unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned))
     return Request(
         unit=unit,
+        quiet=frozenset(prompt.quiet),
+        files=prompt.files,
         streaming=bool(streaming),
         usage_wanted=bool(options and options.get("include_usage") is True),
         model=model or "",
@@ -86,6 +88,37 @@ def finish_request(
         metadata=_metadata(found.get("metadata")),
         structured=is_structured(found),
     )
+
+
+def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart: str) -> int:
+    """Read every field but the one that is read apart; return the next position that is free.
+
+    Each document has a position of its own, so that it can be judged and taken out alone.
+    """
+    for name, kind in fields.TEXT_FIELDS.items():
+        value = found.get(name)
+        if value is None:
+            continue
+        if isinstance(value, list) and kind == "document":
+            for i, each in enumerate(value):
+                prompt.all(kind, position + i, each, (name, i))
+            position += len(value)
+        else:
+            prompt.all(kind, position, value, (name,))
+            position += 1
+    for name, value in found.items():
+        if name in fields.TEXT_FIELDS or name in fields.OWN_FIELDS or name == apart:
+            continue
+        if name == "model" and isinstance(value, str) and is_plain(value):
+            continue  # by which the route was chosen
+        strange = name in prompt.strange
+        if strange:
+            prompt.name("user", position, (name,))
+        kind = "system" if name in fields.MODE_FIELDS else "user"
+        words = strange or name in fields.TOLD_BY_CALLER
+        numbers = words or not (name in fields.TOKEN_IDS or isinstance(value, int | float))
+        prompt.settings(kind, position, value, (name,), words=words, numbers=numbers)
+    return position + 1
 
 
 def _check_count(name: str, value: object) -> None:

@@ -90,7 +90,7 @@ class Shaped:
         Raises:
             WireError: the body is not the JSON that the request was read from.
         """
-        edits = request_splices(self.document, self.request.unit, self._texts, OWN_FIELDS)
+        edits = request_splices(self.document, self.request, self._texts, OWN_FIELDS)
         written = {(splice.start, splice.end) for splice in self.splices}
         splices = [*self.splices, *(edit for edit in edits if (edit.start, edit.end) not in written)]
         for path, names in self._doomed.items():

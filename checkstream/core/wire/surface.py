@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from checkstream.core.terms import Delta, Document, Unit
+from checkstream.core.wire.text_files import Encoding
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -57,7 +58,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     choices: int = 1
     """How many answers the caller asked for (`n`)."""
     unknown_fields: tuple[str, ...] = ()
-    """Fields outside the surface's table (`foo`, `messages[].foo`): the route's fail mode decides on them."""
+    """Fields outside the surface's table (`foo`, `messages[].foo`): scanned whole, or refused, as the route says."""
+    quiet: frozenset[int] = frozenset()
+    """Places of the deltas that are ids, names and numbers: patterns read them, no classifier is asked."""
+    files: Mapping[int, Encoding] = MappingProxyType({})
+    """Place of a delta that is the text of a file -> how it stands in the body."""
     extension: Extension | None = None
     """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
     verification: bool | None = None
@@ -205,8 +210,8 @@ class Surface(Protocol):
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the surface's error event for a stream that can't go on."""
 
-    def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
-        """Return the surface's error object; `rule_id` stands inside `error` and beside it."""
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+        """Return the surface's error object; `rule_id` stands inside `error` and beside it, `param` is the place."""
 
 
 __all__ = ["Delta", "Document", "Edit", "Extension", "Frame", "Request", "Shaping", "Surface", "Unit"]

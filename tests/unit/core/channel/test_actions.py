@@ -346,11 +346,11 @@ def test_refusals_of_a_request_are_all_told_and_say_why_and_the_rest_composes() 
         fires(span, AdaptTone(instruction="be {rule_id}"), InjectDisclaimer(text="{model}"), id="R-4"),
     ]
     outcome = resolve(firings, Stage.INGRESS, Channel("user"), sheet)
-    assert [(meta.id, action.message) for meta, action in outcome.rejects] == [
-        ("R-1", "by R-1"),
-        ("R-3", Reject().message),
+    assert [(each.rule.id, each.action.message, each.span) for each in outcome.refusing] == [
+        ("R-1", "by R-1", span),
+        ("R-2", "ask R-2", span),
+        ("R-3", Reject().message, span),
     ]
-    assert [(meta.id, action.message) for meta, action in outcome.confirmations] == [("R-2", "ask R-2")]
     assert [edit.text for edit in outcome.edits] == ["[REDACTED]"]
     assert [ask.action for ask in outcome.asks] == [
         AdaptTone(instruction="be {rule_id}"),

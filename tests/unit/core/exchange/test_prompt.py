@@ -59,16 +59,22 @@ def test_g17_the_record_names_what_of_a_prompt_was_scanned_and_by_what() -> None
 
 
 def test_g17_the_record_names_what_of_a_prompt_was_not_scanned() -> None:
-    kept = record({**PROMPT, "surprise": {"text": "x"}}, fail_mode="open")
-    assert [name for name in kept.unscanned if "image_url" in name]
-    assert [name for name in kept.unscanned if name.endswith("surprise")]
-    assert all(name.startswith("ingress:") for name in kept.unscanned)
+    kept = record({**PROMPT, "surprise": {"text": "x"}})
+    assert kept.unscanned == ("ingress:image_url",)
+    assert "ingress:surprise" in kept.scanned
 
 
-@pytest.mark.parametrize(("field", "value"), [("surprise", 1), ("Messages", []), ("messages ", [])])
-def test_g31_a_field_that_is_not_known_is_not_forwarded(field: str, value: object) -> None:
+@pytest.mark.parametrize(("field", "value"), [("surprise", 1), ("messages ", []), ("x" * 200, "y")])
+def test_g31_a_field_that_is_not_known_is_scanned_or_refused_as_the_route_says(field: str, value: object) -> None:
     kept = record({**PROMPT, field: value})
-    assert kept.outcome == "refused"
+    assert (kept.outcome, f"ingress:{field[:64]}" in "".join(kept.scanned)) == ("complete", True)
+    assert kept.unscanned == ("ingress:image_url",)
+    kept = record({**PROMPT, field: value}, unknown_fields="refuse")
+    assert (kept.outcome, f"ingress:{field[:64]}" in "".join(kept.unscanned)) == ("refused", True)
+
+
+def test_g31_a_name_that_differs_in_case_only_is_refused() -> None:
+    assert record({**PROMPT, "Messages": []}).outcome == "refused"
 
 
 ARGUMENTS = """pack: {name: p, version: 1.0.0}

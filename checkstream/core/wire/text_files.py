@@ -1,0 +1,121 @@
+"""Files that stand within a request, as data URLs or base64: which of them are text, and how an edited one is written.
+
+What decodes to text is text, whatever its media type says: some servers look at the content alone. Source: RFC 2397
+(data URLs), RFC 4648 (base64), OpenAI API reference (`file_data` of file inputs).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+import msgspec
+
+_HEAD_CHARS = 4096
+"""Read of a file before all of it is: most that is no text shows it there."""
+_SCHEME = "data:"
+_MARK = ";base64"
+_STANDARD = str.maketrans("-_", "+/", " \t\r\n=")
+_BARE = str.maketrans("", "", "+/=_-\r\n")
+_CHARSETS = frozenset({"utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "iso8859-1", "cp1252"})
+_BINARY_STARTS = ("%PDF-",)
+"""Formats that can be made of ASCII alone and still say something else than they show."""
+_CONTROLS = frozenset(map(chr, range(32))) - set("\t\n\v\f\r\x1b")
+
+
+class Encoding(msgspec.Struct, frozen=True):
+    """How a text stands encoded in a string."""
+
+    head: str
+    """What stands before the data: `data:text/plain;base64,`; empty for base64 alone."""
+    base64: bool = True
+    """False: percent-encoded."""
+
+    def written(self, text: str) -> str:
+        """Return the string that carries `text`, in UTF-8."""
+        data = text.encode()
+        return self.head + (base64.b64encode(data).decode() if self.base64 else quote_from_bytes(data, safe=""))
+
+
+def is_data_url(value: str) -> bool:
+    """Tell whether a string says that it carries data."""
+    return value[: len(_SCHEME)].casefold() == _SCHEME
+
+
+def looks_encoded(value: str) -> bool:
+    """Tell whether a string can be base64."""
+    bare = value.translate(_BARE)
+    return bare.isascii() and bare.isalnum()
+
+
+def read_file(value: str) -> tuple[str, Encoding] | None:
+    """Return the text that a data URL or base64 carries, and how; None when that is no text."""
+    if not is_data_url(value):
+        found = _decoded(value, "")
+        return None if found is None else (found[0], Encoding(""))
+    kind, comma, data = value[len(_SCHEME) :].partition(",")
+    if not comma:
+        return None
+    in_base64 = _MARK in kind.casefold()
+    charset = _charset(kind)
+    found = _decoded(data, charset) if in_base64 else _text(unquote_to_bytes(data), charset)
+    if found is None:
+        return None
+    text, used = found
+    if used != "utf-8":  # written anew it is UTF-8, and says so
+        named = kind.split(";")
+        kept = [
+            named[0],
+            *(each for each in named[1:] if not each.strip().casefold().startswith(("charset", "base64"))),
+        ]
+        kind = ";".join([*kept, "charset=utf-8", *(["base64"] if in_base64 else [])])
+    return text, Encoding(f"{_SCHEME}{kind},", in_base64)
+
+
+def _charset(kind: str) -> str:
+    """Return the encoding that a media type names, by Python's name; empty: none that is known."""
+    for each in kind.split(";")[1:]:
+        name, _, value = each.partition("=")
+        if name.strip().casefold() == "charset":
+            try:
+                found = codecs.lookup(value.strip().strip('"')[:40]).name
+            except (LookupError, ValueError):
+                return ""
+            return found if found in _CHARSETS else ""
+    return ""
+
+
+def _decoded(data: str, charset: str) -> tuple[str, str] | None:
+    """Return the text that stands in base64, and its charset."""
+    if len(data) > _HEAD_CHARS:
+        head = _bytes(data[:_HEAD_CHARS])
+        if head is None or _text(head, charset, ended=False) is None:
+            return None
+    whole = _bytes(data)
+    return None if whole is None else _text(whole, charset)
+
+
+def _bytes(data: str) -> bytes | None:
+    """Read base64 as leniently as servers do: either alphabet, with or without padding and line ends."""
+    bare = data.translate(_STANDARD)
+    if len(bare) % 4 == 1:
+        bare = bare[:-1]
+    try:
+        return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _text(data: bytes, charset: str, *, ended: bool = True) -> tuple[str, str] | None:
+    """Return what bytes say and the charset in which they do; None when they are no text."""
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for name in dict.fromkeys(("utf-16" if marked else "utf-8", charset or "utf-8")):
+        try:
+            text = codecs.getincrementaldecoder(name)().decode(data, final=ended)
+        except UnicodeDecodeError:
+            continue
+        if text and _CONTROLS.isdisjoint(text) and not text.lstrip("\ufeff").startswith(_BINARY_STARTS):
+            return text, name
+    return None
