@@ -1,7 +1,7 @@
 """The service behind remote detectors: `POST /v1/detect` with the models of this machine, for many proxies.
 
 `checkstream score` runs it. Queues, deadlines and breakers are the scorer's, as in the proxy. INVARIANT: a request is
-refused or answered for every text; what one text does to a model is told of that text alone.
+refused or answered for every text, in the time that it gives; what one text does to a model is told of that text alone.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from checkstream.scoring.remote import PATH, DetectEntity, DetectRequest, Detect
 
 MAX_TEXTS = 256
 MAX_DEADLINE_MS = 60_000.0
+_IN_TIME = 0.8
+"""Share of its time after which a request is told that there is too much to do: it must hear so before it gives up."""
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     RequestInvalid: (400, "invalid_request_error"),
     CallerUnknown: (401, "authentication_error"),
@@ -168,14 +170,17 @@ class Detection:
     async def _one(self, asked: DetectRequest, text: str, fresh_chars: int) -> DetectResult:
         fresh_chars = min(fresh_chars, len(text))
         try:
-            checked = await self._scorer.score(
-                (asked.model,),
-                text,
-                asked.deadline_ms,
-                ingress=asked.ingress,
-                fresh_chars=fresh_chars,
-                open_chars=fresh_chars,
-            )
+            async with asyncio.timeout(asked.deadline_ms * _IN_TIME / 1000):
+                checked = await self._scorer.score(
+                    (asked.model,),
+                    text,
+                    asked.deadline_ms,
+                    ingress=asked.ingress,
+                    fresh_chars=fresh_chars,
+                    open_chars=fresh_chars,
+                )
+        except TimeoutError:
+            return DetectResult(error="overload")
         except ScoringError as error:
             return DetectResult(error=error.reason)
         return DetectResult(

@@ -51,7 +51,10 @@ from typing import Literal
 
 import msgspec
 
-ScoringReason = Literal["deadline", "crash", "garbage", "overload"]
+ScoringReason = Literal["deadline", "crash", "garbage", "rested", "overload"]
+"""Why there is no score. The first four say that the detector is broken: it was worked on for too long or hung, it
+crashed, it answered nonsense, or it failed so often that it is not asked for a while. `overload` says that there is too
+much to do, or that no more is taken: the detector is none the worse."""
 
 
 class CheckstreamError(Exception):

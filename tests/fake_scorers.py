@@ -71,6 +71,10 @@ class FaultySession:
         if "wait" in texts:
             self.started.set()
             assert self.go.wait(20)
+        if "burn" in texts:
+            self.started.set()
+            while not self.go.is_set():
+                pass
         if "crash" in texts:
             raise RuntimeError("crash")
         if "shape" in texts:
@@ -126,8 +130,11 @@ class Rig:
     def session(self) -> FaultySession:
         return self.sessions[0]
 
-    async def score(self, text: str, deadline_ms: float = PATIENT_MS, *, ingress: bool = False) -> dict[str, float]:
-        return (await self.scorer.score(("fake",), text, deadline_ms, ingress=ingress)).scores
+    async def score(
+        self, text: str, deadline_ms: float = PATIENT_MS, *, ingress: bool = False, share: str = ""
+    ) -> dict[str, float]:
+        asked = self.scorer.ask(("fake",), text, deadline_ms, ingress=ingress, share=share)
+        return (await asked.answer()).scores
 
     async def reason(self, text: str, deadline_ms: float = PATIENT_MS, *, ingress: bool = False) -> str:
         with pytest.raises(ScoringError) as caught:
@@ -146,7 +153,10 @@ async def rig(
         for session in made.sessions:
             session.go.set()
         await made.scorer.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("score-")]
+    for thread in threading.enumerate():
+        if thread.name.startswith("score-"):  # one that was given up ends by itself
+            thread.join(20)
+            assert not thread.is_alive()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     for lane in made.scorer._lanes.values():
         assert not lane._tickets
@@ -206,14 +216,12 @@ async def gated(
 
 
 async def hang(session: GatedFake, scorer: Scorer, *, failures: int, ingress: bool) -> None:
-    """Let a model behind a gate hang until its deadline, `failures` times, while the gate goes on clearing."""
-    for number in range(failures):
-        asked = scorer.ask(
-            ("fake",), f"{number}|calm" if session.started.is_set() else "wait", PATIENT_MS, ingress=ingress
-        )
+    """Let a model behind a gate hang for good, `failures` times, while the gate goes on clearing."""
+    for _ in range(failures):
+        session.started.clear()
+        asked = scorer.ask(("fake",), "wait", PATIENT_MS, ingress=ingress)
         await asyncio.to_thread(session.started.wait, 20)
         assert (await scorer.score(("fake",), "calm", PATIENT_MS, ingress=ingress)).scores
-        asked._tickets[0][1].expire()
         with pytest.raises(ScoringError) as caught:
             await asked.answer()
         assert caught.value.reason == "deadline"

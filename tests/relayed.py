@@ -121,7 +121,9 @@ class Asking:
         fresh_chars: int = 0,
         open_chars: int = 0,
         caller: str | None = None,
+        share: str = "",
     ) -> Asked:
+        assert share == caller  # callers have equal shares
         self.questions.append((classifiers, text, deadline_ms, ingress, fresh_chars, open_chars, caller))
         given = self.answers.pop(0)
         if isinstance(given, Exception):

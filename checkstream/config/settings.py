@@ -251,12 +251,16 @@ class Budget(Settings, frozen=True):
 
 
 class Deadline(Settings, frozen=True):
-    """Hard limit of one detector's check; then `fail_mode` decides."""
+    """The most work of one detector on 64 tokens, in CPU time; past it, or when it hangs, `fail_mode` decides.
 
-    ingress_ms: Annotated[float, Meta(gt=0, le=60_000)] = 150
-    """Of a prompt's check, for each 4,096 characters."""
-    check_ms: Annotated[float, Meta(gt=0, le=60_000)] = 50
-    """Of one check of an answer."""
+    A larger window has it for each such part, so no text is too long, and how long a check waits for its turn does not
+    count. Of a remote detector it is the time to an answer.
+    """
+
+    ingress_ms: Annotated[float, Meta(gt=0, le=60_000)] = 1000
+    """Of a check of a prompt."""
+    check_ms: Annotated[float, Meta(gt=0, le=60_000)] = 1000
+    """Of a check of an answer."""
 
 
 class RouteSettings(Settings, frozen=True):

@@ -83,6 +83,7 @@ class Score(Command, frozen=True):
     """Names of classifiers, without labels."""
     text: str
     deadline_ms: float
+    """The most work of each on 64 tokens of it; the time that it waits for its turn does not count."""
     ingress: bool = False
     """Part of a prompt: runs apart from midstream checks and never delays them."""
     fresh_chars: int = 0

@@ -85,7 +85,8 @@ class ScoringFailed(Event, frozen=True):
     """A classifier gave no usable answer to a `Score` command."""
 
     ticket: int
-    reason: Literal["deadline", "crash", "garbage", "overload"]
+    reason: Literal["deadline", "crash", "garbage", "rested", "overload"]
+    """overload: there is too much to do, and the detector is none the worse. Each of the others: it is broken."""
 
 
 class Assessed(Event, frozen=True):

@@ -29,6 +29,7 @@ class Classifiers(Protocol):
         fresh_chars: int = 0,
         open_chars: int = 0,
         caller: str | None = None,
+        share: str = "",
     ) -> Asked:
         """Ask about one text.
 
@@ -65,7 +66,7 @@ class Questions:
         self._post = post
         self._waiting: set[asyncio.Task[None]] = set()
         self.caller = ""
-        """Who sent the prompt: what is known of it is known to its caller alone."""
+        """Who sent the prompt: what is known of it is known to its caller alone, and callers have equal shares."""
 
     def score(self, command: do.Score) -> None:
         """Ask classifiers; most answers are there at once, for the others a task waits."""
@@ -78,6 +79,7 @@ class Questions:
                 fresh_chars=command.fresh_chars,
                 open_chars=command.open_chars,
                 caller=self.caller,
+                share=self.caller,
             )
             if asked.settled:
                 self._scored(command.ticket, asked.answered())

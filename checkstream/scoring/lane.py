@@ -1,7 +1,9 @@
 """A lane: one detector for prompts or for answers. Texts become windows, windows wait in lines, tickets get answers.
 
-Each detector has two lanes, so that a flood of long prompts neither delays nor breaks the checks of running answers. A
-lane decides what is asked and who gets which answer; *when* it runs and on which thread is its runners' business.
+Each detector has two lanes, so that a flood of long prompts doesn't delay the checks of running answers. A lane decides
+what is asked and who gets which answer; *when* it runs and on which thread is its runners' business. Whatever is asked
+waits until it is read: nothing is refused because much waits (G32). A text is cut as it is read, so that the memory of
+what waits is bounded by the number of texts, not by their length.
 
 A model and the gate before it have a line and a circuit each: a gate goes on clearing texts before a model that hangs,
 and what it clears says nothing of the model. While that rests, only what is in doubt is refused.
@@ -86,6 +88,7 @@ class Lane:
         brief: bool = False,
     ) -> Line:
         return Line(
+            self.name,
             read,
             take,
             runner=runner,
@@ -98,37 +101,44 @@ class Lane:
     @property
     def state(self) -> State:
         """Of the circuits, that of the line which is worse off."""
-        states = self._first.breaker.state, self._line.breaker.state
+        states = self._first.state, self._line.state
         return max(states, key=_BADNESS.__getitem__)
 
     @property
     def heard(self) -> bool:
         """The model has answered something."""
-        return self._line.answered > 0.0
+        return self._line.answered
 
-    def submit(self, text: str, deadline: float, fresh_chars: int = 0, caller: str | None = None) -> Ticket:
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Where windows wait: for the gate, if there is one, and for the model."""
+        return (self._line,) if self._first is self._line else (self._first, self._line)
+
+    def submit(
+        self, text: str, deadline_s: float, fresh_chars: int = 0, *, caller: str | None = None, share: str = ""
+    ) -> Ticket:
         """Queue a text. A long one is cut in slices of the loop, while its first windows are being read.
 
         Args:
             text: what to score.
-            deadline: monotonic seconds at which the ticket fails.
+            deadline_s: the most work on a window of `UNIT_TOKENS`, seconds.
             fresh_chars: so much at the end of the text must be covered; 0: all.
             caller: whose text it is; None: nobody's, and not to be remembered.
+            share: in whose share of the work it is.
 
         Returns:
             The ticket, settled perhaps: what is known is answered at once, and what a gate clears while the loop has
             time for it. It fails, perhaps at once, with `crash` or `garbage` when the text can't be cut into windows,
-            and with `overload` when the queue is full, or a gate doubts it while the model's circuit is open.
+            and with `rested` when a gate doubts it while the model's circuit is open.
 
         Raises:
-            ScoringError: refused, since the circuit is open (`overload`).
+            ScoringError: refused, since the circuit is open (`rested`).
         """
-        alone = not self._cutting and not self._first.waiting and not self._line.waiting
         key = None if self._known is None or caller is None else key_of(caller, text, fresh_chars)
-        ticket = Ticket(self, deadline, alone=alone, key=key)
+        ticket = Ticket(self, self._windows(text, fresh_chars), deadline_s=deadline_s, share=share, key=key)
         admission = self._first.admit(ticket)
         if admission == "refuse":
-            self._report(self, 0.0, "overload")
+            self._report(self, 0.0, "rested")
             raise self._rested()
         if self._known is not None and key is not None and admission == "pass":
             reading = self._known.find(key)
@@ -136,25 +146,33 @@ class Lane:
                 ticket.recall(reading)
                 return ticket
         self._tickets.add(ticket)
-        self._cutting.add(ticket)
-        self._slices.add(self._cut(ticket, text, fresh_chars), ingress=self.ingress)
-        ticket.wait()
+        self._go_on_cutting(ticket)
         return ticket
 
-    def _cut(self, ticket: Ticket, text: str, fresh_chars: int) -> Iterator[None]:
-        """Cut a text into windows, step by step; what goes wrong fails the ticket."""
+    def _windows(self, text: str, fresh_chars: int) -> Iterator[Window | None]:
+        yield from self._session.cut(text, fresh_chars)
+
+    def _go_on_cutting(self, ticket: Ticket) -> None:
+        self._cutting.add(ticket)
+        self._slices.add(self._cut(ticket), ingress=self.ingress)
+
+    def _cut(self, ticket: Ticket) -> Iterator[None]:
+        """Cut a text into windows, step by step, as far ahead as it may be; what goes wrong fails the ticket."""
         found = False
         try:
-            for window in self._session.cut(text, fresh_chars):
+            for window in ticket.windows:
                 if ticket.over:
                     return
                 if window is not None:
                     if window.tokens < 1:
-                        found = False
                         break
-                    found = True
-                    self._queue_up(ticket, window)
+                    ticket.expect(window)
+                    self._first.put(ticket, window)
+                    if ticket.ahead >= self._limits.ahead_tokens:
+                        return
                 yield
+            else:
+                found = not ticket.empty
         except Exception as cause:  # noqa: BLE001 - a model's code may raise anything
             error = ScoringError(f"classifier `{self.name}` failed to read a text", reason="crash")
             error.__cause__ = cause
@@ -165,15 +183,13 @@ class Lane:
             ticket.fail(ScoringError(f"classifier `{self.name}` cut a text into nothing", reason="garbage"))
         ticket.seal()
 
-    def _queue_up(self, ticket: Ticket, window: Window) -> None:
-        # A lane where nothing waits takes any text: else one that is larger than the queue could never be scored.
-        waiting = self._first.tokens + (self._line.tokens if self._line is not self._first else 0)
-        if not ticket.alone and waiting and waiting + window.tokens > self._limits.queue_tokens:
-            reason = f"classifier `{self.name}` has too much waiting; send less at once"
-            ticket.fail(ScoringError(reason, reason="overload"))
-            return
-        ticket.expect()
-        self._first.put(ticket, window)
+    def _take(self, entry: Waiting, outcome: Outcome) -> None:
+        """Hand what is said of a window to its ticket, and cut more of its text if there is room again."""
+        ticket = entry.asker
+        ticket.take(entry.window, outcome)
+        waits = not ticket.over and not ticket.sealed and ticket not in self._cutting
+        if waits and ticket.ahead < self._limits.ahead_tokens:
+            self._go_on_cutting(ticket)
 
     def _answer(self, entry: Waiting, outcome: Outcome | None) -> None:
         """Hand what the model says of a window to its ticket."""
@@ -182,7 +198,7 @@ class Lane:
         ticket = entry.asker
         if ticket.owed and isinstance(outcome, Reading):
             ticket.owed -= 1
-        ticket.take(outcome)
+        self._take(entry, outcome)
 
     def _pass_on(self, entry: Waiting, outcome: Outcome | None) -> None:
         """Hand what the gate says of a window to its ticket, or the window on to the model."""
@@ -190,7 +206,7 @@ class Lane:
         if outcome is not None:
             if isinstance(outcome, ScoringError):
                 ticket.owed = 0  # whatever the model owes, it was not the one that failed
-            ticket.take(outcome)
+            self._take(entry, outcome)
         elif not ticket.doubted and self._line.admit(ticket) == "refuse":
             ticket.fail(self._rested())
         else:
@@ -199,7 +215,7 @@ class Lane:
             self._line.put(ticket, entry.window)
 
     def _rested(self) -> ScoringError:
-        return ScoringError(f"classifier `{self.name}` failed too often and is rested", reason="overload")
+        return ScoringError(f"classifier `{self.name}` failed too often and is rested", reason="rested")
 
     def _glance(self, window: Window) -> Outcome | None:
         """Show a window to the gate; None: the model has to read it."""
@@ -234,9 +250,8 @@ class Lane:
                 self._known.keep(ticket.key, outcome)
         else:
             reason = outcome.reason
-            asked = self._line if ticket.owed else self._first
-            if reason != "overload" and not (reason == "deadline" and asked.answered > ticket.started):
-                asked.fail(ticket)  # else there was too much to read, and it went on reading
+            if reason not in _BLAMELESS:
+                (self._line if ticket.owed else self._first).fail(ticket)
             self._release(ticket)
         self._report(self, time.monotonic() - ticket.started, reason)
 
@@ -261,4 +276,6 @@ class Lane:
         self._cutting.clear()
 
 
+_BLAMELESS: frozenset[ScoringReason] = frozenset({"overload", "rested"})
+"""They say nothing new of the detector."""
 _BADNESS: dict[State, int] = {"closed": 0, "half_open": 1, "open": 2}

@@ -1,17 +1,17 @@
 """Detectors that another process runs: texts go out over HTTP in batches, scores and entities come back.
 
 The interface is `POST /v1/detect`, described in `models/README.md`; `checkstream score` serves it. A service is a
-detector like any other: behind the same queue, deadline, breaker and fail mode. INVARIANT: whatever a service answers
-or does not, every window of a batch gets an outcome, in time, and no answer takes more memory than its cap.
+detector like any other: behind the same queue, deadline, breaker and fail mode. One that says it is busy is asked again
+later; one that was asked and says nothing within the deadline is broken. INVARIANT: whatever a service answers or does
+not, every window of a batch gets an outcome or is queued again, and no answer takes more memory than its cap.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Self
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
@@ -21,17 +21,23 @@ from checkstream.config import RemoteSettings, reveal
 from checkstream.core.events import EntityFound
 from checkstream.errors import ModelError, ScoringError, ScoringReason
 from checkstream.scoring.catalog import Model
-from checkstream.scoring.line import Line, Waiting
+from checkstream.scoring.line import Line, Read, Waiting
 from checkstream.scoring.manifest import ModelEntry
 from checkstream.scoring.outcomes import Outcome, judged
 from checkstream.scoring.session import Readings, Window
 
+T = TypeVar("T")
 PATH = "/v1/detect"
 _ANSWER_BYTES, _ANSWER_BYTES_PER_TEXT = 65_536, 262_144
 _KEEP_S = 15.0
 """A connection that was idle for longer is not used again: its other end may have given it up."""
 _CHARS_PER_TOKEN = 4
-_ALONE_S = 60.0
+_ALONE_S = _MOST_S = 60.0
+"""The most that a service is given."""
+_TICK_S = 0.02
+_LEAST_REST_S, _MOST_REST_S = 0.05, 10.0
+"""How long a service that is busy is left alone: as long as it says, within these bounds; from the first on twice as
+long each time where it does not say."""
 
 
 class DetectRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +50,7 @@ class DetectRequest(msgspec.Struct, frozen=True, kw_only=True):
     ingress: bool = False
     """They are parts of prompts, which may wait behind checks of answers."""
     deadline_ms: float = 10_000
-    """After this nobody wants the answer."""
+    """After this nobody wants the answer; `overload` in its place says that there is too much to do."""
 
 
 class DetectEntity(msgspec.Struct, frozen=True):
@@ -70,6 +76,14 @@ class DetectResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     results: tuple[DetectResult, ...]
     """One for each text, in order."""
+
+
+class _Busy(Exception):
+    """A service has too much to do; `rest_s` is how long it wants to be left alone, if it says."""
+
+    def __init__(self, rest_s: float | None) -> None:
+        super().__init__("it is busy")
+        self.rest_s = rest_s
 
 
 class RemoteSession:
@@ -122,7 +136,10 @@ class RemoteSession:
 
         async def alone() -> list[DetectResult | ScoringError]:
             async with self.client() as client:
-                return await self.ask(client, windows, _ALONE_S, ingress=True)
+                try:
+                    return await self.ask(client, windows, _ALONE_S, ingress=True)
+                except _Busy:
+                    return [self._failed("has too much to do; ask less at once", "overload") for _ in windows]
 
         rows, entities = [], []
         for window, result in zip(windows, asyncio.run(alone()), strict=True):
@@ -142,7 +159,11 @@ class RemoteSession:
     async def outcomes(
         self, client: aiohttp.ClientSession, windows: Sequence[Window], seconds: float, *, ingress: bool
     ) -> list[Outcome]:
-        """Ask for a batch; each window gets what is said of it, or why there is nothing."""
+        """Ask for a batch; each window gets what is said of it, or why there is nothing: `overload`, it is busy.
+
+        Raises:
+            _Busy: it takes nothing at all at present.
+        """
         found: list[Outcome] = []
         for window, result in zip(windows, await self.ask(client, windows, seconds, ingress=ingress), strict=True):
             try:
@@ -156,7 +177,11 @@ class RemoteSession:
     async def ask(
         self, client: aiohttp.ClientSession, windows: Sequence[Window], seconds: float, *, ingress: bool
     ) -> list[DetectResult | ScoringError]:
-        """Send a batch and return the service's results, one for each window."""
+        """Send a batch and return the service's results, one for each window.
+
+        Raises:
+            _Busy: it takes nothing at present.
+        """
         request = DetectRequest(
             model=self._settings.model or self._entry.name,
             texts=tuple(_encodable(window.text) for window in windows),
@@ -166,12 +191,7 @@ class RemoteSession:
         )
         body = msgspec.json.encode(request)
         try:
-            async with asyncio.timeout(seconds):
-                try:
-                    answer = await self._post(client, body, len(windows))
-                except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-                    # The connection had been given up at its other end. Asking twice changes nothing there.
-                    answer = await self._post(client, body, len(windows))
+            answer = await _within(seconds, self._post_twice(client, body, len(windows)))
         except TimeoutError:
             return [self._failed("passed its deadline; raise it or ask less", "deadline") for _ in windows]
         except (aiohttp.ClientError, OSError) as error:
@@ -183,11 +203,20 @@ class RemoteSession:
             return [self._failed("answered for another number of texts", "garbage") for _ in windows]
         return list(answer.results)
 
+    async def _post_twice(self, client: aiohttp.ClientSession, body: bytes, texts: int) -> DetectResponse:
+        try:
+            return await self._post(client, body, texts)
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            # The connection had been given up at its other end. Asking twice changes nothing there.
+            return await self._post(client, body, texts)
+
     async def _post(self, client: aiohttp.ClientSession, body: bytes, texts: int) -> DetectResponse:
         async with client.post(self._url, data=io.BytesIO(body), allow_redirects=False) as response:
             if response.status != 200:
-                reason: ScoringReason = {429: "overload", 504: "deadline"}.get(response.status, "crash")  # type: ignore[assignment]
-                raise self._failed(f"answered {response.status}", reason)
+                retry_after = response.headers.get("retry-after")
+                if response.status == 429 or (response.status == 503 and retry_after is not None):
+                    raise _Busy(_seconds(retry_after))
+                raise self._failed(f"answered {response.status}", "deadline" if response.status == 504 else "crash")
             limit = _ANSWER_BYTES + texts * _ANSWER_BYTES_PER_TEXT
             data = bytearray()
             async for piece in response.content.iter_any():
@@ -237,16 +266,18 @@ class RemoteRunner:
         self._client: aiohttp.ClientSession | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._scheduled: asyncio.Handle | None = None
+        self._resting: asyncio.TimerHandle | None = None
+        self._rest_s = _LEAST_REST_S
         self._closed = False
 
     def wake(self, line: Line) -> None:
         """Form batches at the end of this turn, as far as connections are free; else as soon as one is."""
-        if self._scheduled is None and not self._closed:
+        if self._scheduled is None and self._resting is None and not self._closed:
             self._scheduled = asyncio.get_running_loop().call_soon(self._flush, line)
 
     def _flush(self, line: Line) -> None:
         self._scheduled = None
-        while line.waiting and len(self._running) < self._connections and not self._closed:
+        while line.waiting and len(self._running) < self._connections and self._resting is None and not self._closed:
             batch = line.form()
             if not batch:
                 return
@@ -261,20 +292,81 @@ class RemoteRunner:
     async def _carry(self, line: Line, batch: Sequence[Waiting]) -> None:
         if self._client is None:
             self._client = self._session.client()
-        seconds = max(entry.asker.deadline for entry in batch) - time.monotonic()
+        seconds = min(max(entry.asker.allowed_s(entry.window) for entry in batch), _MOST_S)
         windows = [entry.window for entry in batch]
-        line.deliver(batch, await self._session.outcomes(self._client, windows, seconds, ingress=line.ingress))
+        try:
+            outcomes = await self._session.outcomes(self._client, windows, seconds, ingress=line.ingress)
+        except _Busy as busy:
+            self._leave_alone(line, batch, busy.rest_s)
+            return
+        pairs = list(zip(batch, outcomes, strict=True))
+        unread = [entry for entry, outcome in pairs if isinstance(outcome, ScoringError) and _is_busy(outcome)]
+        if unread:
+            self._leave_alone(line, unread, None)
+        else:
+            self._rest_s = _LEAST_REST_S
+        line.deliver([Read(entry, outcome) for entry, outcome in pairs if entry not in unread])
+
+    def _leave_alone(self, line: Line, batch: Sequence[Waiting], rest_s: float | None) -> None:
+        """Queue windows again, and ask nothing for a while."""
+        line.put_back(batch)
+        if self._resting is None and not self._closed:
+            if rest_s is None:
+                rest_s, self._rest_s = self._rest_s, self._rest_s * 2
+            rest_s = min(max(rest_s, _LEAST_REST_S), _MOST_REST_S)
+            self._resting = asyncio.get_running_loop().call_later(rest_s, self._rested, line)
+
+    def _rested(self, line: Line) -> None:
+        self._resting = None
+        self.wake(line)
 
     async def close(self) -> None:
         """Break off what runs and close the connections."""
         self._closed = True
-        if self._scheduled is not None:
-            self._scheduled.cancel()
+        for handle in (self._scheduled, self._resting):
+            if handle is not None:
+                handle.cancel()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._client is not None:
             await self._client.close()
+
+
+def _is_busy(error: ScoringError) -> bool:
+    return error.reason == "overload"
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return what `retry-after` says in seconds; None where it gives a date, or nothing."""
+    try:
+        return float(retry_after) if retry_after is not None else None
+    except ValueError:
+        return None
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns within a time that the loop was there to see.
+
+    A tick that comes late counts no more than one that comes in time: on a starved core an answer may lie there unread,
+    and it is not the service that is late then.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        while seconds > 0:
+            tick_s = min(seconds, _TICK_S)
+            seconds -= tick_s
+            await asyncio.wait((task,), timeout=tick_s)
+            if task.done():
+                return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
 
 
 def _encodable(text: str) -> str:

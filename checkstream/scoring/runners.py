@@ -1,7 +1,7 @@
 """When and where windows are read: slices of the event loop, or threads for answers, prompts and gates of prompts.
 
 Nothing waits for a timer: a turn's windows are taken at its end. Pure Python stays on the loop, and so do gates, which
-are over before a thread would have woken; what takes longer and releases the GIL runs on a thread.
+are over before a thread would have woken; what takes longer and releases the GIL runs on a thread (`reader`).
 
 Source: measurements in the project's performance notes, sections 6 and 8.
 """
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections import deque
-from queue import SimpleQueue
 
 from checkstream.scoring.line import Line, Waiting
-from checkstream.scoring.outcomes import Outcome
+from checkstream.scoring.reader import Done, Job, Reader
 from checkstream.scoring.slices import SLICE_S
 
 INGRESS_EVERY = 4
@@ -25,6 +23,11 @@ INGRESS_EVERY = 4
 AHEAD_TOKENS, LEAST_TOKENS = 256, 32
 """So much is handed to a thread at once, every window counted as 32 at least: it must not stand still until the loop
 turns, and what is handed over can't be overtaken by what comes later."""
+
+_WATCH_S = 0.05
+"""How often a look is taken whether a thread hangs, while it has work."""
+_PROGRESS_S = 0.001
+"""Work between two looks that shows that it doesn't."""
 
 
 class LoopRunner:
@@ -82,7 +85,7 @@ class LoopRunner:
             if line.waiting:
                 lines.append(line)
             for entry in batch:
-                line.deliver(batch, [line.read(entry.window)])
+                line.deliver([line.read(entry)])
             if time.monotonic() >= until:
                 return
 
@@ -99,14 +102,21 @@ class ThreadRunner:
     """Reads the windows of a lane's models on one thread, one at a time, each model in its turn.
 
     One thread for all of them, since they share the core: with a thread each, a check would wait for the scheduler's
-    slices of the others instead of for their windows, which are shorter.
+    slices of the others instead of for their windows, which are shorter. A thread that hangs is left to itself, and
+    another one goes on with the rest.
     """
 
-    def __init__(self, name: str, *, close_s: float = 5.0) -> None:
-        """Start the thread; `close_s` is the most that `close` waits for a running window."""
+    def __init__(self, name: str, *, hang_s: float = 10.0, close_s: float = 5.0) -> None:
+        """Start the thread.
+
+        Args:
+            name: of the thread.
+            hang_s: a window that is neither worked on nor ends for so long hangs.
+            close_s: the most that `close` waits for a running window.
+        """
         self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[tuple[Line, Waiting] | None] = SimpleQueue()
-        self._read: deque[tuple[Line, Waiting, Outcome | None]] = deque()
+        self._name = name
+        self._done: deque[Done] = deque()
         self._told = False
         """The loop knows that something was read and has not looked yet."""
         self._ahead = 0
@@ -116,9 +126,16 @@ class ThreadRunner:
         self._closing = False
         self._ended = asyncio.Event()
         self._close_s = close_s
-        # A daemon, so that a model that hangs for good can't keep the process from ending.
-        self._thread = threading.Thread(target=self._work_off, name=f"score-{name}", daemon=True)
-        self._thread.start()
+        self._most_looks = max(1, round(hang_s / _WATCH_S))
+        self._watching: asyncio.TimerHandle | None = None
+        self._seen: Job | None = None
+        """What was being read at the last look ..."""
+        self._worked_s = 0.0
+        """... how long it had been worked on then ..."""
+        self._looks = 0
+        """... and how many looks have found it so. Looks are counted, not seconds: a process that is stopped, or gets
+        no core, takes none."""
+        self._reader = Reader(name, self._tell, self._say_ended)
 
     def wake(self, line: Line) -> None:
         """Hand windows over at the end of this turn, as far as the thread has room; else as soon as it has."""
@@ -136,44 +153,73 @@ class ThreadRunner:
                 self._lines.append(line)
             for entry in batch:
                 self._ahead += _weight(entry)
-                self._work.put((line, entry))
+                self._reader.put(Job(line, entry))
+        if self._ahead and self._watching is None and not self._closing:
+            self._watching = self._loop.call_later(_WATCH_S, self._look)
 
-    def _work_off(self) -> None:
-        while (work := self._work.get()) is not None:
-            line, entry = work
-            outcome = None if entry.asker.over else line.read(entry.window)
-            self._read.append((line, entry, outcome))
-            # One call wakes the loop for all that has been read until it looks: each costs it a system call.
-            if not self._told:
-                self._told = True
-                try:
-                    self._loop.call_soon_threadsafe(self._deliver)
-                except RuntimeError:  # the loop was closed under a window that ran past `close_s`
-                    return
+    def _tell(self, done: Done) -> None:
+        """Hear on the thread what came of a job: one call wakes the loop for all that is there when it looks."""
+        self._done.append(done)
+        if not self._told:
+            self._told = True
+            with contextlib.suppress(RuntimeError):  # the loop was closed under a window that ran past `close_s`
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _say_ended(self) -> None:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._ended.set)
 
     def _deliver(self) -> None:
         self._told = False  # before the look: what is read from now on is told again
-        while self._read:
-            line, entry, outcome = self._read.popleft()
-            self._ahead -= _weight(entry)
-            line.deliver((entry,), (outcome,))
+        while self._done:
+            done = self._done.popleft()
+            if done.given_up:
+                done.job.line.comes_back()
+                continue
+            self._ahead -= _weight(done.job.entry)
+            done.job.line.deliver((done.read,))
         self._flush()
+
+    def _look(self) -> None:
+        """Look whether the thread hangs: whether it has worked on a window for too long, or does nothing at it."""
+        self._watching = None
+        job = self._reader.reads
+        if job is not None:
+            worked_s = self._reader.worked_s()
+            if job is not self._seen or worked_s - self._worked_s > _PROGRESS_S:
+                self._seen, self._worked_s, self._looks = job, worked_s, 0
+            self._looks += 1
+            if worked_s > job.entry.asker.allowed_s(job.entry.window) or self._looks > self._most_looks:
+                self._replace(job)
+        if self._ahead and not self._closing:
+            self._watching = self._loop.call_later(_WATCH_S, self._look)
+
+    def _replace(self, job: Job) -> None:
+        """Go on with another thread."""
+        rest = self._reader.give_up(job)
+        if rest is None:
+            return
+        self._seen = None
+        self._ahead -= _weight(job.entry)
+        self._reader = Reader(self._name, self._tell, self._say_ended)
+        job.line.hangs(job.entry, [other.entry for other in rest if other.line is job.line])
+        for other in rest:
+            self._reader.put(other)
 
     async def close(self) -> None:
         """End the thread after its running window; give up on one that takes longer than `close_s`."""
         self._closing = True
-        if self._scheduled is not None:
-            self._scheduled.cancel()
-            self._scheduled = None
-        self._work.put(None)
+        for handle in (self._scheduled, self._watching):
+            if handle is not None:
+                handle.cancel()
+        self._scheduled = self._watching = None
+        self._reader.end()
         try:
             async with asyncio.timeout(self._close_s):
                 await self._ended.wait()
         except TimeoutError:
             return
-        self._thread.join()  # it has said its last word: this returns at once
+        self._reader.join()  # it has said its last word: this returns at once
 
 
 def _weight(entry: Waiting) -> int:

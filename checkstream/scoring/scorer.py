@@ -1,14 +1,13 @@
 """The async face of the classifiers: text in, scores or one typed error out.
 
-Whatever a model does (hang, crash, answer nonsense, drown in work), a caller of `Scorer.score` gets finite
-scores for every label that it asked for, or a `ScoringError` with the reason, at its deadline at the latest.
-What follows from an error is the policy's fail mode, not this module's choice. It knows nothing of
-streams, policies or metrics; what it did is told to an `Observer`.
+Whatever a model does (hang, crash, answer nonsense), a caller of `Scorer.score` gets finite scores for every label
+that it asked for, or a `ScoringError` with the reason. Where there is much to do it waits, as long as it likes: only a
+detector that is broken fails, never one that is busy (G32). What follows from an error is the policy's fail mode, not
+this module's choice. It knows nothing of streams, policies or metrics; what it did is told to an `Observer`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -41,12 +40,13 @@ class Observer(Protocol):
 class ScorerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much the scorer takes on, and when it rests a detector."""
 
-    midstream: LaneLimits = LaneLimits(queue_tokens=65_536, batch_tokens=512)
-    ingress: LaneLimits = LaneLimits(queue_tokens=1_048_576, batch_tokens=512)
+    lane: LaneLimits = LaneLimits()
     breaker_failures: int = 5
     """Failures in a row that open a circuit."""
     breaker_open_s: float = 5.0
     """Seconds until an open circuit is probed."""
+    hang_s: float = 10.0
+    """A read that neither works nor ends for so long hangs, as far as the process itself has run meanwhile."""
     close_s: float = 5.0
     """The most that `close` waits for a running batch."""
 
@@ -87,8 +87,8 @@ class Asked:
         """Return the answer.
 
         Raises:
-            ScoringError: some classifier gave no usable answer in time; `reason` is `deadline`, `crash`,
-                `garbage` or `overload`. What the others say is not kept.
+            ScoringError: some classifier gave no usable answer; `reason` is `deadline`, `crash`,
+                `garbage`, `rested` or, when it closes, `overload`. What the others say is not kept.
         """
         try:
             return _joined([(names, await ticket.future) for names, ticket in self._tickets])
@@ -147,7 +147,7 @@ class Scorer:
             model.name,
             session,
             labels=len(model.labels),
-            limits=limits.ingress if ingress else limits.midstream,
+            limits=limits.lane,
             new_breaker=lambda: Breaker(failures=limits.breaker_failures, open_s=limits.breaker_open_s),
             runner=self._runner(session, limits, ingress=ingress),
             gate_runner=None if session.gate is None else self._gate_runner(limits, ingress=ingress),
@@ -170,7 +170,7 @@ class Scorer:
 
     def _thread(self, name: str, limits: ScorerLimits) -> ThreadRunner:
         if name not in self._threads:
-            self._threads[name] = ThreadRunner(name, close_s=limits.close_s)
+            self._threads[name] = ThreadRunner(name, hang_s=limits.hang_s, close_s=limits.close_s)
         return self._threads[name]
 
     @property
@@ -192,7 +192,7 @@ class Scorer:
         """Score one text with each of the classifiers: ask, and wait for the answer. See `ask`.
 
         Raises:
-            ScoringError: some classifier refused, or gave no usable answer in time; see `Asked.answer`.
+            ScoringError: some classifier refused, or gave no usable answer; see `Asked.answer`.
         """
         asked = self.ask(
             classifiers, text, deadline_ms, ingress=ingress, fresh_chars=fresh_chars, open_chars=open_chars
@@ -209,32 +209,35 @@ class Scorer:
         fresh_chars: int = 0,
         open_chars: int = 0,
         caller: str | None = None,
+        share: str = "",
     ) -> Asked:
         """Ask each of the classifiers about one text.
 
         Args:
             classifiers: names of classifiers.
             text: the window to score, of any length.
-            deadline_ms: when to give up, counted from now.
+            deadline_ms: the most work of a classifier on a window of `UNIT_TOKENS`; a larger one has it for each
+                such part. The time that it waits for its turn does not count.
             ingress: part of a prompt: waits in its own queue, behind the checks of answers.
             fresh_chars: so much at the end of the text must be scored, the rest is context; 0: all.
             open_chars: so much at the end must be searched for entities; 0: all.
             caller: whose text it is: a prompt that comes from it again is not read again. None: nobody's.
+            share: in whose share of the work it is: shares that wait are served in turn.
 
         Returns:
             What will have a score for every label of every classifier, and the entities that they found; perhaps it
             has it already.
 
         Raises:
-            ScoringError: some classifier refused (`overload`), or is not loaded (`crash`).
+            ScoringError: some classifier is rested, or not loaded (`crash`), or closed (`overload`).
         """
-        deadline = time.monotonic() + deadline_ms / 1000
         tickets: list[tuple[Sequence[str], Ticket]] = []
         try:
             for name in classifiers:
                 lane = self._lane_of(name, ingress=ingress)
                 covered_chars = open_chars if name in self._taggers else fresh_chars
-                tickets.append((self._names[name], lane.submit(text, deadline, covered_chars, caller)))
+                ticket = lane.submit(text, deadline_ms / 1000, covered_chars, caller=caller, share=share)
+                tickets.append((self._names[name], ticket))
         except Exception:
             Asked(tickets).leave()
             raise

@@ -1,5 +1,8 @@
 """A ticket: one request to one detector, as many windows as its text needs, one answer.
 
+A ticket waits as long as it must. It knows how much work a window of its text may cost, and nothing of the clock: a
+detector that is busy is not broken (G32), and whoever can't wait any longer abandons the ticket.
+
 INVARIANT: a ticket settles exactly once: with a reading, with a `ScoringError`, or by being abandoned.
 """
 
@@ -7,11 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Protocol
 
 from checkstream.errors import ScoringError
 from checkstream.scoring.outcomes import Outcome
-from checkstream.scoring.session import Reading, joined
+from checkstream.scoring.session import Reading, Window, joined
+
+UNIT_TOKENS = 64
+"""What a deadline is meant for: the work on a window of so many tokens, as a check of an answer has. A larger window
+gets it once for each such part."""
 
 
 class Issuer(Protocol):
@@ -31,46 +39,70 @@ class Issuer(Protocol):
 class Ticket:
     """Who waits for what a model says of a text."""
 
-    def __init__(self, issuer: Issuer, deadline: float, *, alone: bool, key: bytes | None = None) -> None:
-        """Start waiting; `alone`: nothing else waited in the lane when it came, `key`: what its text is known by."""
-        self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Reading] = self._loop.create_future()
+    def __init__(
+        self,
+        issuer: Issuer,
+        windows: Iterator[Window | None],
+        *,
+        deadline_s: float,
+        share: str = "",
+        key: bytes | None = None,
+    ) -> None:
+        """Start waiting.
+
+        Args:
+            issuer: hears how it ends.
+            windows: the text, cut as they are taken.
+            deadline_s: the most work on `UNIT_TOKENS` of it, seconds.
+            share: in whose share of the work it is.
+            key: what its text is known by.
+        """
+        self.future: asyncio.Future[Reading] = asyncio.get_running_loop().create_future()
         """What the model says of the whole text."""
-        self.deadline = deadline
-        self.alone = alone
+        self.windows = windows
+        """What is not cut yet."""
+        self.share = share
         self.key = key
         self.started = time.monotonic()
         self.doubted = False
         """A gate has passed some window on to the model behind it ..."""
         self.owed = 0
         """... which has not read so many of them."""
+        self.ahead = 0
+        """Tokens of the windows that are cut and not answered."""
+        self.sealed = False
+        """All of it is cut."""
+        self._deadline_s = deadline_s
         self._issuer = issuer
         self._missing = 0
-        self._sealed = False
         self._readings: list[Reading] = []
         self._over = False
-        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def over(self) -> bool:
         """Nobody waits any more. May be asked on a thread."""
         return self._over or self.future.done()  # done, not over: its task was cancelled in this very turn
 
-    def wait(self) -> None:
-        """Fail at the deadline, unless it has settled: most do before anybody has to wait."""
-        if not self._over:
-            self._timer = self._loop.call_later(max(0.0, self.deadline - self.started), self.expire)
+    @property
+    def empty(self) -> bool:
+        """No window of it has been cut yet."""
+        return not self._missing and not self._readings
 
-    def expect(self) -> None:
+    def allowed_s(self, window: Window) -> float:
+        """Return the most work that a window may cost, seconds."""
+        return self._deadline_s * max(1, -(-window.tokens // UNIT_TOKENS))
+
+    def expect(self, window: Window) -> None:
         """Wait for one window more."""
         self._missing += 1
+        self.ahead += window.tokens
 
     def seal(self) -> None:
         """Note that the windows which are expected are the whole text."""
-        self._sealed = True
+        self.sealed = True
         self._look_whether_all()
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, window: Window, outcome: Outcome) -> None:
         """Take the outcome of one window; the first bad one fails the ticket."""
         if self.over:
             return
@@ -79,12 +111,13 @@ class Ticket:
             return
         self._readings.append(outcome)
         self._missing -= 1
+        self.ahead -= window.tokens
         self._look_whether_all()
 
     def _look_whether_all(self) -> None:
-        if self._sealed and not self._missing and not self.over:
+        if self.sealed and not self._missing and not self.over:
             reading = joined(self._readings)
-            self._leave()
+            self._over = True
             self._issuer.settled(self, reading)
             self.future.set_result(reading)
 
@@ -97,24 +130,14 @@ class Ticket:
         """Settle without scores."""
         if self.over:
             return
-        self._leave()
+        self._over = True
         self._issuer.settled(self, error)
         self.future.set_exception(error)
-
-    def expire(self) -> None:
-        """Settle at the deadline."""
-        name = self._issuer.name
-        self.fail(ScoringError(f"classifier `{name}` passed its deadline; raise it or ask less", reason="deadline"))
 
     def abandon(self) -> None:
         """Note that nobody waits any more; harmless after the ticket has settled."""
         if not self._over:
-            self._leave()
+            self._over = True
             self._issuer.forsaken(self)
         if not self.future.cancel() and not self.future.cancelled():
             self.future.exception()  # seen: the loop must not report it as lost
-
-    def _leave(self) -> None:
-        self._over = True
-        if self._timer is not None:
-            self._timer.cancel()

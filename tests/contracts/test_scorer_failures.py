@@ -1,4 +1,4 @@
-"""Deadlines, crashes, garbage, full queues, open breakers, cancellations and closing: each fails alone and is told."""
+"""Hangs, crashes, garbage, open breakers, cancellations and closing: each fails alone and is told. Waiting is none."""
 
 import asyncio
 import threading
@@ -9,14 +9,16 @@ import uvloop
 
 from checkstream.errors import ScoringError
 from checkstream.scoring import ScorerLimits
-from checkstream.scoring.line import LaneLimits
-from tests.fake_scorers import PATIENT_MS, Rig, both, rig
+from checkstream.scoring.line import MOST_HUNG, LaneLimits
+from checkstream.scoring.runners import AHEAD_TOKENS, LEAST_TOKENS
+from checkstream.scoring.ticket import UNIT_TOKENS
+from tests.fake_scorers import PATIENT_MS, Rig, both, rig, slowly
 
 
 def test_g23_deadlines_hold_on_uvloop_too() -> None:
     async def slow() -> None:
         async with rig(inline=False) as r:
-            assert await r.reason("wait", 20) == "deadline"
+            assert await r.reason("burn", 20) == "deadline"
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(slow())
@@ -60,24 +62,72 @@ async def test_g11_a_text_that_crashes_or_poisons_a_batch_fails_alone(inline: bo
         assert [isinstance(result, ScoringError) for result in results] == [False, True, True, False]
 
 
-async def test_g23_a_slow_detector_meets_its_deadline_and_its_late_answer_is_nobodys() -> None:
-    async with rig(inline=False) as r:
-        assert await r.reason("wait", 20) == "deadline"
-        assert r.session.started.is_set()
-        r.session.go.set()
+@pytest.mark.parametrize(("text", "deadline_ms"), [("burn", 20.0), ("wait", PATIENT_MS)], ids=["works", "sleeps"])
+async def test_g23_a_detector_that_hangs_is_given_up_and_others_are_read_meanwhile(
+    text: str, deadline_ms: float
+) -> None:
+    async with rig(inline=False, limits=ScorerLimits(hang_s=0.1), models=("fake", "other")) as r:
+        hanging = asyncio.ensure_future(r.score(text, deadline_ms))
+        behind = asyncio.ensure_future(r.scorer.score(("other",), "behind", PATIENT_MS))
+        with pytest.raises(ScoringError) as caught:
+            await hanging
+        assert caught.value.reason == "deadline"
+        assert (await behind).scores
+        assert not r.session.go.is_set()
         assert await r.score("after") == {"fake.a": 0.25, "fake.b": 0.75}
-
-
-async def test_g23_what_waits_behind_a_slow_batch_expires_and_is_never_run() -> None:
-    async with rig(inline=False) as r:
-        slow = asyncio.ensure_future(r.score("wait"))
-        await asyncio.to_thread(r.session.started.wait, 20)
-        assert await r.reason("expired", 5) == "deadline"
         r.session.go.set()
-        await slow
-        await r.score("fresh")
-        assert ["expired"] not in r.session.batches
-        assert r.session.batches == [["wait"], ["fresh"]]
+        assert await r.score("at last") == {"fake.a": 0.25, "fake.b": 0.75}
+        await alone()
+        assert r.scorer._lanes["fake", False].state == "closed"
+
+
+async def alone() -> None:
+    """Wait until only one thread reads for answers."""
+    async with asyncio.timeout(20):
+        while sum(thread.name == "score-midstream" for thread in threading.enumerate()) > 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+async def test_g23_a_detector_that_hangs_again_is_asked_nothing_until_it_comes_back() -> None:
+    async with rig(inline=False, limits=ScorerLimits(hang_s=0.05, breaker_failures=1_000)) as r:
+        asked = [asyncio.ensure_future(r.reason("wait")) for _ in range(12)]
+        assert set(await asyncio.gather(*asked)) == {"deadline"}
+        assert r.session.batches == [["wait"]] * MOST_HUNG  # of the others none took a thread
+        assert await r.reason("refused") == "rested"
+        assert r.told.states == [("fake", "midstream", "open")]
+        r.session.go.set()
+        await alone()
+        async with asyncio.timeout(20):
+            while r.scorer._lanes["fake", False].state == "open":  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert await r.score("well again")
+
+
+async def test_g32_a_detector_that_is_slow_but_answers_is_not_broken() -> None:
+    async with rig(inline=False, limits=ScorerLimits(breaker_failures=1)) as r:
+        r.session.around = lambda: time.sleep(0.03)  # it waits, and does no work
+        assert len(await asyncio.gather(*(r.score(f"t{n}", 5.0) for n in range(8)))) == 8
+        assert r.told.states == []
+
+
+@both
+async def test_g32_what_waits_longer_than_the_deadline_for_its_turn_is_read(inline: bool) -> None:
+    async with rig(inline=inline, limits=ScorerLimits(breaker_failures=1)) as r:
+        r.session.around = slowly
+        asked = [r.score("|".join(["abcd"] * 5), 5.0, ingress=n % 2 == 0) for n in range(20)]
+        assert await asyncio.gather(*asked) == [{"fake.a": 0.25, "fake.b": 0.75}] * 20
+        assert r.told.states == []
+        assert {failure for _, failure in r.told.checks} == {None}
+
+
+async def test_g32_the_clock_of_a_check_starts_when_a_thread_begins_it() -> None:
+    async with rig(inline=False, limits=ScorerLimits(hang_s=0.2)) as r:
+        first = asyncio.ensure_future(r.score("wait"))
+        await asyncio.to_thread(r.session.started.wait, 20)
+        behind = asyncio.ensure_future(r.score("behind", 1.0))
+        with pytest.raises(ScoringError):
+            await first
+        assert (await behind)["fake.b"] == 0.75
 
 
 async def test_what_a_thread_was_given_and_nobody_wants_any_more_is_not_read() -> None:
@@ -93,21 +143,45 @@ async def test_what_a_thread_was_given_and_nobody_wants_any_more_is_not_read() -
 
 
 @both
-@pytest.mark.parametrize("deadline_ms", [0.0, -5.0])
-async def test_a_deadline_that_has_passed_fails_at_once(inline: bool, deadline_ms: float) -> None:
+async def test_g23_more_work_than_the_deadline_allows_meets_it_though_it_ends(inline: bool) -> None:
     async with rig(inline=inline) as r:
-        assert await r.reason("text", deadline_ms) == "deadline"
+        r.session.around = slowly
+        assert await r.reason("text", 0.5) == "deadline"
+        assert await r.score("a" * (UNIT_TOKENS * 8), 0.5)  # the deadline grows with what is read at once
 
 
 @both
-async def test_g22_a_full_queue_refuses_and_stays_bounded(inline: bool) -> None:
-    lane = LaneLimits(queue_tokens=20, batch_tokens=100)
-    limits = ScorerLimits(midstream=lane, ingress=lane, breaker_failures=1)
+async def test_g22_a_long_text_is_cut_as_it_is_read(inline: bool) -> None:
+    limits = ScorerLimits(lane=LaneLimits(ahead_tokens=20), breaker_failures=1)
     async with rig(inline=inline, limits=limits) as r:
-        results = await asyncio.gather(*(r.score("abcd") for _ in range(6)), return_exceptions=True)
-        assert [getattr(result, "reason", None) for result in results] == [None] * 4 + ["overload"] * 2
-        assert r.told.states == []  # says nothing about the detector
-        assert await r.score("a text that is longer than the whole queue") == {"fake.a": 0.25, "fake.b": 0.75}
+        lines = {line for lane in r.scorer._lanes.values() for line in lane.lines}
+        most = 0
+
+        def look() -> None:
+            nonlocal most
+            most = max(most, sum(line.tokens for line in lines))
+
+        r.session.around = look
+        texts = ["|".join(["abcd"] * 200), "|".join(["abcd"] * 200), "short", "a text that is longer than that"]
+        scored = await asyncio.gather(*(r.score(text) for text in texts))
+        assert scored == [{"fake.a": 0.25, "fake.b": 0.75}] * 4
+        assert sum(map(len, r.session.batches)) == 402
+        assert most <= 4 * (20 + 32)
+
+
+@both
+async def test_g32_a_batch_of_one_caller_delays_another_by_what_is_under_way(inline: bool) -> None:
+    async with rig(inline=inline) as r:
+        r.session.around = slowly
+        greedy = [asyncio.ensure_future(r.score("|".join(["mine"] * 20), share="greedy")) for _ in range(10)]
+        while not r.session.batches:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        before = len(r.session.batches)
+        await r.score("|".join(["yours"] * 5), share="modest")
+        assert len(r.session.batches) - before <= 2 * 5 + AHEAD_TOKENS // LEAST_TOKENS + 1
+        for task in greedy:
+            task.cancel()
+        await asyncio.gather(*greedy, return_exceptions=True)
 
 
 @both
@@ -118,7 +192,7 @@ async def test_g24_the_breaker_opens_fails_at_once_and_closes_after_a_good_probe
         for _ in range(3):
             assert await r.reason("crash") == "crash"
         runs = len(r.session.batches)
-        assert await r.reason("fine") == "overload"
+        assert await r.reason("fine") == "rested"
         assert len(r.session.batches) == runs
         assert await r.score("prompts have a circuit of their own", ingress=True)
         lane._line.breaker._open_s = 0.0
@@ -126,22 +200,7 @@ async def test_g24_the_breaker_opens_fails_at_once_and_closes_after_a_good_probe
         assert await r.score("fine")
         assert await r.score("fine")
         assert [state for _, _, state in r.told.states] == ["open", "closed"]
-        assert r.told.checks[3] == ("fake", "overload")
-
-
-@pytest.mark.parametrize(
-    ("read", "states"), [(["fine"] * 8, []), ([], [("fake", "ingress", "open")])], ids=["reads on", "hangs"]
-)
-async def test_g24_a_text_too_long_for_its_deadline_rests_no_detector_that_reads_on(
-    read: list[str], states: list[tuple[str, str, str]]
-) -> None:
-    async with rig(inline=False, limits=ScorerLimits(breaker_failures=1)) as r:
-        ticket = r.scorer._lanes["fake", True].submit("|".join([*read, "wait"]), time.monotonic() + PATIENT_MS / 1000)
-        await asyncio.to_thread(r.session.started.wait, 20)
-        ticket.expire()
-        assert r.told.checks == [("fake", "deadline")]
-        assert r.told.states == states
-        ticket.abandon()
+        assert r.told.checks[3] == ("fake", "rested")
 
 
 @both

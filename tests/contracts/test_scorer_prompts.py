@@ -72,8 +72,9 @@ async def test_a_short_prompt_waits_for_a_window_of_each_long_one_before_it_not_
 # Prompts that come again
 
 
-async def again(scorer: Scorer, text: str, caller: str | None, **more: int) -> Checked:
-    return await scorer.ask(("fake",), text, PATIENT_MS, ingress=True, caller=caller, **more).answer()
+async def again(scorer: Scorer, text: str, caller: str | None, *, fresh_chars: int = 0) -> Checked:
+    asked = scorer.ask(("fake",), text, PATIENT_MS, ingress=True, caller=caller, fresh_chars=fresh_chars)
+    return await asked.answer()
 
 
 async def test_a_prompt_that_its_caller_sends_again_is_not_read_again() -> None:

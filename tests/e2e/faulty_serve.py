@@ -1,4 +1,4 @@
-"""`checkstream serve` with a classifier that fails: `python -m tests.e2e.faulty_serve FAULT CONFIG`.
+"""`checkstream serve` with a classifier that fails, or is slow: `python -m tests.e2e.faulty_serve FAULT CONFIG`.
 
 Everything but the model is the product: the process, its sockets, the scorer with its deadlines and breakers.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,23 +19,33 @@ from checkstream.config import load_config
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.session import Readings, Window
 
+SLOW_S = 0.01
+
 
 class FaultySession:
-    """A model that fails in one way."""
+    """A model that fails in one way, or is only slow: `sleepy` waits, `busy` works, both for `SLOW_S` a window."""
 
-    inline = True
     gate = None
 
     def __init__(self, labels: int, fault: str) -> None:
         self._labels = labels
         self._fault = fault
+        self.inline = fault not in {"hang", "sleepy", "busy"}  # what takes long does it on a thread, as models do
 
     def cut(self, text: str, fresh_chars: int = 0) -> Sequence[Window]:
-        return [Window(text[-fresh_chars:], 1)]
+        return [Window(text[-fresh_chars:], max(1, len(text) // 4))]
 
     def run(self, windows: Sequence[Window]) -> Readings:
         if self._fault == "crash":
             raise RuntimeError("the model crashed")
+        if self._fault in {"hang", "busy"}:
+            until = time.thread_time() + (SLOW_S if self._fault == "busy" else 3600)
+            while time.thread_time() < until:
+                time.sleep(0)  # leaves the interpreter to others, as a model's native code does
+        if self._fault == "sleepy":
+            time.sleep(SLOW_S)
+        if self._fault in {"hang", "sleepy", "busy"}:
+            return Readings(np.zeros((len(windows), self._labels), np.float32))
         if self._fault == "nan":
             return Readings(np.full((len(windows), self._labels), np.nan, np.float32))
         if self._fault == "range":

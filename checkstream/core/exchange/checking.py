@@ -23,10 +23,7 @@ from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stag
 
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
-must not fill their queue, nor its last checks miss a deadline that runs while they wait behind its first."""
-DEADLINE_CHARS = 4096
-"""A route's deadline is meant for a text of so many characters; a longer one gets it once for each such part, or every
-long prompt would meet the fail mode however fast the classifiers are."""
+must not fill their queue."""
 _PRELUDE_CHARS = 512
 """Of an answer that goes on: text before it that patterns and classifiers read along."""
 _SLACK_S = 0.001
@@ -148,7 +145,7 @@ class Checking:
                     ticket=check.ticket,
                     classifiers=judge.asked,
                     text=text,
-                    deadline_ms=deadline_ms * max(1, -(-len(text) // DEADLINE_CHARS)),
+                    deadline_ms=deadline_ms,
                     ingress=ingress,
                     fresh_chars=check.position - check.fresh if judge.on_grid else 0,
                     open_chars=check.position - check.open if judge.on_grid else 0,

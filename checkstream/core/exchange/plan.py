@@ -30,8 +30,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Its name."""
     hold: HoldSettings = HoldSettings()
     fail_mode: FailMode = "closed"
-    ingress_deadline_ms: float = 150.0
-    check_deadline_ms: float = 50.0
+    ingress_deadline_ms: float = 1000.0
+    check_deadline_ms: float = 1000.0
+    """The most work of a classifier on 64 tokens: past it, it is broken."""
     ingress_budget_ms: float = 8.0
     check_budget_ms: float = 6.0
     """Above its budget a check counts as slow: `on_exceeded` says what follows, and the record says that it did."""
