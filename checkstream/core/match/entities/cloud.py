@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, whole_if
+from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
 
@@ -17,6 +17,8 @@ def _squeezed(text: str, start: int) -> str:
 def _alone(text: str, start: int, end: int, alphabet: str) -> bool:
     """Say whether neither neighbour is a letter, a digit or a sign of `alphabet`."""
     previous, following = before(text, start), text[end : end + 1]
+    if previous == "_" and not glued_before(text, start):
+        previous, following = "", following.strip("_")  # marks of emphasis
     return not any(char and ((char.isascii() and char.isalnum()) or char in alphabet) for char in (previous, following))
 
 

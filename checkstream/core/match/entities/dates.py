@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from checkstream.core.match.entities.entity import WORD
+
 # Names and abbreviations in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Polish.
 _MONTHS = (
     "january jan januar janvier janv enero ene gennaio gen janeiro januari styczeń stycznia",
@@ -23,7 +25,7 @@ _MONTH_NUMBERS = MappingProxyType({name: number for number, names in enumerate(_
 
 _MONTH = "(?:" + "|".join(sorted(_MONTH_NUMBERS, key=lambda name: (-len(name), name))) + ")"
 DATE_REGEX = (
-    r"(?i)\b(?:"
+    rf"(?i){WORD}(?:"
     "[0-9]{4} ?[\\-/.\u5e74] ?[0-9]{1,2} ?[\\-/.\u6708] ?[0-9]{1,2}\u65e5?"
     r"|[0-9]{1,2}(?:st|nd|rd|th|er|º|°|\.)?(?: of| de| del|-)?[ \-]?"
     rf"{_MONTH}\.?,?(?: de| del)?[ \-]?(?:[0-9]{{4}}|[0-9]{{2}})"

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from checkstream.core.match.entities.dates import DATE_REGEX, is_birth_date
 from checkstream.core.match.entities.entity import (
+    WORD,
     Entity,
     SpanPair,
     before,
     continues_number,
     only_digits,
+    past_mark,
     stands_alone,
     whole_if,
 )
@@ -60,32 +62,32 @@ def refine_birth(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 PASSPORT = Entity(
     name="PASSPORT",
-    regex=r"\b[A-Za-z]{0,3}[ \-]?[0-9][A-Za-z0-9]{5,9}",
-    refine=refine_passport,
+    regex=WORD + r"[A-Za-z]{0,3}[ \-]?[0-9][A-Za-z0-9]{5,9}",
+    refine=past_mark(refine_passport),
     group="pii",
 )
 DRIVER_LICENSE = Entity(
     name="DRIVER_LICENSE",
     regex=(
         # The United Kingdom; then digits with a short prefix, digit groups, mixed codes (Germany), Washington.
-        r"\b(?:[A-Za-z9]{5}[0-9]{6}[A-Za-z9]{2}[A-Za-z0-9]{3}(?: [0-9]{2})?"
+        WORD + r"(?:[A-Za-z9]{5}[0-9]{6}[A-Za-z9]{2}[A-Za-z0-9]{3}(?: [0-9]{2})?"
         r"|[A-Za-z]{0,3}[ \-]?[A-Za-z]{0,2}[0-9]{4,14}[A-Za-z]{0,2}[0-9]{0,3}(?:-[0-9]{1,6}| [0-9]{3,6}){0,4}"
         r"|[A-Za-z]{0,3}-?[A-Za-z]?[0-9]{2,3}(?:[ \-][0-9]{2,6}){2,4}(?:-[0-9]{1,6})?"
         r"|[A-Za-z0-9][0-9]{2,3}[A-Za-z0-9]{5,9}"
         r"|[A-Za-z]{3,7}[0-9]{3}[A-Za-z]{2}[A-Za-z0-9]{2})"
     ),
-    refine=refine_licence,
+    refine=past_mark(refine_licence),
     group="pii",
 )
 MEDICAL_RECORD_NUMBER = Entity(
     name="MEDICAL_RECORD_NUMBER",
     regex=(
-        r"\b(?:[Mm][Rr][Nn]-?[A-Za-z]{0,2}|[A-Za-z]{0,4}-?)"
+        WORD + r"(?:[Mm][Rr][Nn]-?[A-Za-z]{0,2}|[A-Za-z]{0,4}-?)"
         r"(?:[0-9]{5,12}|[0-9]{2,4}(?:-[0-9]{2,8}){1,3})"
     ),
-    refine=refine_record,
+    refine=past_mark(refine_record),
     group="pii",
 )
-DATE_OF_BIRTH = Entity(name="DATE_OF_BIRTH", regex=DATE_REGEX, refine=refine_birth, group="pii")
+DATE_OF_BIRTH = Entity(name="DATE_OF_BIRTH", regex=DATE_REGEX, refine=past_mark(refine_birth), group="pii")
 
 ENTITIES = (PASSPORT, DRIVER_LICENSE, DATE_OF_BIRTH, MEDICAL_RECORD_NUMBER)

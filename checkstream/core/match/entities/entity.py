@@ -54,14 +54,46 @@ def is_glued(char: str) -> bool:
     return char == "_" or (char.isalnum() and (char < "\u0e00" or "\u1e00" <= char < "\u2000"))
 
 
+WORD = r"(?:\b|_)"
+"""Where a candidate may begin: at a word's start, or at a mark of emphasis before it, which `past_mark` leaves out."""
+
+GAP = "[ \\t.\\-/_'\u00b7]"
+"""A sign that people and models set between the groups of a number. Kinds of spaces and dashes are folded to ASCII."""
+
+_MOST_MARKS = 3
+"""Underscores that set emphasis (`___both___`)."""
+
+
+def past_mark(refine: Refine) -> Refine:
+    """Return a validator for candidates that begin with `WORD`."""
+
+    def refined(text: str, start: int, end: int) -> Sequence[SpanPair]:
+        return refine(text, start + (text[start] == "_"), end)
+
+    return refined
+
+
+def glued_before(text: str, start: int) -> bool:
+    """Say whether what begins at `start` goes on a word before it; the marks of emphasis (`_so_`) are of no word."""
+    at = start
+    while at and start - at < _MOST_MARKS and text[at - 1] == "_":
+        at -= 1
+    return is_glued(before(text, at))
+
+
+def glued_behind(text: str, end: int) -> bool:
+    """Say whether a word goes on behind `end`; an underscore there may be a mark of emphasis, and tells nothing."""
+    return text[end : end + 1] != "_" and is_glued(text[end : end + 1])
+
+
 def before(text: str, start: int) -> str:
     """Return the character before `start`, or none at the text's edge."""
     return text[start - 1 : start] if start else ""
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
-    """Say whether no letter, digit or underscore touches `text[start:end]`."""
-    return not (is_glued(before(text, start)) or is_glued(text[end : end + 1]))
+    """Say whether no letter, digit or underscore of a word touches `text[start:end]`."""
+    return not (glued_before(text, start) or glued_behind(text, end))
 
 
 def continues_number(text: str, start: int) -> bool:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from checkstream.core.match.entities.checksums import nhs_mod11
 from checkstream.core.match.entities.entity import (
+    GAP,
     SPACED_VIEWS,
+    WORD,
     Entity,
     SpanPair,
     continues_number,
     only_digits,
+    past_mark,
     stands_alone,
     whole_if,
 )
@@ -21,10 +24,10 @@ _VOID_SSNS = frozenset({"078051120", "219099999"})
 
 
 def _is_whole_number(text: str, start: int, end: int) -> bool:
-    """Say whether the candidate is no part of a longer number, with one kind of separator throughout."""
-    separators = {char for char in text[start:end] if char in " -."}
+    """Say whether the candidate is no part of a longer number, with one kind of gap throughout."""
+    gaps = "".join(char if char > "9" or char < "0" else "0" for char in text[start:end]).split("0")
     return (
-        len(separators) <= 1
+        len({gap for gap in gaps if gap}) <= 1
         and stands_alone(text, start, end)
         and not continues_number(text, start)
         and text[end : end + 1] != "-"
@@ -54,6 +57,11 @@ def is_itin(digits: str) -> bool:
     return digits[0] == "9" and (50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99)
 
 
+def _is_hyphened(text: str, start: int) -> bool:
+    """Say whether single hyphens stand between the groups of nine digits."""
+    return text[start + 3] == "-" == text[start + 6]
+
+
 def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an SSN with hyphens; with spaces or none only after a word that says so.
 
@@ -62,8 +70,7 @@ def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
     digits = only_digits(text[start:end])
     if not _is_ssn_form(digits) or not _is_whole_number(text, start, end):
         return ()
-    hyphens = "-" in text[start:end]
-    return whole_if(hyphens or (is_ssn(digits) and is_labelled(text, start, "ssn")), start, end)
+    return whole_if(_is_hyphened(text, start) or (is_ssn(digits) and is_labelled(text, start, "ssn")), start, end)
 
 
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -71,7 +78,7 @@ def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
     if not is_itin(only_digits(text[start:end])) or not _is_whole_number(text, start, end):
         return ()
     announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
-    return whole_if("-" in text[start:end] or announced, start, end)
+    return whole_if(_is_hyphened(text, start) or announced, start, end)
 
 
 def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -93,20 +100,34 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if(text[start + 3] == " " == text[start + 7] and label not in ("phone", "other"), start, end)
 
 
-_NINE_DIGITS = r"[0-9]{3}[ \-][0-9]{2}[ \-][0-9]{4}|[0-9]{9}"
-US_SSN = Entity(name="US_SSN", regex=rf"\b(?:{_NINE_DIGITS})", refine=refine_ssn, group="pii", views=SPACED_VIEWS)
+_BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
+US_SSN = Entity(
+    name="US_SSN",
+    regex=f"{WORD}(?:[0-9]{{3}}{_BEHIND}|[0-9]{{9}})",
+    refine=past_mark(refine_ssn),
+    group="pii",
+    views=SPACED_VIEWS,
+)
 US_ITIN = Entity(
-    name="US_ITIN", regex=r"\b(?:9[0-9]{2}[ \-][0-9]{2}[ \-][0-9]{4}|9[0-9]{8})", refine=refine_itin, group="pii"
+    name="US_ITIN",
+    regex=f"{WORD}(?:9[0-9]{{2}}{_BEHIND}|9[0-9]{{8}})",
+    refine=past_mark(refine_itin),
+    group="pii",
 )
 UK_NINO = Entity(
     name="UK_NINO",
     regex=(
-        r"\b[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z]"
-        r"(?:[0-9]{6}|(?:[ \-][0-9]{2}){3}|[ \-][0-9]{6})[ \-]?[A-Da-d]"
+        rf"{WORD}[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z]"
+        rf"(?:[0-9]{{6}}|(?:{GAP}{{1,3}}[0-9]{{2}}){{3}}|{GAP}{{1,3}}[0-9]{{6}}){GAP}{{0,3}}[A-Da-d]"
     ),
-    refine=refine_nino,
+    refine=past_mark(refine_nino),
     group="pii",
 )
-UK_NHS = Entity(name="UK_NHS", regex=r"\b[0-9]{3}[ \-]?[0-9]{3}[ \-]?[0-9]{4}", refine=refine_nhs, group="pii")
+UK_NHS = Entity(
+    name="UK_NHS",
+    regex=f"{WORD}[0-9]{{3}}{GAP}{{0,3}}[0-9]{{3}}{GAP}{{0,3}}[0-9]{{4}}",
+    refine=past_mark(refine_nhs),
+    group="pii",
+)
 
 ENTITIES = (US_SSN, US_ITIN, UK_NINO, UK_NHS)

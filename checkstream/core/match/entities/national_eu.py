@@ -13,11 +13,14 @@ from checkstream.core.match.entities.checksums import (
     nir_key,
 )
 from checkstream.core.match.entities.entity import (
+    GAP,
+    WORD,
     Entity,
     SpanPair,
     before,
     continues_number,
     only_digits,
+    past_mark,
     stands_alone,
     whole_if,
 )
@@ -96,38 +99,40 @@ def refine_it(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if(1 <= day <= 31 or 41 <= day <= 71, start, end)
 
 
+_GAP = f"{GAP}{{0,2}}"
+
 DE_ID = Entity(
     name="DE_ID",
     regex=(
-        r"\b(?:[0-9]{2} [0-9]{3} [0-9]{3} [0-9]{3}|[1-9][0-9]{10}"
+        WORD + r"(?:[0-9]{2} [0-9]{3} [0-9]{3} [0-9]{3}|[1-9][0-9]{10}"
         r"|[LMNPRTVWXYlmnprtvwxy][CFGHJKLMNPRTVWXYZcfghjklmnprtvwxyz0-9]{8} ?[0-9]D?|[0-9]{10}D)"
     ),
-    refine=refine_de,
+    refine=past_mark(refine_de),
     group="pii",
 )
 FR_ID = Entity(
     name="FR_ID",
     regex=(
-        r"\b[1-478][ .\-]?[0-9]{2}[ .\-]?[0-9]{2}[ .\-]?(?:[0-9]{2}|2[ABab])[ .\-]?[0-9]{3}[ .\-]?[0-9]{3}"
-        r"[ .\-]?[0-9]{2}"
+        f"{WORD}[1-478]{_GAP}[0-9]{{2}}{_GAP}[0-9]{{2}}{_GAP}(?:[0-9]{{2}}|2[ABab]){_GAP}[0-9]{{3}}{_GAP}[0-9]{{3}}"
+        f"{_GAP}[0-9]{{2}}"
     ),
-    refine=refine_fr,
+    refine=past_mark(refine_fr),
     group="pii",
 )
 ES_ID = Entity(
     name="ES_ID",
-    regex=r"\b(?:[0-9]{8}|[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}|[XYZxyz][ \-]?[0-9]{7})[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]",
-    refine=refine_es,
+    regex=WORD + r"(?:[0-9]{8}|[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}|[XYZxyz][ \-]?[0-9]{7})[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]",
+    refine=past_mark(refine_es),
     group="pii",
 )
 IT_ID = Entity(
     name="IT_ID",
     regex=(
-        r"\b(?:[A-Z]{6}[0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z]"
+        WORD + r"(?:[A-Z]{6}[0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z]"
         r"|[a-z]{6}[0-9lmnp-v]{2}[abcdehlmprst][0-9lmnp-v]{2}[a-z][0-9lmnp-v]{3}[a-z]"
         r"|[A-Z]{3} [A-Z]{3} [0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2} [A-Z][0-9LMNP-V]{3} ?[A-Z])"
     ),
-    refine=refine_it,
+    refine=past_mark(refine_it),
     group="pii",
 )
 

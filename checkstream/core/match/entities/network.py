@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv6Address
 
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, is_glued, whole_if
+from checkstream.core.match.entities.entity import (
+    WORD,
+    Entity,
+    SpanPair,
+    before,
+    glued_before,
+    glued_behind,
+    past_mark,
+    whole_if,
+)
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import is_stand_in
 
@@ -63,13 +72,13 @@ def _is_v6(address: str) -> bool:
 
 def refine_ip(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an IPv4 or IPv6 address that isn't part of a longer code or a version number."""
-    previous, following = before(text, start), text[end : end + 1]
-    if is_glued(previous) or (previous in tuple(".:") and text[start - 2 : start - 1] in _HEX and start > 1):
+    previous = before(text, start)
+    if glued_before(text, start) or (previous in tuple(".:") and text[start - 2 : start - 1] in _HEX and start > 1):
         return ()
     candidate = text[start:end]
     if ":" in candidate:
         return _refine_v6(text, start, end)
-    if is_glued(following) or not _is_v4(candidate):
+    if glued_behind(text, end) or not _is_v4(candidate):
         return ()
     words = left_of(text, start).split()
     return whole_if(not (words and words[-1].lstrip("([").rstrip(":=(") in _NOT_ADDRESSES), start, end)
@@ -79,7 +88,7 @@ def _refine_v6(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an IPv6 address; a single colon after it is punctuation."""
     if text[end - 1] == ":" and text[end - 2 : end] != "::":
         end -= 1
-    elif is_glued(text[end : end + 1]) or text[end : end + 1] == ":":
+    elif glued_behind(text, end) or text[end : end + 1] == ":":
         return ()
     candidate = text[start:end]
     bracketed = before(text, start) == "[" and start > 1 and (text[start - 2].isalnum() or text[start - 2] in "])")
@@ -92,7 +101,7 @@ def refine_mac(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an EUI-48 or EUI-64 with one kind of separator; longer runs are fingerprints."""
     candidate = text[start:end]
     previous = before(text, start)
-    if is_glued(previous) or is_glued(text[end : end + 1]) or len(set(candidate) & set(":-.")) != 1:
+    if glued_before(text, start) or glued_behind(text, end) or len(set(candidate) & set(":-.")) != 1:
         return ()
     if previous in tuple(":-.") and text[start - 2 : start - 1] in _HEX and start > 1:
         return ()
@@ -103,7 +112,7 @@ def refine_mac(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 def refine_url(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a URL whose authority has a user and a password that isn't a stand-in."""
-    if is_glued(before(text, start)):
+    if glued_before(text, start):
         return ()
     userinfo = text[start:end].partition("://")[2].rpartition("@")[0]
     password = userinfo.partition(":")[2]
@@ -120,15 +129,15 @@ IP_ADDRESS = Entity(
     name="IP_ADDRESS",
     regex=(
         r"(?:[0-9A-Fa-f]{0,4}:){2,8}(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{1,4})?(?:%[0-9A-Za-z]{1,15})?"
-        r"|\b[0-9]{1,3}(?:\.[0-9]{1,3}){3,7}"
+        r"|(?:\b|_)[0-9]{1,3}(?:\.[0-9]{1,3}){3,7}"
     ),
-    refine=refine_ip,
+    refine=past_mark(refine_ip),
     group="pii",
 )
 MAC_ADDRESS = Entity(
     name="MAC_ADDRESS",
-    regex=r"\b(?:[0-9A-Fa-f]{2}(?:[:\-][0-9A-Fa-f]{2}){5,9}|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})",
-    refine=refine_mac,
+    regex=WORD + r"(?:[0-9A-Fa-f]{2}(?:[:\-][0-9A-Fa-f]{2}){5,9}|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})",
+    refine=past_mark(refine_mac),
     group="pii",
 )
 URL_CREDENTIALS = Entity(

@@ -7,13 +7,16 @@ from types import MappingProxyType
 
 from checkstream.core.match.entities.checksums import aba_routing, iban_mod97, luhn
 from checkstream.core.match.entities.entity import (
+    GAP,
     SPACED_VIEWS,
+    WORD,
     Entity,
     SpanPair,
-    before,
     continues_number,
-    is_glued,
+    glued_before,
+    glued_behind,
     only_digits,
+    past_mark,
     stands_alone,
     whole_if,
 )
@@ -44,6 +47,13 @@ def is_card_number(digits: str) -> bool:
     )
 
 
+_MOST_GAP = 3
+_GAP_SIGNS = " \t\r\n.,-/_'\u00b7"
+"""What people and models set between the groups of a card's number, up to so many signs."""
+_WIDE_LAYOUTS = ([4, 4, 4, 4], [4, 6, 5], [4, 4, 4], [4, 4, 4, 4, 3], [4, 6, 4])
+"""Layouts that count with unusual gaps as well (tabs, dots, two kinds): others stand in tables of numbers."""
+
+
 def _is_card_layout(sizes: Sequence[int]) -> bool:
     """Say whether cards are printed in groups of these sizes."""
     if len(sizes) == 1:
@@ -55,20 +65,14 @@ def _is_card_layout(sizes: Sequence[int]) -> bool:
 
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
-    if start and "0" <= text[start - 1] <= "9":
-        space, hyphen = text.find(" ", start, end), text.find("-", start, end)
-        # After a space the next group begins a candidate of its own; after a hyphen it continues this number.
-        if hyphen < 0 or 0 <= space < hyphen:
-            return ()
-    groups: list[SpanPair] = []
-    at = start
-    for place in range(start, end + 1):
-        if place == end or text[place] in " -":
-            groups.append((at, place))
-            at = place + 1
-    if is_glued(before(text, start)) or continues_number(text, start):
+    groups = _digit_groups(text, start, end)
+    # After a space the next group begins a candidate of its own; after a hyphen it continues this number.
+    cut = bool(start) and "0" <= text[start - 1] <= "9"
+    if cut and not (len(groups) > 1 and continues_number(text, groups[1][0])):
+        return ()
+    if cut or glued_before(text, start) or continues_number(text, start):
         groups = groups[1:]
-    if is_glued(text[end : end + 1]):
+    if glued_behind(text, end):
         groups = groups[:-1]
     spans: list[SpanPair] = []
     first = 0
@@ -84,29 +88,50 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return spans
 
 
+def _digit_groups(text: str, start: int, end: int) -> list[SpanPair]:
+    """Return the runs of digits in a candidate."""
+    groups: list[SpanPair] = []
+    begin = -1
+    for place in range(start, end + 1):
+        digit = place < end and "0" <= text[place] <= "9"
+        if digit and begin < 0:
+            begin = place
+        elif not digit and begin >= 0:
+            groups.append((begin, place))
+            begin = -1
+    return groups
+
+
 def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
     """Return the index after the last group of a card that begins at `first`; `first` itself when there is none."""
     size = groups[first][1] - groups[first][0]
     if not (4 <= size <= 8 or 12 <= size <= 19):
         return first  # no layout begins so
+    if text[groups[first][0] - 1 : groups[first][0]] == "." and continues_number(text, groups[first][0]):
+        return first  # digits of a fraction
     for after in range(min(len(groups), first + 6), first, -1):
         chosen = groups[first:after]
-        separators = {text[stop] for _, stop in chosen[:-1]}
         sizes = [stop - begin for begin, stop in chosen]
-        if len(separators) > 1 or not 12 <= sum(sizes) <= 19 or not _is_card_layout(sizes):
+        if not 12 <= sum(sizes) <= 19 or not _is_card_layout(sizes):
             continue
-        if sizes == [4, 4, 4] and _has_fourth(text, groups, first, after):
+        gaps = {text[stop : groups[first + number + 1][0]] for number, (_, stop) in enumerate(chosen[:-1])}
+        usual = not gaps or gaps in ({" "}, {"-"})
+        if not usual and (sizes not in _WIDE_LAYOUTS or sum("\n" in gap for gap in gaps) > len(gaps) // 2):
+            continue
+        if (sizes == [4, 4, 4] or not usual) and _has_another(text, groups, first, after):
             continue
         if is_card_number("".join(text[begin:stop] for begin, stop in chosen)):
             return after
     return first
 
 
-def _has_fourth(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
-    """Say whether three groups of four have one more beside them: then twelve digits are a part of something else."""
+def _has_another(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
+    """Say whether one more group of four stands beside some: then they are a part of something else, as of a table."""
     start = groups[first][0]
-    four = text[max(0, start - 5) : start - 1] if start else ""
-    if len(only_digits(four)) == 4 and text[start - 1] in " -" and not is_glued(before(text, start - 5)):
+    at = start
+    while at and start - at < _MOST_GAP and text[at - 1] in _GAP_SIGNS:
+        at -= 1
+    if at < start and len(only_digits(text[max(0, at - 4) : at])) == 4 and not glued_before(text, at - 4):
         return True
     return after < len(groups) and groups[after][1] - groups[after][0] == 4
 
@@ -133,7 +158,7 @@ def _iban_head(text: str, start: int) -> int:
     while at >= 5 and text[at - 1] in " -" and text[at - 5 : at - 1].isalnum():
         at -= 5
         head = text[at : at + 4]
-        if head[:2].upper() in _IBAN_LENGTHS and only_digits(head[2:]) == head[2:] and not is_glued(before(text, at)):
+        if head[:2].upper() in _IBAN_LENGTHS and only_digits(head[2:]) == head[2:] and not glued_before(text, at):
             return at
         if start - at > 40:
             break
@@ -154,14 +179,14 @@ def follows_iban_head(text: str, start: int) -> bool:
 def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the IBAN that begins a candidate, cut to its country's length."""
     length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
-    if length is None or is_glued(before(text, start)):
+    if length is None or glued_before(text, start):
         return ()
     compact, stop = "", start
     while stop < end and len(compact) < length:
-        if text[stop] not in " -":
+        if text[stop].isalnum():
             compact += text[stop]
         stop += 1
-    if len(compact) != length or is_glued(text[stop : stop + 1]):
+    if len(compact) != length or glued_behind(text, stop):
         return ()
     return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact.upper()), start, stop)
 
@@ -189,7 +214,7 @@ def refine_sort_code(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 CREDIT_CARD = Entity(
     name="CREDIT_CARD",
-    regex=r"[0-9](?:[ \-]?[0-9]){11,29}",
+    regex="[0-9](?:[ \\t\\r\\n.,\\-/_'\u00b7]{0,3}[0-9]){11,29}",
     refine=refine_card,
     group="pii",
     views=SPACED_VIEWS,
@@ -198,17 +223,25 @@ IBAN = Entity(
     name="IBAN",
     regex=(
         r"(?:" + "|".join(sorted({*_IBAN_LENGTHS, *map(str.lower, _IBAN_LENGTHS)})) + r")[0-9]{2}"
-        r"(?:[A-Za-z0-9]{11,30}|(?:[ \-][A-Za-z0-9]{4}){2,7}(?:[ \-][A-Za-z0-9]{1,4})?)"
+        rf"(?:[A-Za-z0-9]{{11,30}}|(?:{GAP}{{1,3}}[A-Za-z0-9]{{4}}){{2,7}}(?:{GAP}{{1,3}}[A-Za-z0-9]{{1,4}})?)"
     ),
     refine=refine_iban,
     group="pii",
     views=SPACED_VIEWS,
 )
-BANK_ACCOUNT = Entity(name="BANK_ACCOUNT", regex=r"\b[0-9](?:[ \-]?[0-9]){5,16}", refine=refine_account, group="pii")
+BANK_ACCOUNT = Entity(
+    name="BANK_ACCOUNT",
+    regex=rf"{WORD}[0-9](?:[ \t\-_]{{0,2}}[0-9]){{5,16}}",
+    refine=past_mark(refine_account),
+    group="pii",
+)
 SORT_CODE = Entity(
     name="SORT_CODE",
-    regex=r"\b(?:[0-9]{2}[ \-][0-9]{2}[ \-][0-9]{2}|[0-9]{3}[ \-][0-9]{3}(?: [0-9]{2})?|[0-9]{8,9}|[0-9]{6})",
-    refine=refine_sort_code,
+    regex=(
+        rf"{WORD}(?:[0-9]{{2}}{GAP}{{1,2}}[0-9]{{2}}{GAP}{{1,2}}[0-9]{{2}}"
+        rf"|[0-9]{{3}}{GAP}{{1,2}}[0-9]{{3}}(?: [0-9]{{2}})?|[0-9]{{8,9}}|[0-9]{{6}})"
+    ),
+    refine=past_mark(refine_sort_code),
     group="pii",
 )
 

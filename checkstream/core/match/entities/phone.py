@@ -17,7 +17,8 @@ from checkstream.core.match.entities.entity import (
     SpanPair,
     before,
     continues_number,
-    is_glued,
+    glued_before,
+    glued_behind,
     only_digits,
 )
 from checkstream.core.match.entities.labels import is_labelled, tight_label
@@ -248,10 +249,12 @@ def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPa
     previous = before(text, start)
     # A plus sign begins a number even right after a letter (`Phone+1 ...`).
     cut_left = (
-        (is_glued(previous) and not plus) or continues_number(text, start) or (bool(previous) and previous in "+#$€£")
+        (glued_before(text, start) and not plus)
+        or continues_number(text, start)
+        or (bool(previous) and previous in "+#$€£")
     )
     body = _extension_start(groups)
-    if is_glued(text[end : end + 1]):
+    if glued_behind(text, end):
         # The candidate ends inside a word or a longer number: its last group is not a whole one.
         groups, body = (groups, body - 1) if body == len(groups) else (groups[:body], body)
     if not plus and tight_label(text, start) in _NOT_PHONES:
@@ -309,7 +312,7 @@ def _inside_longer(text: str, groups: Sequence[_Group]) -> bool:
     sizes = [len(group.digits) for group in groups[:3]]
     if sizes[:2] == [6, 5] or sizes == [4, 4, 4]:
         four = text[max(0, start - 5) : start - 1]
-        if text[start - 1 : start] == " " and len(only_digits(four)) == 4 and not is_glued(before(text, start - 5)):
+        if text[start - 1 : start] == " " and len(only_digits(four)) == 4 and not glued_before(text, start - 5):
             return True
     return sizes[0] == 4 and follows_iban_head(text, start)
 
@@ -323,7 +326,7 @@ PHONE = Entity(
     name="PHONE",
     # Up to 18 digits with at most three separators between two of them; then an extension.
     regex=(
-        "[+(]{0,2}[0-9](?:[ .\\-/()\u00a0\u2010-\u2013]{0,3}[0-9]){6,17}"
+        "[+(]{0,2}[0-9](?:[ .\\-/()\\t_'\u00b7\u00a0\u2010-\u2013]{0,3}[0-9]){6,17}"
         "(?: ?(?:x|ext|extn|extension|#)\\.? ?[0-9]{1,5})?"
     ),
     refine=refine_phone,

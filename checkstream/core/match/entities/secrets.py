@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from checkstream.core.match.entities.assigned import AUTHORIZATION, GENERIC_SECRET
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, is_glued, whole_if
+from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
 from checkstream.core.match.entities.network import is_stand_in_password
 
 _JWT_CAP = 8192
@@ -35,7 +35,7 @@ def has_jose_header(part: str) -> bool:
 def refine_jwt(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a compact JWS or JWE whose header names its algorithm."""
     previous = before(text, start)
-    if previous.isascii() and (previous.isalnum() or previous in tuple("_-")):
+    if previous == "-" or glued_before(text, start):
         return ()
     candidate = text[start:end].rstrip(".")
     return whole_if(has_jose_header(candidate.partition(".")[0]), start, start + len(candidate))
@@ -64,7 +64,7 @@ def refine_private_key(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 def refine_connection(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a connection string that carries a password."""
-    if is_glued(before(text, start)):
+    if glued_before(text, start):
         return ()
     candidate = text[start:end]
     if "://" in candidate:

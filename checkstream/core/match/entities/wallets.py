@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkstream.core.match.entities.checksums import base58check, bech32
-from checkstream.core.match.entities.entity import Entity, SpanPair, stands_alone, whole_if
+from checkstream.core.match.entities.entity import WORD, Entity, SpanPair, past_mark, stands_alone, whole_if
 from checkstream.core.match.entities.keccak import eip55
 
 # Version bytes: Bitcoin P2PKH and P2SH, Litecoin P2PKH and P2SH, Dogecoin, Tron.
@@ -31,9 +31,9 @@ CRYPTO_WALLET = Entity(
     name="CRYPTO_WALLET",
     regex=(
         r"0[xX][0-9a-fA-F]{40}|(?:bc1|tb1|ltc1)[02-9ac-hj-np-z]{11,87}|(?:BC1|TB1|LTC1)[02-9AC-HJ-NP-Z]{11,87}"
-        r"|\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}"
+        rf"|{WORD}[13LMDT][1-9A-HJ-NP-Za-km-z]{{25,34}}"
     ),
-    refine=refine_wallet,
+    refine=past_mark(refine_wallet),
     group="pii",
 )
 
