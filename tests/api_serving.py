@@ -39,7 +39,7 @@ async def serving(
         times=times,
         body_bytes=body_bytes,
         metrics=metrics or Metrics(),
-        log=open_log("json", log or io.BytesIO(), colors=False),
+        log=open_log("json", log or io.BytesIO()),
         version="1.0",
     )
     listener = Listener(face.respond, times)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,6 +20,7 @@ from checkstream.app.background import QueueFeed
 from checkstream.app.force import InForce, Loaded, load, put_in_force
 from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel, open_models
+from checkstream.app.start import cause, introduction, key_place, unreachable
 from checkstream.app.turns import beside_streams, collect_due, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
@@ -94,7 +95,7 @@ class App:
         config = loaded.config
         self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
         models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
-        self._log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
+        self._log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
         library = LibraryLogs(self._log)
         logging.getLogger().addHandler(library)
         opening.callback(logging.getLogger().removeHandler, library)
@@ -144,17 +145,21 @@ class App:
                 policies=loaded.packs,
             )
         )
-        for listener, address in ((self.admin, config.server.admin), (self.listener, config.server.listen)):
+        for listener, name, address in (
+            (self.admin, "admin", config.server.admin),
+            (self.listener, "listen", config.server.listen),
+        ):
             try:
                 await listener.open(parse_address(address))
             except OSError as error:
                 self._note(StopEntry(reason="failed"))
-                raise ConfigError((_not_bound(address, error),)) from error
+                raise ConfigError((_not_bound(name, address, error),)) from error
             opening.push_async_callback(listener.close)
         for warning in self._force.warnings:
             self._log.warning("config.warning", detail=warning)
         settle()
-        self._log.info("listening", listen=str(self.listener.address), admin=str(self.admin.address))
+        started = introduction(self._force, self.listener.address, self.admin.address, self._config_file)
+        self._log.info("listening", **started)
 
     async def __aexit__(self, *failure: object) -> None:
         """Drain, record the end, close everything."""
@@ -172,9 +177,17 @@ class App:
             self._loop.add_signal_handler(number, stop.set)
         self._loop.add_signal_handler(signal.SIGHUP, hup.set)
         async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(self._watch(hup))
+            running = tasks.create_task(self._watch(hup)), tasks.create_task(self._look_for_upstreams())
             await stop.wait()
-            watching.cancel()
+            for task in running:
+                task.cancel()
+
+    async def _look_for_upstreams(self) -> None:
+        """Say which upstreams are not there yet: one that comes later is as good."""
+        upstreams = self._config.upstreams
+        for name, reason in (await unreachable(upstreams)).items():
+            advice = "start it, or correct its url; until then its requests get 502"
+            self._log.warning("upstream.unreachable", name=name, url=upstreams[name].root, reason=reason, advice=advice)
 
     # --- loading anew
 
@@ -343,13 +356,12 @@ class App:
             self._log.error("audit.failed", detail=str(error))
 
 
-def _not_bound(address: str, error: OSError) -> Fault:
-    named = isinstance(error, socket.gaierror) or error.errno is None  # such an errno is none of the system's
-    reason = str(error.strerror or error) if named else os.strerror(error.errno or 0)
+def _not_bound(name: str, address: str, error: OSError) -> Fault:
+    advice = f"stop what listens there, or give another address (`--{name}`, or `server.{name}` of the file)"
     return Fault(
         file="configuration",
-        reason=f"can't listen on `{address}`: {reason[:1].lower()}{reason[1:]}",
-        advice="stop what listens there, or give another address (`--listen`, `--admin`)",
+        reason=f"can't listen on `{address}` (`{name}`): {cause(error) or error}",
+        advice=advice if error.errno == errno.EADDRINUSE else f"give another address (`--{name}`)",
     )
 
 
@@ -363,16 +375,15 @@ def _reveal_keys(server: Server) -> tuple[Callers, str | None]:
 
 def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
     """Return the key and the open journal. Blocks."""
-    directory = Path(settings.dir)
-    if settings.key is None:
-        key = load_key(directory.with_name(directory.name + ".key"))
-    elif settings.key.file is not None:
-        key = load_key(Path(settings.key.file))
-    else:
-        key = key_from_text(reveal(settings.key), f"environment variable {settings.key.env}")
+    place = key_place(settings)
+    key = (
+        load_key(place)
+        if isinstance(place, Path)
+        else key_from_text(reveal(place), f"environment variable {place.env}")
+    )
     journal = Journal(
         JournalSettings(
-            directory=directory,
+            directory=Path(settings.dir),
             durability=settings.durability,
             fsync_ms=settings.fsync_ms,
             segment_bytes=settings.segment_bytes,

@@ -95,7 +95,7 @@ async def run_worker(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     reactions = reactions_of(config)
     metrics = Metrics()
-    log = open_log(config.telemetry.log, sys.stderr.buffer, colors=sys.stderr.isatty())
+    log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
     library = LibraryLogs(log)
     logging.getLogger().addHandler(library)
     queue = await asyncio.to_thread(open_queue, config.jobs)

@@ -15,6 +15,7 @@ from typing import TextIO
 
 import checkstream
 from checkstream.cli import audit, config, demo, gate, ingest, jobs, models, policy, replay, score, serve, worker
+from checkstream.cli.parser import Parser
 from checkstream.cli.workflow import as_text
 from checkstream.errors import CheckstreamError
 
@@ -27,14 +28,15 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="checkstream",
         description="A guardrail proxy that checks an LLM's streamed answer before it is sent on.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"checkstream {checkstream.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    above: argparse.ArgumentParser = parser
+    commands = above.add_subparsers(dest="command", metavar="COMMAND", required=True)
     runs: dict[str, Callable[[argparse.Namespace], int]] = {}
     for name, group in (
         ("serve", serve),
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         group.add_parser(commands)
         runs[name] = group.run
     _open_outputs()
-    parsed = parser.parse_args(arguments)
+    parsed = parser.parse(arguments)
     try:
         code = runs[parsed.command](parsed)
         sys.stdout.flush()  # a pipe or disk that takes no more is found out here, not when the interpreter ends

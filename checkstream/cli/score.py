@@ -110,7 +110,7 @@ async def _serve(models: tuple[Model, ...], address: Address, callers: Callers, 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    log = open_log("json", sys.stderr.buffer, colors=False)
+    log = open_log("auto", sys.stderr.buffer, terminal=sys.stderr.isatty())
     library = LibraryLogs(log)
     logging.getLogger().addHandler(library)
     scorer = Scorer(models, open_session)

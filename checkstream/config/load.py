@@ -106,12 +106,27 @@ def read_config(name: str, content: str | bytes, base: Path) -> Config:
     return config
 
 
-def default_config(upstream: str, *, listen: str | None = None, admin: str | None = None) -> Config:
-    """Return what `checkstream serve --upstream URL` runs: default policies in front of one model server.
+def default_config(
+    upstream: str,
+    *,
+    policies: Sequence[str] = (),
+    listen: str | None = None,
+    admin: str | None = None,
+    log: str | None = None,
+) -> Config:
+    """Return what `checkstream serve --upstream URL` runs: policies in front of one model server.
+
+    Args:
+        upstream: The server's root.
+        policies: In place of the default ones, if there are any; files are relative to the working directory.
+        listen: As `override`.
+        admin: As `override`.
+        log: As `override`.
 
     Raises:
         ConfigError: the url or an address is not one.
     """
+    guarding = tuple(policies) or DEFAULT_POLICIES
     try:
         config = Config(
             upstreams={"default": Upstream(url=upstream)},
@@ -121,7 +136,7 @@ def default_config(upstream: str, *, listen: str | None = None, admin: str | Non
                         name=path.removeprefix("/v1/").replace("/", "-"),
                         match=Match(path=path),
                         upstream="default",
-                        policies=DEFAULT_POLICIES,
+                        policies=guarding,
                     )
                     for path in GUARDED_PATHS
                 ),
@@ -131,24 +146,25 @@ def default_config(upstream: str, *, listen: str | None = None, admin: str | Non
                 ),
             ),
         )
-        return _absolute(override(config, listen=listen, admin=admin), Path.cwd())
+        return _absolute(override(config, listen=listen, admin=admin, log=log), Path.cwd())
     except ValueError as error:
         raise _broken("command line", str(error)) from error
 
 
-def override(config: Config, *, listen: str | None = None, admin: str | None = None) -> Config:
-    """Return the configuration with other listeners, as the command line asks.
+def override(config: Config, *, listen: str | None = None, admin: str | None = None, log: str | None = None) -> Config:
+    """Return the configuration with other listeners and another form of logs, as the command line asks.
 
     Raises:
         ConfigError: an address is not one, or is not allowed without callers or a token.
     """
+    replace = msgspec.structs.replace
     changes = {name: value for name, value in (("listen", listen), ("admin", admin)) if value is not None}
-    if not changes:
-        return config
     try:
-        return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **changes))
+        if changes:
+            config = replace(config, server=replace(config.server, **changes))
     except ValueError as error:
         raise _broken("command line", str(error)) from error
+    return config if log is None else replace(config, telemetry=replace(config.telemetry, log=log))
 
 
 def reveal(secret: Secret) -> str:

@@ -153,7 +153,7 @@ class Upstream(Settings, frozen=True):
         except ValueError:  # a port that is none, brackets without an address
             rooted = False
         if not rooted or parts.query or parts.fragment or set(self.url) - _URL_CHARS:
-            raise ValueError(f"`{self.url}` is not the root of a server; write `http://host:port`")
+            raise ValueError(f"`{self.url}` is not the root of a server; write `{_with_scheme(self.url)}`")
         if parts.username or parts.password:
             raise ValueError("the url holds a password; put it into `headers` from the environment")
         if len(set(self.can)) < len(self.can):
@@ -172,6 +172,13 @@ class Upstream(Settings, frozen=True):
     def root(self) -> str:
         """The url without a trailing slash and `/v1`."""
         return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+def _with_scheme(url: str) -> str:
+    """Return what was probably meant by an address without `http://`, else the form of one."""
+    host = url.partition("/")[0].partition(":")[0]
+    spelled = "://" not in url and host and not set(url) - _URL_CHARS - set("?#@")
+    return f"http://{url}" if spelled else "http://host:port"
 
 
 _OWN_HEADERS = frozenset(
@@ -345,8 +352,8 @@ class RecordSettings(Settings, frozen=True):
 class TelemetrySettings(Settings, frozen=True):
     """Logs go to stderr."""
 
-    log: Literal["json", "console"] = "json"
-    """json: one object a line. console: lines for people."""
+    log: Literal["auto", "json", "console"] = "auto"
+    """json: one object a line. console: lines for people. auto: console on a terminal, json elsewhere."""
 
 
 class Config(Settings, frozen=True):

@@ -48,21 +48,21 @@ _Level = Literal["debug", "info", "warning", "error"]
 
 
 def open_log(
-    render: Literal["json", "console"], file: BinaryIO, *, level: _Level = "info", colors: bool = False
+    render: Literal["json", "console", "auto"], file: BinaryIO, *, level: _Level = "info", terminal: bool = False
 ) -> Log:
     """Open a log.
 
     Args:
-        render: `json`, or `console` for people.
+        render: `json`, or `console` for people; `auto`: `console` on a terminal.
         file: where lines go, e.g. `sys.stderr.buffer`; each line is written and flushed as a whole.
         level: the least level that is written.
-        colors: whether `console` uses colours (the file is a terminal).
+        terminal: The file is one, so that `console` uses colours.
     """
     processors: list[Processor] = [structlog.stdlib.add_log_level, _timestamp, describe_exception, redact]
-    if render == "json":
+    if render == "json" or (render == "auto" and not terminal):
         processors.append(_json)
     else:
-        processors += [structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="at"), _encode]
+        processors += [_Console(colors=terminal), _encode]
     number = logging.getLevelNamesMapping()[level.upper()]
     logger = structlog.wrap_logger(
         structlog.BytesLogger(cast("BinaryIO", _Sink(file))),
@@ -72,6 +72,48 @@ def open_log(
         cache_logger_on_first_use=True,
     )
     return cast("Log", logger.bind())
+
+
+class _Console:
+    """A line for people. Lists and mappings stand below it, an item a line, and so do many fields."""
+
+    _OWN = frozenset({"at", "level", "event"})
+    _MOST = 4
+    """Fields that a line holds; with more nobody finds the one that he looks for."""
+
+    def __init__(self, *, colors: bool) -> None:
+        self._line = structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="at")
+
+    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        many = len(event.keys() - self._OWN) > self._MOST
+        below = {
+            key: event.pop(key)
+            for key, value in list(event.items())
+            if isinstance(value, list | dict) or (many and key not in self._OWN)
+        }
+        head = self._line(logger, method, {key: _shown(value) for key, value in event.items()})
+        width = max(map(len, below), default=0)
+        return "\n".join((head, *(line for key, value in below.items() for line in _items(key.ljust(width), value))))
+
+
+def _items(name: str, value: object) -> list[str]:
+    """Return the lines of a value, its name before the first."""
+    match value:
+        case dict():
+            told = [f"{key}  {item}" for key, item in value.items()]
+        case list():
+            told = [str(item) for item in value]
+        case _:
+            told = [str(value)]
+    lines = [_shown(line) for item in told for line in item.split("\n")] or ["none"]
+    return [f"    {name if not place else ' ' * len(name)}  {line}" for place, line in enumerate(lines)]
+
+
+def _shown(value: object) -> object:
+    """Return text in which nothing can steer a terminal."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
 
 
 class _Sink:

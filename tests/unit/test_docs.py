@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -16,10 +17,17 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def tracked() -> list[Path]:
-    """Files of the commit, or of the folder where there is no git (a release archive)."""
-    found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
-    names = found.stdout.decode().split("\0")[:-1] if found.returncode == 0 else []
-    return [ROOT / name for name in names if (ROOT / name).is_file()]
+    """Files of the commit, or of the folder where there is no git, or no commit (a release archive)."""
+    if shutil.which("git") is not None:
+        found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+        if found.returncode == 0:
+            return [path for name in found.stdout.decode().split("\0")[:-1] if (path := ROOT / name).is_file()]
+    made = {"__pycache__", "build", "dist", "var"}
+    return [
+        path
+        for path in ROOT.rglob("*")
+        if path.is_file() and not any(part in made or part.startswith(".") for part in path.relative_to(ROOT).parts)
+    ]
 
 
 def subclasses(of: type[Exception]) -> list[type[Exception]]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,23 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
     assert "checkstream " + command in capsys.readouterr().out.split("example", 1)[1]
 
 
-def test_wrong_use_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the audit log is begun before the listeners
     with pytest.raises(SystemExit) as caught:
         main(["serve"])
     assert caught.value.code == 2
     assert main(["serve", "--config", str(tmp_path / "none.yaml")]) == 2
-    assert main(["serve", "--upstream", "nonsense"]) == 2
+    assert main(["serve", "--upstream", "127.0.0.1:8000"]) == 2
+    assert "write `http://127.0.0.1:8000`" in capsys.readouterr().err
+    assert main(["serve", "--upstream", "http://h", "--policy", "builtin:defalt"]) == 2
+    assert "did you mean `builtin:default`?" in capsys.readouterr().err
+    assert main(["serve", "--config", "c.yaml", "--policy", "p.yaml"]) == 2
+    assert "name the policies under `routes` of `c.yaml`" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["serve", "--upstream", "http://h", "--listen", "127.0.0.1:0", "--admin", address]) == 2
+    said = capsys.readouterr().err
+    assert f"can't listen on `{address}` (`admin`): address already in use" in said
+    assert "`--admin`" in said
     assert main(["serve", "--upstream", "http://h", "--listen", "0.0.0.0:0"]) == 2
     assert "behind_gateway" in capsys.readouterr().err

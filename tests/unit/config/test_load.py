@@ -233,7 +233,7 @@ def test_a_route_that_is_never_taken_is_a_warning() -> None:
 
 def test_what_is_not_there_yet_may_be_null() -> None:
     config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\n", Path())
-    assert config.telemetry.log == "json"
+    assert config.telemetry.log == "auto"
 
 
 def test_a_secret_file_is_found_beside_the_configuration(tmp_path: Path) -> None:

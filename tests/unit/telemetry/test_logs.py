@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkstream.errors import ConfigError, Fault, RequestInvalid
 from checkstream.telemetry.logs import MAX_STRING_CHARS, SECRET_KEYS, TEXT_KEYS, LibraryLogs, Log, open_log
@@ -119,6 +121,36 @@ def test_the_console_writes_readable_lines_under_the_same_gate() -> None:
     assert "s-1" in line
     assert SECRET not in line
     assert line.count("\n") == 1
+
+
+def console(write: Callable[[Log], None]) -> list[str]:
+    file = io.BytesIO()
+    write(open_log("console", file))
+    return file.getvalue().decode().splitlines()
+
+
+def test_the_console_puts_lists_mappings_and_many_fields_on_lines_of_their_own() -> None:
+    head, *below = console(lambda log: log.info("listening", listen="h:1", routes=["a -> b", "c -> d"], up={"u": "x"}))
+    assert head.rstrip().endswith("listen=h:1")
+    assert below == ["    routes  a -> b", "            c -> d", "    up      u  x"]
+    head, *below = console(lambda log: log.info("many", a=1, b=2, c="three", d=None, e=[]))
+    assert head.split() == [head.split()[0], "[info", "]", "many"]
+    assert below == ["    a  1", "    b  2", "    c  three", "    d  None", "    e  none"]
+
+
+@given(st.text(), st.text(), st.dictionaries(st.text(min_size=1), st.text()))
+def test_nothing_in_a_value_can_steer_a_terminal_or_forge_a_line(name: str, item: str, pairs: dict[str, str]) -> None:
+    lines = console(lambda log: log.info("x", name=name, items=[item], pairs=pairs))
+    assert all(line.isprintable() for line in lines)
+    assert lines[0].startswith("20")
+    assert all(line.startswith("    ") for line in lines[1:])
+
+
+@pytest.mark.parametrize(("terminal", "json_lines"), [(False, True), (True, False)])
+def test_auto_is_the_console_on_a_terminal_only(*, terminal: bool, json_lines: bool) -> None:
+    file = io.BytesIO()
+    open_log("auto", file, terminal=terminal).info("hello")
+    assert file.getvalue().startswith(b"{") is json_lines
 
 
 def test_lines_below_the_level_are_not_written_and_two_logs_do_not_meet() -> None:

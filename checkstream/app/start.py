@@ -1,0 +1,81 @@
+"""What a process says of itself when it has started: where it listens, what it guards, whom it asks, what it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import checkstream
+from checkstream.app.force import InForce
+from checkstream.config import Address, AuditSettings, Secret, Upstream
+from checkstream.proxy.accept import Route
+
+_REACH_S = 3.0
+"""How long an upstream may take to let itself be connected to, at the start."""
+
+
+def key_place(settings: AuditSettings) -> Path | Secret:
+    """Return the file of the audit key, or what names the environment variable that holds it."""
+    if settings.key is None:
+        directory = Path(settings.dir)
+        return directory.with_name(directory.name + ".key")
+    return settings.key if settings.key.file is None else Path(settings.key.file)
+
+
+def introduction(force: InForce, listen: Address, admin: Address, config_file: Path | None) -> dict[str, object]:
+    """Return the fields of the event `listening`: all that says whether this is the process that was meant."""
+    config = force.loaded.config
+    key = key_place(config.audit)
+    said: dict[str, object] = {
+        "listen": str(listen),
+        "admin": str(admin),
+        "version": checkstream.__version__,
+        "config": "command line" if config_file is None else str(config_file.absolute()),
+        "upstreams": {name: upstream.root for name, upstream in config.upstreams.items()},
+        "routes": [_in_words(route) for route in force.routes],
+        "audit": config.audit.dir,
+        "audit_key": str(key) if isinstance(key, Path) else f"environment variable {key.env}",
+    }
+    if config.record.dir is not None and config.record.sample:
+        said["record"] = config.record.dir
+    return said
+
+
+def _in_words(route: Route) -> str:
+    model = "" if route.match.model == "*" else f" of {route.match.model}"
+    guard = "passed on unguarded" if route.plan is None else f"guarded by {route.policies}"
+    return f"{route.match.method} {route.match.path}{model} -> {route.upstream.name}, {guard}"
+
+
+def cause(error: OSError) -> str:
+    """Return in the system's words why an address can't be used; empty where it says nothing of use."""
+    named = isinstance(error, socket.gaierror)  # its numbers are not those of the system
+    text = str(error.strerror or "") if named else os.strerror(error.errno) if error.errno else ""
+    return text[:1].lower() + text[1:]
+
+
+async def unreachable(upstreams: Mapping[str, Upstream]) -> dict[str, str]:
+    """Return the upstreams that can't be connected to just now, each with the reason.
+
+    Only a connection is made; nothing is sent.
+    """
+    reasons = await asyncio.gather(*(_reach(upstream) for upstream in upstreams.values()))
+    return {name: reason for name, reason in zip(upstreams, reasons, strict=True) if reason is not None}
+
+
+async def _reach(upstream: Upstream) -> str | None:
+    parts = urlsplit(upstream.root)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(_REACH_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except TimeoutError:
+        return f"no connection within {_REACH_S:.0f} s"
+    except OSError as error:
+        return cause(error) or "none of its addresses lets itself be connected to"
+    writer.close()
+    return None
