@@ -238,7 +238,9 @@ async def test_an_address_in_use_is_named_and_the_failed_start_has_its_end_on_re
         given.settings["server"]["listen"] = str(app.listener.address)
         given.settings["audit"]["dir"] = "second"
         given.write("1.0.0")
-        with pytest.raises(ConfigError, match=rf"can.t listen on `{app.listener.address}` \(`listen`\): address already in use;"):
+        with pytest.raises(
+            ConfigError, match=rf"can.t listen on `{app.listener.address}` \(`listen`\): address already in use;"
+        ):
             async with given.app():
                 pass
     (log,) = (tmp_path / "second").glob("*.jsonl")
