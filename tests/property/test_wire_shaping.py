@@ -6,6 +6,7 @@ import contextlib
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.openai_completions import OpenAICompletions
 from checkstream.core.wire.openai_fields import EXTENSION, FORM_FIELDS
 from checkstream.core.wire.openai_tools import allowed
+from checkstream.core.wire.openai_undoing import UNDOES, undoing, wishes_of
 from checkstream.core.wire.surface import Request, Shaping, Surface
 from checkstream.errors import RequestInvalid, WireError
 
@@ -168,11 +170,87 @@ def test_g31_fields_that_are_not_shaped_stay_byte_for_byte(data: st.DataObject, 
         with contextlib.suppress(WireError):
             out = json.loads(surface.write_request(request, {}, shaping))
             given_body = json.loads(request.unit.raw)
-            for name in given_body.keys() - SHAPED:
+            gone = {path[0] for path in undoing(given_body, shaping, request.strange) if len(path) == 1}
+            for name in given_body.keys() - SHAPED - gone:
                 assert out[name] == given_body[name]
             assert out.keys() - given_body.keys() <= SHAPED
         if shaping == Shaping():
             assert surface.write_request(request, {}, shaping) == surface.write_request(request, {})
+
+
+UNKNOWN = {
+    "generation_config": {"temperature": 2},
+    "extra_body": {"temperature": 2},
+    "Temperatur": 2,
+    "sampling_params": {},
+}
+values = scalars | st.lists(scalars, max_size=2) | st.just({"temperature": 2, "tools": [], "messages": []})
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(sorted(frozenset[str]().union(*UNDOES.values()))), values, max_size=5),
+    st.sets(st.sampled_from(sorted(UNKNOWN))),
+    shapings,
+)
+def test_g31_no_field_of_the_caller_undoes_what_is_shaped(
+    twins: dict[str, Any], unknown: set[str], shaping: Shaping
+) -> None:
+    wishes = wishes_of(shaping)
+    for surface, prompt in ((CHAT, {"messages": [{"role": "user", "content": "hi"}]}), (TEXT, {"prompt": "hi"})):
+        body = {**twins, **{name: UNKNOWN[name] for name in unknown}, **prompt}
+        with contextlib.suppress(WireError, RequestInvalid):
+            out = json.loads(surface.write_request(surface.read_request(json.dumps(body).encode()), {}, shaping))
+            kept = body.keys() & out.keys()
+            assert not wishes or not kept & UNKNOWN.keys()
+            own = {"continue_final_message", "add_generation_prompt"} if "continue" in wishes else set[str]()
+            assert not kept & frozenset[str]().union(*(UNDOES[wish] for wish in wishes)) - own
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        {"chat_template": "{{ messages[-1].content }}"},
+        {"chat_template_kwargs": {"messages": [{"role": "user", "content": "x"}]}},
+        {"chat_template_kwargs": {"truncation": True, "max_length": 8}},
+        {"truncate_prompt_tokens": 8},
+        {"transforms": ["middle-out"]},
+        {"guided_regex": ".*"},
+        {"structural_tag": "x"},
+        {"response_format": {"type": "text"}},
+        {"tool_choice": "required"},
+        {"tool_choice": {"type": "function", "function": {"name": "f"}}},
+        {"function_call": {"name": "f"}},
+        {"stop": ["{"]},
+        {"bad_words": ["{"]},
+        {"continue_final_message": True},
+        {"modalities": ["audio"]},
+        {"ignore_eos": True},
+        {"samplers": ["top_k"]},
+        {"logits_processors": []},
+        {"custom_logit_processor": "x"},
+        {"use_beam_search": True},
+        {"vllm_xargs": {"temperature": 2}},
+        {"options": {"temperature": 2}},
+        {"web_search_options": {}},
+        {"min_p_": 1},
+    ],
+)
+def test_g31_each_twin_of_a_shaped_field_goes(twin: dict[str, Any]) -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}], "tools": [{"function": {"name": "f"}}], **twin}
+    shaping = Shaping(
+        max_temperature=0.2,
+        tools=("f",),
+        json_schema='{"type":"object"}',
+        instructions=("be kind",),
+        logit_bias=((1, -9),),
+    )
+    out = json.loads(CHAT.write_request(CHAT.read_request(json.dumps(body).encode()), {}, shaping))
+    (name,) = twin
+    assert name not in out or (out[name] != twin[name] and name in ("response_format", "chat_template_kwargs"))
+    assert out.get("chat_template_kwargs") in (None, {})
+    assert out["response_format"]["json_schema"]["schema"] == {"type": "object"}
+    assert out["temperature"] == 0.2
 
 
 @settings(max_examples=80, deadline=None)

@@ -73,6 +73,7 @@ def finish_request(
     unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned))
     return Request(
         unit=unit,
+        strange=frozenset(prompt.strange),
         quiet=frozenset(prompt.quiet),
         files=prompt.files,
         streaming=bool(streaming),

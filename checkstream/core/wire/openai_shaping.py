@@ -3,7 +3,7 @@
 Source: OpenAI API reference (create chat completion); vLLM's request classes (`bad_words`, `structured_outputs` since
 0.11, where `guided_grammar` was before and is gone since 0.12; `continue_final_message`); SGLang's.
 
-INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it.
+INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it (`openai_undoing`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from checkstream.core.wire.openai_fields import FORM_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.openai_requests import is_structured, read_body
 from checkstream.core.wire.openai_tools import choice_allowed, tool_allowed, tool_lists
+from checkstream.core.wire.openai_undoing import undoing
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 
 _FORMS = (*sorted(FORM_FIELDS), "guided_whitespace_pattern", "response_format")
-_HEAT = ("dynatemp_range",)
-"""llama.cpp adds it to the temperature."""
 _CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
 _LEADING = ("system", "developer")
 _PREFILL = ("prefix", "partial")
@@ -119,6 +118,8 @@ def shape(shaped: Shaped, shaping: Shaping, go_on: Continue) -> None:
     Raises:
         WireError: a field has a form that can't be shaped, or the answer can't be continued.
     """
+    for path in undoing(shaped.body, shaping, shaped.request.strange):
+        shaped.remove(path[:-1], path[-1:])
     if shaping.max_temperature is not None:
         _cool(shaped, shaping.max_temperature)
     if shaping.tools is not None:
@@ -143,7 +144,6 @@ def _cool(shaped: Shaped, most: float) -> None:
     given = shaped.request.temperature
     if given is None or given > most:
         shaped.put("temperature", msgspec.json.encode(most).decode())
-    shaped.remove((), _HEAT)
 
 
 def _constrain_tools(shaped: Shaped, allow: Sequence[str]) -> None:
@@ -235,7 +235,6 @@ def continue_chat(shaped: Shaped, text: str) -> None:
     shaped.put("continue_final_message", "true")
     shaped.put("add_generation_prompt", "false")
     shaped.remove((), ("echo",))
-    shaped.remove(("chat_template_kwargs",), ("continue_final_message", "add_generation_prompt"))
 
 
 def continue_text(shaped: Shaped, text: str) -> None:

@@ -59,6 +59,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """How many answers the caller asked for (`n`)."""
     unknown_fields: tuple[str, ...] = ()
     """Fields outside the surface's table (`foo`, `messages[].foo`): scanned whole, or refused, as the route says."""
+    strange: frozenset[str] = frozenset()
+    """Names of those that stand at the top of the body."""
     quiet: frozenset[int] = frozenset()
     """Places of the deltas that are ids, names and numbers: patterns read them, no classifier is asked."""
     files: Mapping[int, Encoding] = MappingProxyType({})
