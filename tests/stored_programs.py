@@ -176,7 +176,7 @@ SPOILED: dict[str, Spoil] = {
     "an action that is none": put("MAIL", actions=[{"type": "pseudonymise"}]),
     "an action twice": lambda data: rule(data, "MAIL")["actions"].append(rule(data, "MAIL")["actions"][0]),
     "an exception that stops": lambda data: rule(data, "EXCEPT")["actions"].append(
-        {"type": "redact", "text": None, "style": "mask", "scope": "span"}
+        {"type": "redact", "text": None, "style": "mask", "scope": "span", "numbers": "label"}
     ),
     "a status that is none": act("CODE", "stop", status=200),
     "a status of any size": act("CODE", "stop", status=10**12),

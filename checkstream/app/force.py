@@ -228,6 +228,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         check_budget_ms=route.budget.check_ms,
         keepalive_ms=route.keepalive_ms,
         held_bytes=limits.held_bytes_per_stream,
+        call_bytes=limits.call_bytes,
         event_bytes=limits.event_bytes,
         answer_bytes=limits.answer_bytes,
         prompt_chars=limits.prompt_chars,

@@ -77,6 +77,8 @@ class Limits(Settings, frozen=True):
     """Of one answer; a longer one ends with an error."""
     held_bytes_per_stream: Annotated[int, Meta(ge=1024)] = 2_097_152
     """Bytes of one answer that may wait for checks; then the upstream is read no further."""
+    call_bytes: Annotated[int, Meta(ge=1024)] = 8_388_608
+    """Bytes of one answer that may wait for a tool call to be whole; then the route's fail mode decides."""
     held_bytes: Annotated[int, Meta(ge=1024)] = 268_435_456
     """Over all streams of the process."""
     streams: Annotated[int, Meta(ge=1)] = 400

@@ -55,6 +55,7 @@ class Masker:
             event_bytes=_NO_CAP,
             answer_bytes=_NO_CAP,
             held_bytes=_NO_CAP,
+            call_bytes=_NO_CAP,
         )
         self._strings = Strings(program.scope(Stage.MIDSTREAM, "content").hold, program.signals)
 

@@ -294,6 +294,8 @@ class Holdback:
         position = min(self._scan.live, self.received)
         if self._segments is not None:
             position = self._segments.floor(position)  # no more can be released
+        if self._joints is not None:
+            position = self._joints.whole(position)
         if not self._with_checks or self.ended or position <= self.cleared or self._checks:
             return _NO_CHECKS
         return [self._check(position, final=True)]
@@ -342,7 +344,7 @@ class Holdback:
             position = touched.end
         if self._findings and self._findings[0].span.start < position:
             return self._next_cluster(live)
-        if not check.answered or position > live:
+        if not check.answered or position > live or self._parts(position):
             return None
         self._taken = position = self._checks[0].position
         return self._checks.popleft()
@@ -356,11 +358,15 @@ class Holdback:
                 return None
             size, end = size + 1, max(end, touched.end)
             self._cluster = size, end
-        if end > live or (self._joints is not None and not self.ended and self._joints.open(end)):
+        if end > live or self._parts(end):
             return None
         self._cluster = 0, 0
         first = self._touched(findings[0].span) or findings[0].span
         return Cluster(Span(first.start, end), tuple(findings.popleft() for _ in range(size)))
+
+    def _parts(self, position: int) -> bool:
+        """Tell whether a place stands in something that must stay together and whose end has not come."""
+        return self._joints is not None and not self.ended and self._joints.open(position)
 
     def _touched(self, span: Span) -> Span | None:
         """Return a span with what it touches of the channel's grain; None while the end of that is not known."""

@@ -19,7 +19,7 @@ from checkstream.core.channel.actions import Exceptions, Firing, Halt, Outcome, 
 from checkstream.core.channel.decider import Decider
 from checkstream.core.channel.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings, Reach
 from checkstream.core.channel.insertions import Insertions
-from checkstream.core.channel.json_strings import JsonStrings, inside_json_string
+from checkstream.core.channel.json_leaves import JsonLeaves
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import FindingDigest
@@ -96,6 +96,7 @@ class Judge:
         "_program",
         "_scope",
         "_shift",
+        "_takes_texts",
         "asked",
         "channel",
         "digests",
@@ -107,7 +108,6 @@ class Judge:
         "prelude",
         "seams",
         "stage",
-        "takes_texts",
         "uncounted",
     )
 
@@ -121,6 +121,7 @@ class Judge:
         grid: bool = True,
         asks: bool = True,
         seams: tuple[int, ...] = (),
+        structured: bool = False,
         before: str = "",
         prelude: str = "",
     ) -> None:
@@ -135,6 +136,7 @@ class Judge:
             asks: False: no classifier is asked.
             seams: Where texts have been put together that other judges see apart, in order: only findings over a
                 seam count, and no classifier is asked.
+            structured: The text has a form that edits must keep, and that no text may be put into.
             before: The answer's text before it that is only known: spans are recorded from the start of that.
             prelude: Text that has been sent already, of an answer that goes on: it is only read along.
         """
@@ -152,7 +154,7 @@ class Judge:
         self._asks = asks
         self.on_grid = grid
         """Checks come as the text does, each with what is new; False: one, of all of it."""
-        self._json = JsonStrings() if channel.kind == "tool_arguments" else None
+        self._json = JsonLeaves() if channel.kind == "tool_arguments" or structured else None
         self.holdback = Holdback(
             scope.hold if leads else scope.watch,
             checks=bool(self.asked),
@@ -168,10 +170,10 @@ class Judge:
             exchange=brief.exchange,
             digest=brief.digest,
             degrade=brief.degrade,
+            json=self._json,
         )
         self.followers: list[Judge] = []
-        self.takes_texts = True
-        """Texts may be put between its sentences; False where the text has a form that they would break."""
+        self._takes_texts = not structured
         self._scope = scope
         self._program = program
         self._brief = brief
@@ -386,7 +388,7 @@ class Judge:
             pivot = None
         for ask in outcome.asks:
             if isinstance(ask.action, InjectDisclaimer) and ask.action.position == "after_sentence":
-                if not self.takes_texts:
+                if not self._takes_texts:
                     self._brief.degrade(NOT_ADDED)
                 elif self._insertions is not None:
                     self._insertions.add(ask.span.end, self.page.fill(ask.action.text, ask.firing))
@@ -404,15 +406,10 @@ class Judge:
         """Put the edit in place; return True where it can't be made without breaking what the text is."""
         if self.channel.kind == "tool_name":
             return True
-        if self._json is None:
-            self.holdback.replacements.add(edit, self.holdback.sent)
-            return False
-        span = self._json.editable(edit.start, edit.end)
-        if span is None:
-            return True
-        inside = msgspec.structs.replace(edit, start=span.start, end=span.end, text=inside_json_string(edit.text))
-        self.holdback.replacements.add(inside, self.holdback.sent)
-        return False
+        made = [edit] if self._json is None else self._json.written(edit)
+        for each in made:
+            self.holdback.replacements.add(each, self.holdback.sent)
+        return not made
 
     def share_insertions(self, done: set[str]) -> None:
         """Put in no text that is in `done`, and add those that are put in here: each comes once in a choice."""

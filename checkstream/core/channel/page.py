@@ -12,7 +12,7 @@ import msgspec
 
 from checkstream.core.channel.actions import Firing
 from checkstream.core.channel.holdback import Holdback, Scope
-from checkstream.core.channel.json_strings import outside_json_string
+from checkstream.core.channel.json_leaves import JsonLeaves, outside_json_string
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy import templates
@@ -27,7 +27,7 @@ _CONDEMNED = "[REDACTED]"
 class Page:
     """What the edits of one channel may know of it."""
 
-    __slots__ = ("_condemned", "_degrade", "_exchange", "_holdback", "_program", "_scope", "digest")
+    __slots__ = ("_condemned", "_degrade", "_exchange", "_holdback", "_json", "_program", "_scope", "digest")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Page:
         exchange: ExchangeFacts,
         digest: Callable[[str], str],
         degrade: Callable[[str], None],
+        json: JsonLeaves | None = None,
     ) -> None:
         """Take what the channel is made of.
 
@@ -48,12 +49,14 @@ class Page:
             exchange: What is known of the exchange.
             digest: Keyed digest of a text, hex.
             degrade: Notes what could not be done as a rule asks for it.
+            json: Where its leaves are, if the text may be JSON.
         """
         self._holdback = holdback
         self._program = program
         self._scope = scope
         self._exchange = exchange
         self._degrade = degrade
+        self._json = json
         self._condemned: dict[str, bool] = {}
         """Values of texts that have been scanned: a policy has few, and a text may be written at every finding."""
         self.digest = digest
@@ -61,7 +64,11 @@ class Page:
     def text(self, span: Span) -> str:
         """Return the original text of a span that is still kept, as it says: in a JSON string, without its escapes."""
         text = self._holdback.text(span) if self._holdback is not None else ""
-        return outside_json_string(text) if self._scope.channel == "tool_arguments" else text
+        return outside_json_string(text) if self._is_json else text
+
+    @property
+    def _is_json(self) -> bool:
+        return self._json is not None and bool(self._json.json)
 
     def widen(self, span: Span, scope: Scope) -> Span:
         """Return the span widened to whole words or sentences."""
@@ -70,7 +77,7 @@ class Page:
     def edits(self, span: Span) -> Sequence[Replacement]:
         """Return the edits that have been made in a span or over its bounds, in order."""
         made = self._holdback.replacements.within(span) if self._holdback is not None else []
-        if self._scope.channel != "tool_arguments":
+        if not self._is_json:
             return made
         return [msgspec.structs.replace(edit, text=outside_json_string(edit.text)) for edit in made]
 

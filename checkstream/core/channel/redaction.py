@@ -108,7 +108,15 @@ def _redact(wanted: Iterable[Wanted], original: Original) -> list[Replacement]:
             merged[-1] = (_union(whole, each.span), each if longer else longest)
         else:
             merged.append((each.span, each))
-    return [Replacement(whole.start, whole.end, _redacted(whole, each, original)) for whole, each in merged]
+    return [
+        Replacement(
+            whole.start,
+            whole.end,
+            _redacted(whole, each, original),
+            nulls=isinstance(each.action, Redact) and each.action.numbers == "json_null",
+        )
+        for whole, each in merged
+    ]
 
 
 def _redacted(whole: Span, wanted: Wanted, original: Original) -> str:

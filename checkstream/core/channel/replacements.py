@@ -21,6 +21,8 @@ class Replacement(msgspec.Struct, frozen=True):
     text: str
     rewritten: bool = False
     """The text says some of what the original said, so it is not proof against later edits of a part of the span."""
+    nulls: bool = False
+    """In JSON, a number in the span becomes null, not a string."""
     behind: str = ""
     """Insertions inside the span: they are sent behind the text."""
 
@@ -93,7 +95,7 @@ class Replacements:
             behind = "".join(
                 item.text if item.start == item.end else item.behind for item in sorted((*covered, *inside), key=_place)
             )
-            kept.append(Replacement(start, end, new.text, new.rewritten, new.behind + behind))
+            kept.append(Replacement(start, end, new.text, new.rewritten, new.nulls, new.behind + behind))
         self._items[first:last] = sorted(kept, key=_place)
 
     def _first(self, position: int) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from checkstream.core.channel.actions import Halt, Pivot, refused_call
 from checkstream.core.channel.holdback import EVERYTHING, Check
+from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import Closing, Said, closing_of
@@ -26,6 +29,24 @@ def _place(judge: Judge) -> tuple[int, int, int]:
     if channel.kind in _SPOKEN:
         return _SPOKEN.index(channel.kind), channel.index, 0
     return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
+
+
+def _is_whole(choice: Choice, number: int, *, last: bool) -> bool:
+    """Tell whether a tool call of a choice that ends early is complete.
+
+    Args:
+        choice: Whose call it is.
+        number: Which call.
+        last: What counts of its last call where that is no JSON: the upstream has said that nothing more comes of it.
+    """
+    for judge in choice.calls[number]:
+        holdback = judge.holdback
+        if holdback.cut is not None and holdback.cut < holdback.received:
+            return False
+        text = holdback.text(Span(0, holdback.received)).strip()
+        if judge.channel.kind == "tool_arguments" and text.startswith(("{", "[")):
+            return is_json(text)
+    return last or number < max(choice.calls)
 
 
 class Answer:
@@ -92,7 +113,7 @@ class Answer:
             if opened and len(self.judges) + len(opened) > _MAX_CHANNELS:
                 raise WireError(f"the answer has more than {_MAX_CHANNELS} texts apart; check the upstream")
         for delta in unit.deltas:
-            if delta.channel.kind == "tool_name" and self._name_ended(delta.channel):
+            if delta.channel.kind == "tool_name" and delta.text and self._name_ended(delta.channel):
                 raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
 
     def _name_ended(self, channel: Channel) -> bool:
@@ -114,7 +135,8 @@ class Answer:
         if unit.failure is not None:
             ledger.upstream_failure = "error_event"
             ledger.unscanned("midstream:error_event")
-        self.outbox.put(Waiting(unit, parts, self._checking.now))
+        called = self.outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
+        self.outbox.put(Waiting(unit, parts, self._checking.now, called))
         self._go_on_with(due)
         if self.turning is not None:
             return
@@ -130,6 +152,11 @@ class Answer:
             choice = self.choices[number]
             if choice.running:
                 choice.at_once = all(judge.holdback.received == judge.prelude for judge in choice.judges)
+
+    def _is_calling(self, number: int) -> bool:
+        """Tell whether a choice has begun to call a tool, and goes on."""
+        choice = self.choices[number]
+        return bool(choice.calls) and choice.running
 
     def _is_at_once(self, judge: Judge) -> bool:
         return self.choices[judge.channel.choice].at_once
@@ -147,7 +174,11 @@ class Answer:
             if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
                 judge.holdback.fence = 0  # whether a tool may be called is known when its name is
             choice.judges.append(judge)
+            if delta.channel.kind in CALL:
+                choice.calls.setdefault(delta.channel.index, []).append(judge)
         start = judge.holdback.received
+        if not delta.text and judge.holdback.ended:
+            return Part(judge, start, start)
         due.append((judge, judge.feed(delta.text)))
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
@@ -155,9 +186,8 @@ class Answer:
 
     def _judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
         """Return a judge for a channel of a choice, of which `said` has been sent already."""
-        judge = self._checking.judge(channel, Stage.MIDSTREAM, said=said)
+        judge = self._checking.judge(channel, Stage.MIDSTREAM, structured=self._prompt.structured, said=said)
         judge.share_insertions(choice.inserted)
-        judge.takes_texts = not self._prompt.structured
         return judge
 
     def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> None:
@@ -197,10 +227,6 @@ class Answer:
         if limit is None:
             return
         self._checking.decided([refused_call(limit.rule, channel, span)])
-        arguments = self.judges.get(Channel("tool_arguments", channel.choice, channel.index))
-        for torn in (judge, arguments):
-            if torn is not None:
-                torn.holdback.stop(torn.holdback.sent)
         self._halt(self.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
 
     def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = ()) -> None:
@@ -231,6 +257,7 @@ class Answer:
                     judge.holdback.stop(judge.holdback.sent)  # nobody knows what the name would have been
                 self._checking.ask(judge, judge.holdback.abandon())
                 self.rule(judge)
+            self._drop_torn_calls(choice, finished=False)
 
     def stall(self) -> None:
         """The upstream is silent: ask early about what is there."""
@@ -277,14 +304,31 @@ class Answer:
                 self._close_with(choice, closing)
 
     def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
-        """End a choice by policy, in all its channels."""
+        """End a choice by policy, in all its channels; of a call that it ends in, nothing is sent."""
+        if judge.channel.kind in CALL:
+            self._drop_call(choice, judge.channel.index)
+            if not halt.message:
+                halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
         choice.halt = halt
         if self.turning is not None:
             self.turning, self.turned_down = None, True
             self.terminated = False
         self._checking.ledger.carried_out("stop")
         self._end_others(choice, judge)
+        self._drop_torn_calls(choice, finished=choice.finished)
         self.cut_off = self.cut_off or not self.running
+
+    def _drop_call(self, choice: Choice, number: int) -> None:
+        """Let nothing of a tool call leave."""
+        choice.dropped.add(number)
+        for judge in choice.calls[number]:
+            judge.holdback.stop(judge.holdback.sent)
+
+    def _drop_torn_calls(self, choice: Choice, *, finished: bool) -> None:
+        """Let nothing leave of calls of which something is missing: frameworks mend half a call, and run it."""
+        for number in sorted(choice.calls.keys() - choice.dropped):
+            if not _is_whole(choice, number, last=finished):
+                self._drop_call(choice, number)
 
     def _end_others(self, choice: Choice, judge: Judge) -> None:
         """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""

@@ -70,6 +70,7 @@ class Checking:
         grid: bool = True,
         asks: bool = True,
         seams: tuple[int, ...] = (),
+        structured: bool = False,
         said: str = "",
     ) -> Judge:
         """Return a new judge for `channel`, with its followers.
@@ -80,6 +81,7 @@ class Checking:
             grid: As `Judge` has it.
             asks: As `Judge` has it.
             seams: As `Judge` has them.
+            structured: As `Judge` has it.
             said: What has been sent of the channel already, when it goes on.
         """
         prelude = said[-_PRELUDE_CHARS:]
@@ -92,7 +94,17 @@ class Checking:
             degrade=self.degrade,
         )
         before = said[: len(said) - len(prelude)]
-        judge = Judge(channel, stage, brief, grid=grid, asks=asks, seams=seams, before=before, prelude=prelude)
+        judge = Judge(
+            channel,
+            stage,
+            brief,
+            grid=grid,
+            asks=asks,
+            seams=seams,
+            structured=structured,
+            before=before,
+            prelude=prelude,
+        )
         judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
             judge.follow(Stage.EGRESS, said=said)

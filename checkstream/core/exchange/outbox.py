@@ -16,7 +16,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.closing import Closing, Said
 from checkstream.core.exchange.heard import Heard
 from checkstream.core.exchange.order import ChoiceQueue
-from checkstream.core.terms import Unit
+from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
 
@@ -39,12 +39,18 @@ class Waiting(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     arrived: float
     """When it came, seconds."""
+    called: bool = False
+    """It belongs to a tool call, or stands behind one that goes on: it waits for that call to be whole."""
 
 
 class Choice(msgspec.Struct):
     """What the guard knows of one choice of the answer."""
 
     judges: list[Judge] = msgspec.field(default_factory=list)
+    calls: dict[int, list[Judge]] = msgspec.field(default_factory=dict)
+    """Number of a tool call -> the judges of its name and arguments."""
+    dropped: set[int] = msgspec.field(default_factory=set)
+    """Tool calls of which nothing may leave: blocked by a rule, or torn."""
     halt: Halt | None = None
     """A rule has ended it; what follows in it is never sent."""
     finished: bool = False
@@ -105,6 +111,8 @@ class Outbox:
         "_turned",
         "_turning",
         "bytes_held",
+        "call_bytes_held",
+        "calls_whole",
         "fault",
         "heard",
         "holds_end",
@@ -128,6 +136,11 @@ class Outbox:
         self._turning: Judge | None = None
         self._turned = False
         self.bytes_held = 0
+        """Bytes of units that wait for decisions."""
+        self.call_bytes_held = 0
+        """Bytes of units that wait for a tool call to be whole."""
+        self.calls_whole = True
+        """A tool call leaves when it is whole and decided; False: as its text is released."""
         self.heard = Heard()
         self.holds_end = False
         """Keep the surface's last word: something is still to be said before it."""
@@ -143,9 +156,21 @@ class Outbox:
     def put(self, waiting: Waiting) -> None:
         """Add a unit at the end."""
         self._queue.put(waiting, waiting.unit.choices)
-        self.bytes_held += len(waiting.unit.raw)
+        self._count(waiting, 1)
         if waiting.unit.choices and not self._first.raw:
             self._first = waiting.unit
+
+    def _count(self, waiting: Waiting, sign: int) -> None:
+        """Count a unit in, or out again."""
+        if waiting.called:
+            self.call_bytes_held += sign * len(waiting.unit.raw)
+        else:
+            self.bytes_held += sign * len(waiting.unit.raw)
+
+    def _clear(self) -> None:
+        """Drop all that waits."""
+        self._queue.clear()
+        self.bytes_held = self.call_bytes_held = 0
 
     @property
     def like(self) -> Unit:
@@ -205,13 +230,12 @@ class Outbox:
         data: list[bytes] = []
         held_s = 0.0
         while (waiting := self._queue.pop(self._ready)) is not None:
-            self.bytes_held -= len(waiting.unit.raw)
+            self._count(waiting, -1)
             self._remember(waiting.unit)
             try:
                 if self._is_behind_turn(waiting):
                     data += self._spoken(waiting) if waiting.unit.choices else []
-                    self._queue.clear()
-                    self.bytes_held = 0
+                    self._clear()
                 elif self._is_speech(waiting):
                     data += self._spoken(waiting)
                 elif self._turned:
@@ -224,10 +248,10 @@ class Outbox:
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)
-                self._queue.clear()
-                self.bytes_held = 0
+                self._clear()
                 break
-            held_s = max(held_s, now - waiting.arrived)
+            if not waiting.called:  # nobody can act on half a call: that it comes whole delays nothing
+                held_s = max(held_s, now - waiting.arrived)
         joined = b"".join(data)
         return Released(joined, held_s) if joined else None
 
@@ -245,6 +269,8 @@ class Outbox:
             if part.judge is None:
                 continue
             holdback = part.judge.holdback
+            if part.judge.channel.kind in CALL and not self._call_decided(part.judge.channel):
+                return False
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
             if holdback.releasable < end:
                 return False
@@ -253,6 +279,13 @@ class Outbox:
             if end < part.end and self._choices[number].halt is not None and not self._complete(number):
                 return False
         return all(self._complete(choice) for choice in waiting.unit.finished)
+
+    def _call_decided(self, channel: Channel) -> bool:
+        """Tell whether nothing more comes of a tool call, and every decision on it has been taken."""
+        choice = self._choices[channel.choice]
+        if not self.calls_whole or channel.index in choice.dropped:
+            return True
+        return not choice.running and all(judge.complete for judge in choice.calls[channel.index])
 
     def _complete(self, number: int) -> bool:
         """Tell whether every decision that could still add to a finished choice has been taken."""
@@ -270,13 +303,16 @@ class Outbox:
         # INVARIANT: text that no judge has seen never leaves, e.g. what comes behind the upstream's terminator.
         closed |= {unit.deltas[i].channel.choice for i, part in enumerate(waiting.parts) if part.judge is None}
         halting = self._halting(waiting) - closed
-        texts = self._texts(waiting, closed)
+        gone = frozenset(place for place, part in enumerate(waiting.parts) if self._is_dropped(part))
+        texts = self._texts(waiting, closed, gone)
         after: list[bytes] = []
         drop = set(closed)
+        unfinished: set[int] = set()
         for number in sorted(halting):
-            if _leaves_no_call(unit, number, texts):
-                drop.add(number)
-            if number in unit.finished:
+            if number in unit.finished and self._keeps_call(waiting, number, gone):
+                unfinished.add(number)
+                after += self._end(number, "")
+            elif number in unit.finished:
                 # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
                 rest = "".join(
                     texts.pop(place, delta.text)
@@ -287,10 +323,10 @@ class Outbox:
                 after += self._end(number, rest)
             else:
                 after += self._end(number, "")
-        before = self._finish(unit, texts, drop)
-        if not texts and not drop:
+        before = self._finish(unit, texts, drop | unfinished)
+        if not texts and not drop and not gone and not unfinished:
             return [*before, unit.raw, *after]
-        written = self._surface.write_event(unit, Edit(texts, frozenset(drop)))
+        written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, frozenset(unfinished)))
         return [*before, written, *after]
 
     def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
@@ -336,12 +372,23 @@ class Outbox:
                 self._note(delta.channel.choice, delta.text)
         return waiting.unit.raw
 
+    def _is_dropped(self, part: Part) -> bool:
+        """Tell whether a stretch belongs to a tool call of which nothing may leave."""
+        channel = part.judge.channel if part.judge is not None else None
+        return channel is not None and channel.kind in CALL and channel.index in self._choices[channel.choice].dropped
+
+    def _keeps_call(self, waiting: Waiting, number: int, gone: frozenset[int]) -> bool:
+        """Tell whether a unit carries a tool call of a choice that leaves."""
+        parts = (part for place, part in enumerate(waiting.parts) if place not in gone)
+        channels = (part.judge.channel for part in parts if part.judge is not None)
+        return any(channel.kind in CALL and channel.choice == number for channel in channels)
+
     def _halting(self, waiting: Waiting) -> set[int]:
         """Return the choices whose end by policy falls into this unit."""
         numbers: set[int] = set()
         for part in waiting.parts:
-            if part.judge is None:
-                continue
+            if part.judge is None or self._is_dropped(part):
+                continue  # a call is taken out; what else there is of its choice stays until that ends
             cut = part.judge.holdback.cut
             number = part.judge.channel.choice
             if cut is not None and part.end > cut and self._choices[number].halt is not None:
@@ -349,10 +396,10 @@ class Outbox:
         numbers.update(number for number in waiting.unit.finished if self._choices[number].halt is not None)
         return numbers
 
-    def _texts(self, waiting: Waiting, closed: set[int]) -> dict[int, str]:
+    def _texts(self, waiting: Waiting, closed: set[int], gone: frozenset[int] = frozenset()) -> dict[int, str]:
         texts: dict[int, str] = {}
         for place, part in enumerate(waiting.parts):
-            if part.judge is None or part.judge.channel.choice in closed:
+            if part.judge is None or part.judge.channel.choice in closed or place in gone:
                 continue
             holdback = part.judge.holdback
             if holdback.changed(part.start, part.end):
@@ -411,7 +458,7 @@ class Outbox:
         waiting = self._queue.pop(self._ready)
         if waiting is None:
             raise AssertionError("an answer is continued when all before the turn has been decided")
-        self.bytes_held = 0
+        self._count(waiting, -1)
         return waiting.unit, self._texts(waiting, set())
 
     def first_stopped(self, unit: Unit, texts: Mapping[int, str]) -> Released:
@@ -440,7 +487,7 @@ class Outbox:
         waiting = self._queue.pop(self._ready)
         if waiting is None:
             raise AssertionError("a whole answer is written when all of it has been decided")
-        self.bytes_held = 0
+        self._count(waiting, -1)
         unit = waiting.unit
         halted = {number: choice.halt for number, choice in self._choices.items() if choice.halt is not None}
         texts = self._texts(waiting, set())
@@ -464,35 +511,14 @@ class Outbox:
 
         Writing a whole answer takes out of a stopped choice all that is not named.
         """
-        torn: set[tuple[int, int]] = set()
-        for part in waiting.parts:
-            if part.judge is not None and part.judge.channel.kind in CALL and _is_cut(part):
-                torn.add((part.judge.channel.choice, part.judge.channel.index))
         for place, part in enumerate(waiting.parts):
             if part.judge is None or part.judge.channel.choice not in halted:
                 continue
-            channel = part.judge.channel
-            if channel.kind in CALL and (channel.choice, channel.index) in torn:
+            if self._is_dropped(part):
                 texts.pop(place, None)
                 self.released_chars -= part.judge.holdback.sent - part.start
             else:
                 texts.setdefault(place, waiting.unit.deltas[place].text)
-
-
-def _is_cut(part: Part) -> bool:
-    """Tell whether a stop has cut into a stretch."""
-    cut = part.judge.holdback.cut if part.judge is not None else None
-    return cut is not None and cut < part.end
-
-
-def _leaves_no_call(unit: Unit, number: int, texts: Mapping[int, str]) -> bool:
-    """Tell whether all that is left of a choice in a unit is a tool call without a name and arguments."""
-    left = [
-        (delta.channel.kind, texts.get(place, delta.text))
-        for place, delta in enumerate(unit.deltas)
-        if delta.channel.choice == number
-    ]
-    return any(kind in CALL for kind, _ in left) and not any(text for _, text in left)
 
 
 def _last_content(unit: Unit, number: int) -> int | None:

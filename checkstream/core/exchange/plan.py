@@ -42,6 +42,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     keepalive_ms: float = 15_000.0
     held_bytes: int = 2_097_152
     """Most bytes of events that may wait in one stream."""
+    call_bytes: int = 8_388_608
+    """Most bytes of events that may wait in one stream for a tool call to be whole."""
     event_bytes: int = 1_048_576
     answer_bytes: int = 16_777_216
     prompt_chars: int = 400_000

@@ -10,7 +10,7 @@ import msgspec
 
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.actions import Firing, Outcome, Refusing, resolve
-from checkstream.core.channel.json_strings import inside_json
+from checkstream.core.channel.json_leaves import inside_json, is_json
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
@@ -111,20 +111,12 @@ def _written(delta: Delta, edits: Sequence[Replacement]) -> str:
     Raises:
         WireError: it would not.
     """
-    if delta.path[-1] != "arguments" or not _is_json(delta.text):
+    if delta.path[-1] != "arguments" or not is_json(delta.text):
         return edited(delta.text, edits)
-    text = edited(delta.text, inside_json(delta.text, edits))
-    if not _is_json(text):
+    inside = inside_json(delta.text, edits)
+    if inside is None:
         raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
-    return text
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    return edited(delta.text, inside)
 
 
 def _is_part(delta: Delta) -> bool:

@@ -36,12 +36,24 @@ class Timers:
     def gives_up_holding(self) -> bool:
         """Keep what is held of a stream within its caps; tell whether it had to be given up."""
         course = self._course
+        if course.outbox.call_bytes_held > course.plan.call_bytes:
+            return self._gives_up_call()
         held = course.outbox.bytes_held
         scored = held > 0 and any(judge.asked for judge in course.answer.judges.values())
         if course.watch.holds_too_much(held, scored=scored):
             self._hold_too_much()
             return True
         return False
+
+    def _gives_up_call(self) -> bool:
+        """Let the fail mode decide on a tool call that is too long to wait for."""
+        course = self._course
+        if course.plan.fail_mode == "open":
+            course.outbox.calls_whole = False
+            course.checking.degrade("calls_not_whole")
+        else:
+            course.fail("held_too_large", f"a tool call passed the {course.plan.call_bytes} bytes that may wait for it")
+        return True
 
     def _hold_too_much(self) -> None:
         most = self._course.plan.held_bytes

@@ -28,6 +28,11 @@ class Ranges:
         place = bisect_right(self._starts, position) - 1
         return Span(self._starts[place], self._ends[place]) if place >= 0 else None
 
+    def over(self, span: Span) -> list[Span]:
+        """Return the ranges that have a character in common with a span, in order."""
+        first, last = bisect_right(self._ends, span.start), bisect_left(self._starts, span.end)
+        return [Span(self._starts[place], self._ends[place]) for place in range(first, last)]
+
     def forget(self, position: int) -> None:
         """Drop what ends before `position`, when that is enough to be worth the work."""
         count = bisect_left(self._ends, position)

@@ -35,6 +35,7 @@ from checkstream.errors import TemplateError
 
 SCOPES = ("span", "word", "sentence")
 STYLES = ("label", "text", "mask", "hash")
+NUMBERS = ("label", "json_null")
 LATER_ACTIONS = frozenset({"pseudonymise"})
 """Actions that the language names and this version does not carry out."""
 
@@ -112,7 +113,8 @@ def _redact(read: Fields) -> Values:
         read.source.fault(at.at, f"`style: {style}` writes no `text`", "remove one of the two keys")
     if text is not None:
         style = "text"
-    return {"text": text, "style": style, "scope": _plain(read.choice("scope", SCOPES))}
+    scope, numbers = _plain(read.choice("scope", SCOPES)), _plain(read.choice("numbers", NUMBERS))
+    return {"text": text, "style": style, "scope": scope, "numbers": numbers}
 
 
 def _rewrite_span(read: Fields) -> Values:
@@ -226,7 +228,7 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Fields], 
         "reject": ((), ("status", "message"), _reject),
         "require_confirmation": ((), ("message", "expires_s"), _require_confirmation),
         "constrain_tools": (("allow",), ("message",), _constrain_tools),
-        "redact": ((), ("style", "text", "scope"), _redact),
+        "redact": ((), ("style", "text", "scope", "numbers"), _redact),
         "rewrite_span": (("words",), ("editor", "scope"), _rewrite_span),
         "stop": ((), ("message", "status"), _stop),
         "inject_disclaimer": (("text",), ("position",), _inject_disclaimer),

@@ -244,6 +244,8 @@ def _tool_calls(answer: Answer, choice: int, value: object, path: Path) -> None:
         for name in ("function", "custom"):
             if call.get(name) is not None:
                 _function(answer, choice, number, call[name], (*path, i, name))
+        if call.get("function") is None and call.get("custom") is None:
+            answer.text("tool_name", choice, number, "", (*path, i))  # a call's beginning, which must not leave alone
         answer.unknown("tool_call.", call, _PLAIN_TOOL_FIELDS)
 
 

@@ -15,6 +15,7 @@ from checkstream.errors import WireError
 
 SHADOWS = ("logprobs", "token_ids")
 """Fields of a choice that spell its text once more: nulled when the text is altered (G15)."""
+_CALLS = frozenset({"tool_calls", "function_call"})
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
 
@@ -26,24 +27,34 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     """
     texts = _changed(unit, edit.texts)
     dropped = edit.drop_choices.intersection(unit.choices)
-    if not texts and not dropped:
+    alone = not dropped and not edit.drop_calls and not edit.unfinish
+    if not texts and alone:
         return unit.raw
     data = sse.parse(unit.raw).data
     if data is None:
         return unit.raw
     text = data.decode()
-    if len(texts) == len(unit.deltas) == len(unit.choices) == 1 and not dropped:
+    if len(texts) == len(unit.deltas) == len(unit.choices) == 1 and alone:
         quick = _quick_splice(text, unit.deltas[0], texts[0])
         if quick is not None:
             return sse.reframe(unit.raw, quick.replace("\n", " ").encode())
     document = JsonText(text)
     numbers = _numbers(document)
-    doomed = frozenset[str | int](position for position, number in numbers.items() if number in dropped)
+    calls = _doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
+    silent = {int(path[1]) for path, names in calls.items() if not document.entries(path).keys() - names}
+    doomed = frozenset[str | int](
+        position
+        for position, number in numbers.items()
+        if number in dropped or (position in silent and number not in unit.finished)
+    )
     if doomed and len(doomed) == len(numbers) and not _outlives_choices(document):
         return b""
-    altered = {unit.deltas[i].channel.choice for i in texts}
+    altered = {unit.deltas[i].channel.choice for i in (*texts, *edit.drop_calls)}
     splices = document.cut(("choices",), doomed)
+    splices += [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
     for position, number in numbers.items():
+        if number in edit.unfinish and position not in doomed:
+            splices += _null(document, [("choices", position, "finish_reason")])
         if number in altered and position not in doomed:
             splices += _null(document, (("choices", position, name) for name in SHADOWS))
     splices += [
@@ -53,6 +64,25 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     ]
     # A line end can only stand between tokens here: JSON strings have none.
     return sse.reframe(unit.raw, document.apply(splices).replace("\n", " ").encode())
+
+
+def _doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[str | int]]:
+    """Return what takes out the tool calls that the texts at these paths belong to: container -> entries of it.
+
+    A list of calls that loses all of them goes as well.
+    """
+    doomed: dict[Path, set[str | int]] = {}
+    for path in paths:
+        place = next(i for i, name in enumerate(path) if name in _CALLS)
+        if path[place] == "tool_calls":
+            doomed.setdefault(path[: place + 1], set()).add(path[place + 1])
+        else:
+            doomed.setdefault(path[:place], set()).add(path[place])
+    for container, entries in list(doomed.items()):
+        if container[-1] == "tool_calls" and not document.entries(container).keys() - entries:
+            del doomed[container]
+            doomed.setdefault(container[:-1], set()).add(container[-1])
+    return doomed
 
 
 def _quick_splice(data: str, delta: Delta, text: str) -> str | None:

@@ -108,6 +108,10 @@ class Edit(msgspec.Struct, frozen=True):
     """Index in `unit.deltas` -> the text to put in place of that delta's text."""
     drop_choices: frozenset[int] = frozenset()
     """Choices that were stopped earlier: nothing of them may remain in the unit."""
+    drop_calls: frozenset[int] = frozenset()
+    """Indices in `unit.deltas` of texts of tool calls that are taken out of the unit whole."""
+    unfinish: frozenset[int] = frozenset()
+    """Choices whose end the unit must not say: it is said by another."""
 
 
 class Surface(Protocol):

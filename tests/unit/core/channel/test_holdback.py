@@ -7,7 +7,7 @@ import json
 import pytest
 
 from checkstream.core.channel.holdback import Check, Cluster, Holdback, HoldSettings, Scope
-from checkstream.core.channel.json_strings import JsonStrings
+from checkstream.core.channel.json_leaves import JsonLeaves
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.terms import Span
@@ -133,7 +133,7 @@ def test_the_end_of_the_channel_ends_every_segment() -> None:
 
 def test_g08_what_an_edit_takes_stays_inside_its_json_string() -> None:
     text = json.dumps({"to": "Ann is bad. Bye", "n": 1})
-    strings = JsonStrings()
+    strings = JsonLeaves()
     holdback = Holdback(BAD, checks=False, settings=SETTINGS, joints=strings, grain="sentence")
     strings.feed(text)
     holdback.feed(text)

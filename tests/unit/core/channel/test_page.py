@@ -4,6 +4,7 @@ import pytest
 
 from checkstream.core.channel.actions import Firing
 from checkstream.core.channel.holdback import Holdback, HoldSettings
+from checkstream.core.channel.json_leaves import JsonLeaves
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.policy.compile import compile_sources
@@ -37,7 +38,14 @@ CONTEXT = {
 class Made:
     """A page, with what it noted."""
 
-    def __init__(self, channel: str = "content", holdback: Holdback | None = None, *, strict: bool = True) -> None:
+    def __init__(
+        self,
+        channel: str = "content",
+        holdback: Holdback | None = None,
+        *,
+        strict: bool = True,
+        json: JsonLeaves | None = None,
+    ) -> None:
         self.degraded: list[str] = []
         exchange, _ = exchange_facts(
             PROGRAM, {**CONTEXT, "strict": strict}, {"model": "m", "route": "chat"}, who=("c", "u"), fail_mode="closed"
@@ -49,6 +57,7 @@ class Made:
             exchange=exchange,
             digest=digest,
             degrade=self.degraded.append,
+            json=json,
         )
 
     def fill(self, template: str) -> str:
@@ -138,8 +147,12 @@ def test_a_page_shows_text_edits_and_what_an_edit_takes() -> None:
 
 
 def test_in_a_json_string_a_page_shows_what_the_text_says() -> None:
-    page = Made("tool_arguments", held('{"a": "b\\u0041\\n"}', "span")).page
-    assert page.text(Span(7, 16)) == "bA\n"
+    text, leaves = '{"a": "b\\u0041\\n"}', JsonLeaves()
+    leaves.feed(text)
+    assert Made("tool_arguments", held(text, "span"), json=leaves).page.text(Span(7, 16)) == "bA\n"
+    prose = JsonLeaves()
+    prose.feed("b\\u0041\\n")
+    assert Made("tool_arguments", held("b\\u0041\\n", "span"), json=prose).page.text(Span(0, 9)) == "b\\u0041\\n"
 
 
 def test_a_page_without_text_shows_none() -> None:

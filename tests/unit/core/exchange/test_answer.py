@@ -113,9 +113,8 @@ def test_g01_what_had_come_before_a_refused_call_is_decided_and_sent(streamed: b
 def test_g01_a_stop_in_one_channel_ends_the_others_where_they_are(streamed: bool) -> None:
     calls = [CALLS[0], ("read_mail", '{"folder": "everything"}')]
     said, got, finishes = run(streamed, "I mail joe@example.com", calls)
-    assert (said, finishes) == ("I mail [EMAIL]", ["content_filter"])
-    assert got[0] == CALLS[0]
-    assert "everything" not in str(got)
+    assert (said, finishes) == ("I mail [EMAIL][a tool call was withheld by policy: STOP-1]", ["content_filter"])
+    assert got == [CALLS[0]]
 
 
 @pytest.mark.parametrize("streamed", [True, False])

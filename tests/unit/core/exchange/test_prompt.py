@@ -121,9 +121,19 @@ def test_g08_the_arguments_of_a_call_in_a_prompt_stay_json(arguments: str, forwa
     assert message["tool_calls"][0]["function"]["arguments"] == forwarded
 
 
-def test_g08_a_prompt_whose_arguments_would_be_no_json_is_refused() -> None:
+def test_g35_an_edit_over_parts_of_arguments_leaves_json() -> None:
     plan = Plan(program=compile_sources([("p.yaml", ARGUMENTS)]))
     played = play(CHAT, plan, calling('{"key": 1}'), [])
+    assert played.forwarded is not None
+    (call,) = json.loads(played.forwarded)["messages"][1]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"[REDACTED]": None}
+
+
+def test_g08_a_prompt_whose_arguments_would_be_no_json_is_refused() -> None:
+    braces = "patterns: [{name: b, regex: '\\{\"', max_chars: 4}]"
+    rule = f"  - {{name: braces, id: B-1, stage: ingress, {braces}, actions: [{{type: redact}}]}}\n"
+    plan = Plan(program=compile_sources([("p.yaml", ARGUMENTS + rule)]))
+    played = play(CHAT, plan, calling('{"other": 1}'), [])
     assert played.forwarded is None
     assert played.reply is not None
     assert played.reply.status == 400
