@@ -110,6 +110,7 @@ class PatternReader:
                     regex=entity.regex,
                     max_chars=entity.max_chars,
                     refine=entity.refine,
+                    skip=entity.skip,
                     views=entity.views,
                 )
                 for number, entity in enumerate(ENTITIES.values())

@@ -12,21 +12,19 @@ from typing import Final
 
 import msgspec
 
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table, compile_regex
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Hit, Member, Regex, Table, compile_regex
 from checkstream.core.match.phrase_search import Match, PhraseSearch
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
-_STEPS: Final = 128
-"""Starts asked by themselves where the undecided text ends in digits: forward from one the engine meets few states
-and stops at once where nothing begins, while a search from the end builds new ones all the time in random text (hashes,
-keys, base64), at some milliseconds each. In words it knows them all, and one search is cheaper."""
-_BULK_CHARS: Final = 512
-"""In text as long as this, as prompts are, one search is cheapest again."""
-_RECENT_CHARS: Final = 12
-"""Random text nearly always has a digit among its last so many characters; prose behind a number soon has none."""
-_DIGIT: Final = compile_regex("[0-9]")
 _FEW_STARTS: Final = 2
+_FEW_CHARS: Final = 12
+"""As few starts of random text are asked by themselves: forward from one the engine meets few states and stops at once
+where nothing begins."""
+_WILD: Final = compile_regex(r"[0-9]|[^ \n]{20}")
+"""What is no prose. The union of many patterns has a state of its own for nearly every character of random text
+(hashes, keys, base64, digits), and building one takes the engine longer than asking every pattern by itself: those have
+few. Of words it knows all states, and one question for all patterns is cheapest."""
 _TRIM_CHARS: Final = 128
 """Text behind the context is dropped in pieces of this size."""
 
@@ -40,13 +38,38 @@ class Found(msgspec.Struct, frozen=True):
     capped: bool = False
 
 
+class _Ahead(msgspec.Struct, frozen=True):
+    """What is known of one member ahead of the lane's decisions; as indexes."""
+
+    low: int
+    """From here on its candidates were looked at,"""
+    end: int
+    """in the text before here,"""
+    live: int
+    """up to here, from where it is live."""
+    found: tuple[Found, ...]
+
+
 class Lane:
     """A view's text from `LEFT_CONTEXT_CHARS` before the oldest undecided place, with its offset map.
 
     Positions inside are indexes into `text`; all that goes in or out is original code points.
     """
 
-    __slots__ = ("base", "begun", "ends", "floor", "phrases", "read_to", "resume", "starts", "table", "text")
+    __slots__ = (
+        "_ahead",
+        "_skipped",
+        "base",
+        "begun",
+        "ends",
+        "floor",
+        "phrases",
+        "read_to",
+        "resume",
+        "starts",
+        "table",
+        "text",
+    )
 
     def __init__(self, table: Table, at: int = 0) -> None:
         """Start with no text at the original offset `at`, with the identity as offset map."""
@@ -65,6 +88,9 @@ class Lane:
         self.resume: dict[int, int] = {}
         """Member or phrase -> original offset before which no candidate of it counts any more."""
         self.phrases = None if table.phrases is None else PhraseSearch(table.phrases)
+        self._ahead: dict[int, _Ahead] = {}
+        self._skipped: dict[int, int] = {}
+        """Member -> original offset before which no candidate begins that it would take."""
 
     def branch(self, table: Table, behind: int, at: int) -> Lane:
         """Return a lane for a view equal to this one but for its last `behind` characters; it has read to `at`."""
@@ -119,24 +145,21 @@ class Lane:
 
     def _first_live(self, end: int, table: Table) -> int:
         """Return `leftmost` without regard to where members resume."""
-        if not table.companions:
-            return end
         text, at = self.text, self.floor
-        size = end - at
-        random = (
-            size <= _BULK_CHARS
-            and text.isascii()
-            and _DIGIT.search(text, max(at, end - _RECENT_CHARS), end) is not None
-        )
-        near = min(end, at + _STEPS) if random else at
-        while at < near:
-            for companion in table.companions:
-                if companion.match(text, at, end) is not None:
-                    return at
-            at += 1
+        if at >= end or not table.companions:
+            return end
+        companions = table.companions
+        if _WILD.search(text, at, end) is not None:
+            near = end if end - at <= _FEW_CHARS else at + 1
+            while at < near:
+                for companion in companions:
+                    if companion.match(text, at, end) is not None:
+                        return at
+                at += 1
+            companions = table.apart[1]
         best = end
         if at < end:
-            for companion in table.companions:
+            for companion in companions:
                 hit = companion.search(text, at, end)
                 if hit is not None:
                     best = min(best, hit.start())
@@ -169,7 +192,7 @@ class Lane:
 
     def _leftmost_of(self, member: Member, end: int) -> int:
         low = self._low(member)
-        if low < end <= low + _BULK_CHARS and member.companion.match(self.text, low, end) is not None:
+        if low < end and member.companion.match(self.text, low, end) is not None:
             return low
         hit = member.companion.search(self.text, low, end) if low < end else None
         return end if hit is None else hit.start()
@@ -188,47 +211,54 @@ class Lane:
         if high <= self.floor:
             return False
         found = False
-        if self._gate(high):
-            for member in self.table.members:
-                resumed = self._chain(member, self._low(member), high, out)
-                if resumed >= 0:
-                    found = True
-                    self.resume[member.index] = resumed
+        for member in self._hit(high):
+            resumed = self._chain(member, self._low(member), high, out)
+            if resumed >= 0:
+                found = True
+                self.resume[member.index] = resumed
         if self.phrases is not None and (self.phrases.found or self.phrases.at < high):
             for match in self.phrases.take(self.text, self.floor, high):
                 found |= self._claim(match, out)
         self.floor = high
         if self.resume:
             self.resume = {index: to for index, to in self.resume.items() if to > limit}
+        if self._skipped:
+            self._skipped = {index: to for index, to in self._skipped.items() if to > limit}
         if high >= _TRIM_CHARS + LEFT_CONTEXT_CHARS:
             self._trim()
         return found
 
-    def _gate(self, high: int) -> bool:
-        """Whether any member matches from an undecided place before `high`."""
-        if high - self.floor <= _FEW_STARTS:
-            return any(
-                gate.match(self.text, at) is not None for at in range(self.floor, high) for gate in self.table.gates
-            )
-        for gate in self.table.gates:
-            hit = gate.search(self.text, self.floor)
-            if hit is not None and hit.start() < high:
-                return True
-        return False
+    def _hit(self, high: int) -> Sequence[Member]:
+        """Return the members of which one, at least, matches from an undecided place before `high`."""
+        table, few = self.table, high - self.floor
+        if few <= _FEW_STARTS:
+            return table.members if self._starts(table.gates, high) else ()
+        if _WILD.search(self.text, self.floor) is None:
+            return table.members if any(self._starts_by(gate, high) for gate in table.gates) else ()
+        if few <= _FEW_CHARS:
+            return table.members if self._starts(table.gates, high) else ()
+        shares = zip(table.apart[0], table.shares, strict=True)
+        return [member for gate, share in shares if self._starts_by(gate, high) for member in share]
+
+    def _starts(self, gates: Sequence[Regex], high: int) -> bool:
+        """Whether one of `gates` matches from an undecided place before `high`; asks each of the few there are."""
+        places = range(self.floor, high)
+        return any(gate.match(self.text, at) is not None for gate in gates for at in places)
+
+    def _starts_by(self, gate: Regex, high: int) -> bool:
+        """Whether `gate` matches from an undecided place before `high`."""
+        hit = gate.search(self.text, self.floor)
+        return hit is not None and hit.start() < high
 
     def _chain(self, member: Member, low: int, high: int, out: list[Found]) -> int:
         """Decide one member's candidates from `low` to `high`; return where it resumes, -1 if nothing was found."""
         resumed = -1
-        refine, signal = member.pattern.refine, member.pattern.signal
+        refine, signal, skip = member.pattern.refine, member.pattern.signal, member.pattern.skip
+        if member.index in self._skipped:
+            low = max(low, self.index(self._skipped[member.index]))
         while low < high:
-            if high - low <= _FEW_STARTS:
-                hit = member.regex.match(self.text, low)
-                if hit is None:
-                    low += 1
-                    continue
-            else:
-                hit = member.regex.search(self.text, low)
-            if hit is None or hit.start() >= high:
+            hit = self._next(member, low, high)
+            if hit is None:
                 break
             start, end = hit.start(), hit.end()
             spans: Sequence[tuple[int, int]] = ((start, end),)
@@ -236,6 +266,11 @@ class Lane:
                 left = max(0, start - LEFT_CONTEXT_CHARS)
                 window = self.text[left : end + 1]
                 spans = [(left + a, left + b) for a, b in refine(window, start - left, end - left)]
+                if not spans and skip is not None:
+                    low = max(start + 1, left + skip(window, start - left, end - left))
+                    if low > high:
+                        self._skipped[member.index] = self.start(low)
+                    continue
             if not spans:
                 low = start + 1
                 continue
@@ -243,6 +278,16 @@ class Lane:
             resumed = self._end(spans[-1][1])
             low = self.index(resumed) if self.starts is not None else spans[-1][1]
         return resumed
+
+    def _next(self, member: Member, low: int, high: int) -> Hit | None:
+        """Return the first candidate of a member that starts from `low` on and before `high`."""
+        if high - low <= _FEW_STARTS:
+            hits = (member.regex.match(self.text, at) for at in range(low, high))
+            return next((hit for hit in hits if hit is not None), None)
+        hit = member.gate.search(self.text, low)
+        if hit is None or hit.start() >= high or member.gate is member.regex:
+            return None if hit is None or hit.start() >= high else hit
+        return member.regex.match(self.text, hit.start())
 
     def due(self, stop: int, table: Table, out: list[Found] | None, *, derived: bool) -> tuple[bool, int]:
         """Look for members of `table` that are live over their cap, the view having been read to the offset `stop`.
@@ -311,18 +356,24 @@ class Lane:
 
     def _live_after(self, member: Member, end: int, found: list[Found]) -> int:
         """Return where `text[:end]` is live for a member once all before that is decided (which goes to `found`)."""
-        low = self._low(member)
+        low = first = self._low(member)
+        known = self._ahead.get(member.index)
+        if known is not None and known.end <= end and (known.low == low or (not known.found and low <= known.live)):
+            low, found[:] = known.live, known.found
         while True:
             hit = member.companion.search(self.text, low, end) if low < end else None
             live = end if hit is None else hit.start()
             resumed = self._chain(member, low, live, found)
             if resumed < 0 or self.index(resumed) <= live:
-                return live
+                break
             low = self.index(resumed)
+        self._ahead[member.index] = _Ahead(first, end, live, tuple(found))
+        return live
 
     def _trim(self) -> None:
         cut = self.floor - LEFT_CONTEXT_CHARS
         self.text = self.text[cut:]
+        self._ahead.clear()
         self.begun = False
         self.floor -= cut
         if self.phrases is not None:

@@ -22,7 +22,7 @@ import re2
 from checkstream.core.match.phrases import Phrase, PhraseIndex
 from checkstream.core.match.shapes import GAP_CHARS, is_word
 from checkstream.core.match.syntax import MAX_REGEX_CHARS, parse
-from checkstream.core.match.tree import Node, companion, render, width
+from checkstream.core.match.tree import Node, companion, opening, render, width
 from checkstream.errors import PatternError
 
 re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
@@ -53,6 +53,8 @@ _MOST_UNION_CHARS: Final = 8192
 """The engine compiles so much within two or three milliseconds, for which no other thread runs: streams go on while
 policies are loaded anew."""
 _MOST_PHRASES: Final = 1 << 14
+_MOST_SHARES: Final = 64
+"""Parts in which the patterns of a set are asked apart."""
 _VIEW_STRETCH: Final = 12
 """Most original characters for one of a view (`\\uD83D\\uDE00` is one emoji)."""
 _LEAST_VIEW_CAP: Final = 1024
@@ -64,6 +66,11 @@ Refine = Callable[[str, int, int], Sequence[tuple[int, int]]]
 """`refine(text, start, end)`: text is a window in which the candidate `text[start:end]` stands, with
 `LEFT_CONTEXT_CHARS` before it (fewer at the channel's start) and one character after it (none at the
 channel's end). Returns the sub-spans, sorted and disjoint, that truly are the thing; empty: no hit."""
+
+Skip = Callable[[str, int, int], int]
+"""`skip(text, start, end)`: the same candidate, now that `Refine` has found nothing in it. Returns how far on no other
+candidate may begin that it would take, whatever text follows; each that does begin is found and asked about by itself,
+which is dear where candidates overlap."""
 
 
 class Hit(Protocol):
@@ -101,6 +108,8 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     max_chars: int | None = None
     """Characters of the original text after which a match in progress is taken as one; needed when unbounded."""
     refine: Refine | None = None
+    skip: Skip | None = None
+    """None: the next candidate may begin right behind the start of one that was refused."""
     views: frozenset[str] = ALL_VIEWS
     """Views that it is searched in; always `raw` too, and every view that one of them reads."""
 
@@ -112,6 +121,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Position in its set."""
     pattern: Pattern
     regex: Regex
+    gate: Regex
+    """Tells where the expression matches from, and nothing of where it ends."""
     companion: Regex
     cap: int | None
     """Cap in the raw text; None: its own bound suffices."""
@@ -129,6 +140,10 @@ class Table(msgspec.Struct, frozen=True):
     """What is left to it: the same in every view."""
     numbers: frozenset[int] = frozenset()
     """Position in the set of each member and phrase."""
+    apart: tuple[tuple[Regex, ...], tuple[Regex, ...]] = ((), ())
+    """Gates and companions again, of few members each: for text in which the union has too many states."""
+    shares: tuple[tuple[Member, ...], ...] = ()
+    """The members that each of `apart` stands for."""
 
 
 class PatternSet:
@@ -195,7 +210,10 @@ class _Expression(msgspec.Struct, frozen=True):
     """In canonical form."""
     beginnings: str
     """Its companion, without the end of the text."""
+    opening: str
+    """What matches from the same places (see `tree.opening`), in canonical form."""
     regex: Regex
+    gate: Regex
     companion: Regex
 
 
@@ -218,8 +236,10 @@ def _expression(regex: str) -> _Expression:
         PatternError: too large for RE2.
     """
     tree, _, _ = _read(regex)
-    source, beginnings = render(tree), companion(tree)
-    return _Expression(source, beginnings, compile_regex(source), compile_regex(f"(?:{beginnings})\\z"))
+    source, beginnings, begun = render(tree), companion(tree), render(opening(tree))
+    whole = compile_regex(source)
+    gate = whole if begun == source else compile_regex(begun)
+    return _Expression(source, beginnings, begun, whole, gate, compile_regex(f"(?:{beginnings})\\z"))
 
 
 def _check(pattern: Pattern) -> int | None:
@@ -259,7 +279,13 @@ def _member(index: int, pattern: Pattern) -> tuple[Member, _Expression]:
     except PatternError as error:
         raise PatternError(f"`{pattern.name}`: {error}") from error
     member = Member(
-        index=index, pattern=pattern, regex=made.regex, companion=made.companion, cap=cap, view_cap=view_cap
+        index=index,
+        pattern=pattern,
+        regex=made.regex,
+        gate=made.gate,
+        companion=made.companion,
+        cap=cap,
+        view_cap=view_cap,
     )
     return member, made
 
@@ -287,16 +313,34 @@ def _phrase(number: int, pattern: Pattern) -> Phrase | None:
 def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | None) -> Table:
     members = tuple(member for member, _ in chosen)
     literal = phrases.numbers if phrases is not None else frozenset()
-    if len(chosen) == 1:
-        (made,) = (made for _, made in chosen)
-        return Table(members, (made.regex,), (made.companion,), phrases, literal | {members[0].index})
+    openings = tuple(made.opening for _, made in chosen)
+    beginnings = tuple(made.beginnings for _, made in chosen)
+    shares, apart = _apart(chosen)
     return Table(
         members=members,
-        gates=_union(tuple(dict.fromkeys(made.source for _, made in chosen)), ""),
-        companions=_union(tuple(dict.fromkeys(made.beginnings for _, made in chosen)), "\\z"),
+        gates=_union(tuple(dict.fromkeys(openings)), ""),
+        companions=_union(tuple(dict.fromkeys(beginnings)), "\\z"),
         phrases=phrases,
         numbers=literal.union(member.index for member in members),
+        apart=apart,
+        shares=shares,
     )
+
+
+def _apart(
+    chosen: Sequence[tuple[Member, _Expression]],
+) -> tuple[tuple[tuple[Member, ...], ...], tuple[tuple[Regex, ...], tuple[Regex, ...]]]:
+    """Return the members in shares of as few as there may be, and the gate and the companion of each share."""
+    size = -(-len(chosen) // _MOST_SHARES)
+    shares = [chosen[at : at + size] for at in range(0, len(chosen), size)] if size else []
+    if size <= 1:
+        gates = tuple(made.gate for _, made in chosen)
+        companions = tuple(made.companion for _, made in chosen)
+    else:
+        gates = tuple(compile_regex("|".join(f"(?:{made.opening})" for _, made in share)) for share in shares)
+        joined = ("|".join(f"(?:{made.beginnings})" for _, made in share) for share in shares)
+        companions = tuple(compile_regex(f"(?:{each})\\z") for each in joined)
+    return tuple(tuple(member for member, _ in share) for share in shares), (gates, companions)
 
 
 @lru_cache(maxsize=_MOST_UNIONS)

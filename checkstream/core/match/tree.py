@@ -104,6 +104,26 @@ def companion(node: Node) -> str:
     return _flagged(_prefixes(node, fold=fold), fold=fold)
 
 
+def opening(node: Node) -> Node:
+    """Return an expression that matches from the same places as `node`, as little as it can: its end is not needed.
+
+    Whether a repetition of up to two hundred begins somewhere takes as many states as its least number has, not two
+    hundred of each place at which it may have begun.
+    """
+    match node:
+        case Concat(parts):
+            kept = list(parts)
+            while len(kept) > 1 and isinstance(kept[-1], Repeat) and kept[-1].low == 0:
+                kept.pop()
+            return Concat((*kept[:-1], opening(kept[-1]))) if kept else node
+        case Alternation(options):
+            return Alternation(tuple(map(opening, options)))
+        case Repeat(part, low, high, _) if low > 0 and low != high:
+            return opening(part) if low == 1 else Repeat(part, low, low)
+        case _:
+            return node
+
+
 def _fold_of(node: Node) -> bool:
     """Whether any atom ignores case: then the flag is set once around the whole companion."""
     match node:

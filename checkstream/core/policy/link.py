@@ -170,6 +170,7 @@ def pattern_of(number: int, signal: Signal) -> Pattern:
             regex=regex,
             max_chars=signal.max_chars,
             refine=entity.refine,
+            skip=entity.skip,
             views=entity.views,
         )
     refine = phrase_refine if signal.kind == "phrase" else None

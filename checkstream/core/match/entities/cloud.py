@@ -36,6 +36,14 @@ def refine_aws(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if(named or ("aws" in context and "secret" in context), start, end)
 
 
+def skip_aws(text: str, start: int, end: int) -> int:
+    """Return where the next candidate may begin: inside a run of its characters only an id with a prefix does."""
+    at = text.find("A", start + 1, end)
+    while at >= 0 and text[at - 1] not in "/+":
+        at = text.find("A", at + 1, end)
+    return at if at >= 0 else end
+
+
 def refine_gcp(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an API key or OAuth secret by its prefix, a key's id after `private_key_id`."""
     candidate = text[start:end]
@@ -63,10 +71,19 @@ def refine_azure(text: str, start: int, end: int) -> Sequence[SpanPair]:
     )
 
 
+def skip_azure(text: str, start: int, end: int) -> int:
+    """Return where the next candidate may begin: behind a sign, for no letter or digit may touch it."""
+    if "Q~" in text[start : start + 8]:
+        return start + 1
+    signs = (text.find(sign, start, end - 1) + 1 for sign in "%+/")
+    return min((at for at in signs if at), default=end)
+
+
 AWS_ACCESS_KEY = Entity(
     name="AWS_ACCESS_KEY",
-    regex=r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
+    regex=r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
     refine=refine_aws,
+    skip=skip_aws,
     group="secret",
 )
 GCP_KEY = Entity(
@@ -80,6 +97,7 @@ AZURE_KEY = Entity(
     name="AZURE_KEY",
     regex=r"[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}|[A-Za-z0-9+/%]{43,100}={0,2}",
     refine=refine_azure,
+    skip=skip_azure,
     group="secret",
 )
 

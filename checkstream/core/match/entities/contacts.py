@@ -79,6 +79,16 @@ def refine_email(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return _with_domain(text, first, start + mark, end)
 
 
+def skip_email(text: str, start: int, end: int) -> int:
+    """Return where the next candidate may begin: those before a sign share its domain, those before `..` have that."""
+    mark = next((at for at in range(start, end) if text[at] in "@[("), -1)
+    if mark <= start or text[mark - 1] == " ":
+        return start + 1
+    if text[mark - 1] == "." or not _with_domain(text, mark - 1, mark, end):
+        return mark
+    return max(text.rfind("..", start, mark), start) + 1
+
+
 def _with_domain(text: str, first: int, mark: int, end: int) -> Sequence[SpanPair]:
     """Return the span from `first` to the end of the domain that follows the at-sign at `mark`."""
     tail = text[mark:end]
@@ -99,6 +109,8 @@ def _with_domain(text: str, first: int, mark: int, end: int) -> Sequence[SpanPai
 _CAP = 320
 """64 characters, the sign, 255 characters. Source: RFC 5321, 4.5.3.1."""
 
-EMAIL = Entity(name="EMAIL", regex=_EMAIL, refine=refine_email, group="pii", max_chars=_CAP, views=SPACED_VIEWS)
+EMAIL = Entity(
+    name="EMAIL", regex=_EMAIL, refine=refine_email, skip=skip_email, group="pii", max_chars=_CAP, views=SPACED_VIEWS
+)
 
 ENTITIES = (EMAIL, PHONE, PHONE_LOOSE)

@@ -18,6 +18,12 @@ SpanPair = tuple[int, int]
 Refine = Callable[[str, int, int], Sequence[SpanPair]]
 """(text, start, end) -> the sub-spans of the candidate that truly are the thing; sorted, disjoint, maybe none."""
 
+Skip = Callable[[str, int, int], int]
+"""The same, for a candidate in which nothing was found -> how far on no other candidate can hold anything.
+
+Whatever follows: the text behind the candidate is not there yet, and must not be able to prove it wrong.
+"""
+
 LEFT_CHARS = 64
 """How far before a candidate a validator may look."""
 
@@ -37,6 +43,9 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     refine: Refine
     group: Literal["pii", "secret"] | None
     """The group that it is named with; None: policies ask for it by its own name alone."""
+    skip: Skip | None = None
+    """None: the next candidate may begin with the next character. Needed where candidates overlap: else each place of a
+    long text is a candidate, and each is asked about by itself."""
     max_chars: int | None = None
     """Cap in characters for a regex without a bound."""
     views: frozenset[str] = PLAIN_VIEWS
@@ -107,6 +116,19 @@ def continues_number(text: str, start: int) -> bool:
 def only_digits(text: str) -> str:
     """Return the ASCII digits of `text`, in order."""
     return "".join(char for char in text if "0" <= char <= "9")
+
+
+def digit_groups(text: str, start: int, end: int) -> list[SpanPair]:
+    """Return the runs of ASCII digits in `text[start:end]`."""
+    groups: list[SpanPair] = []
+    begin = -1
+    for at in range(start, end):
+        if "0" <= text[at] <= "9":
+            begin = at if begin < 0 else begin
+        elif begin >= 0:
+            groups.append((begin, at))
+            begin = -1
+    return [*groups, (begin, end)] if begin >= 0 else groups
 
 
 def whole_if(verdict: bool, start: int, end: int) -> Sequence[SpanPair]:

@@ -7,6 +7,7 @@ account number and nothing else. Labels are matched on case-folded text, as whol
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from checkstream.core.match.entities.entity import LEFT_CHARS
@@ -101,7 +102,11 @@ def _runs(text: str) -> list[tuple[int, str]]:
     return runs
 
 
+_LETTERS_ALONE = str.maketrans({code: " " for code in range(128) if not chr(code).isalpha()})
 _SPACED = _spaced_labels()
+_SUFFIXES = ("", "number", "no")
+_LAST_WORDS = frozenset(word + suffix for word in _SPACED for suffix in _SUFFIXES)
+"""What a label can end with; text without any of it has none."""
 _UNSPACED = tuple(
     (label, kind)
     for kind, words in _WORDS.items()
@@ -123,7 +128,7 @@ def left_of(text: str, start: int) -> str:
 def _ends_with_label(context: str, end: int, run: str) -> str:
     """Return the kind of the longest label that ends at `end`, where the run of letters `run` ends."""
     # `passportNumber` has been case-folded to one run.
-    for suffix in ("", "number", "no"):
+    for suffix in _SUFFIXES:
         word, stop = (run.removesuffix(suffix), end - len(suffix)) if suffix and run.endswith(suffix) else (run, end)
         for label, kind in _SPACED.get(word, ()):
             begin = stop - len(label)
@@ -138,12 +143,16 @@ def nearest_label(text: str, start: int) -> tuple[str, str]:
     Returns:
         (kind, gap); ("", "") when no label stands in reach.
     """
-    context = left_of(text, start)
-    if not context:
-        return "", ""
+    return _nearest(left_of(text, start)) if start else ("", "")
+
+
+@lru_cache(maxsize=256)
+def _nearest(context: str) -> tuple[str, str]:
+    """Return the last label in `context` and what stands behind it: many entities ask about the same place."""
     best, kind = -1, ""
     joined = context.translate(_JOINERS)
-    for end, run in reversed(_runs(joined)):
+    plain = joined.isascii() and _LAST_WORDS.isdisjoint(joined.translate(_LETTERS_ALONE).split())
+    for end, run in () if plain else reversed(_runs(joined)):
         kind = _ends_with_label(joined, end, run)
         if kind:
             best = end

@@ -143,10 +143,11 @@ MAC_ADDRESS = Entity(
 URL_CREDENTIALS = Entity(
     name="URL_CREDENTIALS",
     regex=(
-        r"[A-Za-z][A-Za-z0-9+.\-]{1,15}://[A-Za-z0-9._~%!$&*+=\-]{0,64}:[!#-&(-.0-;=?A-_a-~]{1,128}@"
+        rf"{WORD}[A-Za-z][A-Za-z0-9+.\-]{{1,15}}://"
+        r"[A-Za-z0-9._~%!$&*+=\-]{0,64}:[!#-&(-.0-;=?A-_a-~]{1,128}@"
         r"(?:[A-Za-z0-9._\-]{1,128}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
     ),
-    refine=refine_url,
+    refine=past_mark(refine_url),
     group="secret",
 )
 

@@ -13,6 +13,7 @@ from checkstream.core.match.entities.entity import (
     Entity,
     SpanPair,
     continues_number,
+    digit_groups,
     glued_before,
     glued_behind,
     only_digits,
@@ -35,6 +36,11 @@ _ISSUERS = (
     ("60", "60", 16, 16), ("508", "508", 16, 16), ("506099", "506198", 16, 19), ("507865", "507964", 16, 19),
     ("9792", "9792", 16, 16),
 )  # fmt: skip
+
+_HEADS = frozenset(
+    f"{head:02}" for low, high, _, _ in _ISSUERS for head in range(int(f"{low}0"[:2]), int(f"{high}9"[:2]) + 1)
+)
+"""The first two digits of all issuers."""
 
 
 def is_card_number(digits: str) -> bool:
@@ -65,7 +71,7 @@ def _is_card_layout(sizes: Sequence[int]) -> bool:
 
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
-    groups = _digit_groups(text, start, end)
+    groups = digit_groups(text, start, end)
     # After a space the next group begins a candidate of its own; after a hyphen it continues this number.
     cut = bool(start) and "0" <= text[start - 1] <= "9"
     if cut and not (len(groups) > 1 and continues_number(text, groups[1][0])):
@@ -88,18 +94,31 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return spans
 
 
-def _digit_groups(text: str, start: int, end: int) -> list[SpanPair]:
-    """Return the runs of digits in a candidate."""
-    groups: list[SpanPair] = []
-    begin = -1
-    for place in range(start, end + 1):
-        digit = place < end and "0" <= text[place] <= "9"
-        if digit and begin < 0:
-            begin = place
-        elif not digit and begin >= 0:
-            groups.append((begin, place))
-            begin = -1
-    return groups
+_MOST_CARD_DIGITS = 19
+_MOST_CARD_GROUPS = 6
+_MOST_RUN_DIGITS = 30
+"""That a candidate has."""
+
+
+def skip_card(text: str, start: int, end: int) -> int:
+    """Return where the first group stands whose card could reach beyond the candidate: of the others all was seen.
+
+    So was a group of four behind them. A group that continues a number begins a card only where that is seen too.
+    """
+    groups = digit_groups(text, start, end)
+    if sum(stop - at for at, stop in groups) < _MOST_RUN_DIGITS:
+        return end  # the run of digits ends here
+    whole = groups[:-1] if "0" <= text[end : end + 1] <= "9" else groups
+    digits = 0
+    for number in range(len(whole) - 1, 0, -1):
+        digits += whole[number][1] - whole[number][0]
+        if digits >= _MOST_CARD_DIGITS + 4 or len(whole) - number > _MOST_CARD_GROUPS:
+            break
+    else:
+        number = 0
+    last = groups[number][1]
+    begins = number + 1 < len(groups) and not continues_number(text, groups[number + 1][0])
+    return last if begins else min(last, end) - 1
 
 
 def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
@@ -107,6 +126,8 @@ def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
     size = groups[first][1] - groups[first][0]
     if not (4 <= size <= 8 or 12 <= size <= 19):
         return first  # no layout begins so
+    if text[groups[first][0] : groups[first][0] + 2] not in _HEADS:
+        return first
     if text[groups[first][0] - 1 : groups[first][0]] == "." and continues_number(text, groups[first][0]):
         return first  # digits of a fraction
     for after in range(min(len(groups), first + 6), first, -1):
@@ -198,8 +219,17 @@ def refine_account(text: str, start: int, end: int) -> Sequence[SpanPair]:
         return ()
     if len(set(digits)) == 1 or text[end : end + 1] == "%":
         return ()
-    announced = is_labelled(text, start, "account", reach=32) or tight_label(text, start) == "account_weak"
-    return whole_if(announced, start, end)
+    return whole_if(_is_announced(text, start), start, end)
+
+
+def _is_announced(text: str, start: int) -> bool:
+    """Say whether a word for an account stands before `start`."""
+    return is_labelled(text, start, "account", reach=32) or tight_label(text, start) == "account_weak"
+
+
+def skip_account(text: str, start: int, end: int) -> int:
+    """Return where the next candidate may begin: what no word announces at its start, none does further on."""
+    return start + 1 if _is_announced(text, start) else end
 
 
 def refine_sort_code(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -216,6 +246,7 @@ CREDIT_CARD = Entity(
     name="CREDIT_CARD",
     regex="[0-9](?:[ \\t\\r\\n.,\\-/_'\u00b7]{0,3}[0-9]){11,29}",
     refine=refine_card,
+    skip=skip_card,
     group="pii",
     views=SPACED_VIEWS,
 )
@@ -233,6 +264,7 @@ BANK_ACCOUNT = Entity(
     name="BANK_ACCOUNT",
     regex=rf"{WORD}[0-9](?:[ \t\-_]{{0,2}}[0-9]){{5,16}}",
     refine=past_mark(refine_account),
+    skip=skip_account,
     group="pii",
 )
 SORT_CODE = Entity(

@@ -17,6 +17,7 @@ from checkstream.core.match.entities.entity import (
     SpanPair,
     before,
     continues_number,
+    digit_groups,
     glued_before,
     glued_behind,
     only_digits,
@@ -30,6 +31,13 @@ _NOT_PHONES = frozenset(
         *("licence", "identity_card", "other"),
     )
 )
+
+
+_MOST_DIGITS = 15
+_MOST_GROUPS = 7
+"""Of one number that is no international one."""
+_MOST_RUN_DIGITS = 18
+"""That a candidate has, but for an extension."""
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -60,16 +68,10 @@ class _Run(msgspec.Struct, frozen=True):
 
 def _groups(text: str, start: int, end: int) -> list[_Group]:
     groups: list[_Group] = []
-    at, last = start, start
-    while at < end:
-        if not ("0" <= text[at] <= "9"):
-            at += 1
-            continue
-        stop = at
-        while stop < end and "0" <= text[stop] <= "9":
-            stop += 1
+    last = start
+    for at, stop in digit_groups(text, start, end):
         groups.append(_Group(at, stop, text[at:stop], text[last:at]))
-        at = last = stop
+        last = stop
     return groups
 
 
@@ -277,15 +279,47 @@ def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPa
     return spans
 
 
+def skip_phone(text: str, start: int, end: int) -> int:
+    """Return where the first group ends behind which a number could begin that was not looked for in the candidate.
+
+    A number begins with a group. Those were seen whole that have more behind them in the candidate than a number has.
+    """
+    groups = _groups(text, start, end)
+    plus = "+" in text[start : groups[0].start]
+    if text[start] in "+(" and continues_number(text, start):
+        return start + 1  # what stands before it took it for the rest of something, and not the digits behind it
+    if not plus and (tight_label(text, start) in _NOT_PHONES or _follows_code(text, start)):
+        return groups[0].end
+    known = _extension_start(groups)
+    if sum(len(group.digits) for group in groups[:known]) >= _MOST_RUN_DIGITS or known < len(groups):
+        known = _seen_whole(groups, known - ("0" <= text[end : end + 1] <= "9"))
+    for number, group in enumerate(groups[1:known], 1):
+        if " " not in group.gap and "(" not in group.gap and group.gap not in (".", "-", "/"):
+            return groups[number - 1].end
+    return end if known == len(groups) else groups[known - 1].end
+
+
+def _seen_whole(groups: Sequence[_Group], whole: int) -> int:
+    """Return how many of the first groups, all of which but the last are whole, have a number's length behind them."""
+    digits = 0
+    for number in range(whole - 1, 0, -1):
+        digits += len(groups[number].digits)
+        if digits > _MOST_DIGITS or whole - number > _MOST_GROUPS:
+            return number + 1
+    return 1
+
+
 def _number_from(run: _Run, first: int) -> int:
     """Return the index after the last group of a number that begins at `first`; `first` itself when there is none."""
     plus = run.plus and first == 0
     if not _opens(run.groups, first):
         return first
+    skip = 2 if run.groups[first].digits.startswith("00") else 0
+    if not (plus or skip or run.labelled or run.loose or _may_begin(run.groups, first)):
+        return first
     if not (plus or run.labelled) and _inside_longer(run.text, run.groups[first:]):
         return first
     after = first
-    skip = 2 if run.groups[first].digits.startswith("00") else 0
     if plus or skip:
         after = first + _international_end(run.groups[first:], run.body - first, skip)
     return after if after > first or run.goes_on else _take(run, first)
@@ -330,7 +364,10 @@ PHONE = Entity(
         "(?: ?(?:x|ext|extn|extension|#)\\.? ?[0-9]{1,5})?"
     ),
     refine=refine_phone,
+    skip=skip_phone,
     group="pii",
     views=PLAIN_VIEWS,
 )
-PHONE_LOOSE = Entity(name="PHONE_LOOSE", regex=PHONE.regex, refine=refine_loose, group=None, views=PLAIN_VIEWS)
+PHONE_LOOSE = Entity(
+    name="PHONE_LOOSE", regex=PHONE.regex, refine=refine_loose, skip=skip_phone, group=None, views=PLAIN_VIEWS
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, whole_if
+from checkstream.core.match.entities.entity import WORD, Entity, SpanPair, before, past_mark, whole_if
 
 _CAP = 2048
 """Longer addresses are no addresses that browsers take."""
@@ -56,11 +56,11 @@ def refine_web(text: str, start: int, end: int) -> Sequence[SpanPair]:
 URL = Entity(
     name="URL",
     regex=(
-        rf"(?i)(?:https?|ftps?|sftp|wss?)://{_SIGN}+"
+        rf"(?i){WORD}(?:(?:https?|ftps?|sftp|wss?)://{_SIGN}+"
         r"|[a-z0-9](?:[a-z0-9-]{0,62}\.)(?:[a-z0-9-]{1,63}\.){0,6}[a-z]{2,6}(?::[0-9]{1,5})?"
-        rf"(?:[/?#]{_SIGN}*)?"
+        rf"(?:[/?#]{_SIGN}*)?)"
     ),
-    refine=refine_web,
+    refine=past_mark(refine_web),
     group=None,
     max_chars=_CAP,
 )
