@@ -32,7 +32,9 @@ from checkstream.errors import ConfigError, Fault
 _T = TypeVar("_T")
 
 DEFAULT_POLICIES = (BUILTIN + "default",)
-GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions")
+GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/moderations")
+_WITHOUT_TEXT = GUARDED_PATHS[2:]
+"""Their answers are figures."""
 PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
 """Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
 _UNSOUND = Upstream(url="http://unsound")
@@ -427,6 +429,9 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None
             f"`{route.match.path}` can't be guarded in this version",
             "guarded: " + ", ".join(GUARDED_PATHS) + "; `pass: true` sends it on unguarded",
         )
+    if route.match.path in _WITHOUT_TEXT and route.grounding is not None:
+        reason = f"the answers of `{route.match.path}` are figures, so there is nothing to score"
+        source.fault(node.at("grounding").place, reason, "remove `grounding`")
     if route.match.method != "POST":
         source.fault(match.at("method").place, "a guarded route takes `POST`", "remove `method`")
 

@@ -12,6 +12,7 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RouteUnknown
 from checkstream.proxy.questions import Classifiers
+from checkstream.proxy.signpost import Taken, wrong_model, wrong_path
 from checkstream.proxy.upstream import UpstreamClient
 
 
@@ -46,7 +47,7 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
     """
     on_path = [route for route in routes if _on_path(route.match.path, path)]
     if not on_path:
-        raise RouteUnknown(f"no route takes `{path[:200]}`; the proxy passes on only what a route names")
+        raise RouteUnknown(wrong_path(_taken(routes), path, method))
     found = [route for route in on_path if route.match.method == method]
     if not found:
         allowed = sorted({route.match.method for route in on_path})
@@ -89,7 +90,11 @@ def choose(found: Sequence[Route], body: bytes) -> Route:
         pattern = route.match.model
         if pattern == "*" or (model is not None and _takes(pattern, model)):
             return route
-    raise RouteUnknown(f"no route takes the model `{(model or '')[:200]}`")
+    raise RouteUnknown(wrong_model(_taken(found), model or ""))
+
+
+def _taken(routes: Sequence[Route]) -> list[Taken]:
+    return [Taken(route.match, route.upstream.name) for route in routes]
 
 
 def _takes(pattern: str, model: str) -> bool:

@@ -21,6 +21,9 @@ not written. logit_bias: tokens made more or less likely. json_schema, grammar: 
 
 CHAT, COMPLETIONS = "openai.chat", "openai.completions"
 SURFACES = (CHAT, COMPLETIONS)
+"""APIs whose answers are text."""
+PROMPT_ONLY = frozenset({"openai.embeddings", "openai.moderations"})
+"""APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
 _ALL = frozenset(SURFACES)
 _WITH_MESSAGES = frozenset({CHAT})
 
@@ -65,7 +68,7 @@ class Target(msgspec.Struct, frozen=True):
     route: str
     """Name of the route."""
     surface: str
-    """`openai.chat`, `openai.completions`."""
+    """`openai.chat`, `openai.completions`, or one of `PROMPT_ONLY`."""
     upstream: str
     """Name of the upstream, as configured."""
     can: frozenset[str]
@@ -83,6 +86,8 @@ class Missing(msgspec.Struct, frozen=True):
 
 def missing(action: AnyAction, stage: Stage, target: Target) -> tuple[Missing, ...]:
     """Return all that `action` needs at `stage` and the target has not."""
+    if target.surface in PROMPT_ONLY:
+        return ()
     return tuple(_missing(action, stage, target))
 
 

@@ -102,6 +102,13 @@ CHAT_FIELDS = _SAMPLING | MODE_FIELDS | {
 COMPLETION_FIELDS = _SAMPLING | {"prompt", "echo"}
 """Plain fields of a completion request, and the one that is read apart (`prompt`)."""
 
+EMBEDDING_FIELDS = frozenset({
+    "model", "input", "encoding_format", "dimensions", "user", "truncate_prompt_tokens", "add_special_tokens",
+    "priority", "request_id", "normalize", "embed_dtype", "endianness",
+})  # fmt: skip
+MODERATION_FIELDS = frozenset({"model", "input", "user"})
+"""Plain fields of requests for figures, and the one that is read apart (`input`)."""
+
 ROLES: Mapping[str, str] = MappingProxyType({
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
     "tool": "tool_result", "function": "tool_result",

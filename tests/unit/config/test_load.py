@@ -18,6 +18,8 @@ from checkstream.config import (
     reveal,
     warnings,
 )
+from checkstream.config.load import GUARDED_PATHS
+from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import ConfigError
 
 GOOD = """
@@ -40,6 +42,16 @@ def faults(text: str, base: Path = Path("/nowhere")) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         read_config("c.yaml", text, base)
     return [f"{fault.line}:{fault.column}: {fault.reason}; {fault.advice}" for fault in caught.value.faults]
+
+
+def test_what_can_be_guarded_is_what_has_a_surface() -> None:
+    assert set(GUARDED_PATHS) == set(SURFACES)
+
+
+def test_answers_without_text_can_not_be_scored() -> None:
+    route = "{name: e, match: {path: /v1/embeddings}, upstream: u, policies: ['builtin:default'], grounding: {}}"
+    (fault,) = faults(f"upstreams: {{u: {{url: 'http://h'}}}}\nroutes: [{route}]\n")
+    assert "are figures, so there is nothing to score; remove `grounding`" in fault
 
 
 def test_a_good_file_has_its_values_and_defaults(tmp_path: Path) -> None:
@@ -168,7 +180,7 @@ def test_faults_between_the_parts(tmp_path: Path) -> None:
             """server: {callers: [{name: a, key: {env: NOT_SET_ANYWHERE}}]}
 routes:
   - {name: a, match: {path: /v1/chat/completions}, upstream: gone, policies: [nofile.yaml]}
-  - {name: a, match: {path: /v1/embeddings, method: GET}, upstream: gone, policies: [nofile.yaml]}
+  - {name: a, match: {path: /v1/images, method: GET}, upstream: gone, policies: [nofile.yaml]}
 """,
             tmp_path,
         )
@@ -252,7 +264,7 @@ def test_an_unreadable_file_is_one_fault(tmp_path: Path) -> None:
 def test_one_argument_is_enough() -> None:
     config = default_config("http://host:8000/v1/")
     assert config.upstreams["default"].root == "http://host:8000"
-    guarded, passed = ["/v1/chat/completions", "/v1/completions"], ["/v1/models", "/v1/models/*"]
+    guarded, passed = list(SURFACES), ["/v1/models", "/v1/models/*"]
     assert [route.match.path for route in config.routes] == guarded + passed
     assert [route.match.path for route in config.routes if route.pass_] == passed
     assert override(config, listen="127.0.0.1:0").server.listen == "127.0.0.1:0"
@@ -267,9 +279,10 @@ def test_one_argument_is_enough() -> None:
     [
         ("/v1/*", "POST", True),
         ("/v1/c*", "POST", True),
+        ("/v1/embeddings*", "POST", True),
         ("/*", "POST", True),
         ("/v1/*", "GET", False),
-        ("/v1/embeddings*", "POST", False),
+        ("/v1/images/*", "POST", False),
     ],
 )
 def test_g17_a_beginning_of_paths_passes_nothing_unguarded_that_can_be_guarded(
@@ -278,7 +291,7 @@ def test_g17_a_beginning_of_paths_passes_nothing_unguarded_that_can_be_guarded(
     match = f"{{path: '{path}', method: {method}}}"
     text = f"upstreams: {{u: {{url: 'http://h'}}}}\nroutes: [{{name: p, match: {match}, upstream: u, pass: true}}]\n"
     if refused:
-        assert any("would also pass `/v1/c" in fault for fault in faults(text))
+        assert any("would also pass `/v1/" in fault for fault in faults(text))
     else:
         assert read_config("c.yaml", text, Path("/nowhere")).routes[0].match.path == path
 

@@ -45,8 +45,8 @@ def test_g08_every_action_stands_in_the_matrix_of_surfaces() -> None:
 
 def test_g08_the_matrix_speaks_of_the_surfaces_that_there_are() -> None:
     names = {surface.name for surface in SURFACES.values()}
-    assert set(capabilities.SURFACES) == names
-    assert {surface for surfaces in SURFACE_ACTIONS.values() for surface in surfaces} == names
+    assert {*capabilities.SURFACES, *capabilities.PROMPT_ONLY} == names
+    assert {surface for surfaces in SURFACE_ACTIONS.values() for surface in surfaces} == set(capabilities.SURFACES)
     assert set(UPSTREAM_ACTIONS.values()) == set(CAN)
 
 
@@ -79,7 +79,14 @@ def test_each_need_of_an_action_is_named() -> None:
 
 
 def test_a_surface_that_nobody_knows_can_do_nothing() -> None:
-    assert needs(Allow(), to=target("openai.embeddings"))
+    assert needs(Allow(), to=target("openai.unknown"))
+
+
+@pytest.mark.parametrize("surface", sorted(capabilities.PROMPT_ONLY))
+@pytest.mark.parametrize("stage", Stage)
+def test_where_no_answer_is_text_nothing_of_it_is_asked_for(surface: str, stage: Stage) -> None:
+    for action in (SAFE, AdaptTone("kind"), ConstrainTools(allow=()), AllowConstrained(grammar="g"), Redact()):
+        assert needs(action, stage, target(surface)) == []
 
 
 def test_the_advice_says_which_setting_to_change() -> None:

@@ -12,5 +12,5 @@ def test_lookup_by_path_and_method() -> None:
     assert text is not None
     assert (chat.name, text.name) == ("openai.chat", "openai.completions")
     assert surface_for("/v1/chat/completions", "GET") is None
-    assert surface_for("/v1/embeddings") is None
+    assert surface_for("/v1/images/generations") is None
     assert len({surface.name for surface in SURFACES.values()}) == len(SURFACES)

@@ -1,0 +1,223 @@
+"""OpenAI's APIs that answer a text with figures: embeddings (`POST /v1/embeddings`) and moderations.
+
+Their requests are read like any other: each text of `input` is checked, edited or refused (G13, G31). Their answers
+hold vectors and scores, so there is no text in them to hold back, and no stream; what an answer says besides is named
+in the record. Source: OpenAI API reference, "Embeddings" and "Moderations"; what vLLM adds to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from checkstream.core.terms import Unit
+from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS
+from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.openai_requests import finish_request, start_request
+from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
+from checkstream.errors import RequestInvalid, WireError
+
+_PLAIN_ANSWER = frozenset({"object", "model", "id", "created", "usage", "data", "results", "error"})
+_PLAIN_ENTRY = frozenset({
+    "object", "index", "embedding", "flagged", "categories", "category_scores", "category_applied_input_types",
+})  # fmt: skip
+_BASE64 = b'"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\'
+_FIGURES = b"[]0123456789+-.eE, \t\r\nnul"
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ENTRIES = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_NO_STREAM = "this API has no streams; check the upstream"
+
+
+class OpenAIInputs:
+    """The surfaces `openai.embeddings` and `openai.moderations`, which differ in their fields alone."""
+
+    events: frozenset[str] = frozenset()
+
+    def __init__(self, name: str, known: frozenset[str], answer: str) -> None:
+        """Be one of them.
+
+        Args:
+            name: Of the surface.
+            known: Fields of its requests that hold no text, and `input`.
+            answer: The member of an answer that holds the figures.
+        """
+        self.name = name
+        self._known = known
+        self._answer = answer
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body.
+
+        Raises:
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+        """
+        found, prompt = start_request(body, self._known)
+        return finish_request(prompt, body, found, _read_input(prompt, found.get("input")), apart="input")
+
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body with texts replaced; `shaping` is of answers, and nothing answers here."""
+        del shaping
+        return openai_edits.edit_request(request, texts, OWN_FIELDS)
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read an answer: figures, without choices.
+
+        Raises:
+            WireError: not JSON of the surface's form.
+        """
+        found = _members(body)
+        error = found.get("error")
+        failure = None if error is None else openai_json.failure_of({"error": msgspec.json.decode(error)})
+        if failure is None and self._answer not in found:
+            raise WireError(f"the answer has neither `{self._answer}` nor `error`; check the upstream")
+        unread = _texts(found, _PLAIN_ANSWER, "")
+        if self._answer in found:
+            try:
+                entries = _ENTRIES.decode(found[self._answer])
+            except (ValueError, RecursionError) as wrong:
+                raise WireError(f"`{self._answer}` is not an array of objects; check the upstream") from wrong
+            for entry in entries:
+                unread += _texts(entry, _PLAIN_ENTRY, f"{self._answer}.")
+                if not _is_vector(entry.get("embedding")):
+                    unread.append(f"{self._answer}.embedding")
+        return Unit(raw=body, unscanned=tuple(dict.fromkeys(unread)), usage=_says(found.get("usage")), failure=failure)
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the answer as it came: it has no text and no choices."""
+        del edit, finish
+        return unit.raw
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Refuse an event.
+
+        Raises:
+            WireError: always.
+        """
+        del frame
+        raise WireError(_NO_STREAM)
+
+    def write_event(self, unit: Unit, edit: Edit) -> bytes:
+        """Return the event as it came: it has no text."""
+        del edit
+        return unit.raw
+
+    def rename_event(self, unit: Unit, like: Unit) -> Unit:
+        """Return the event as it came."""
+        del like
+        return unit
+
+    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+        """Refuse to join: nothing is continued here.
+
+        Raises:
+            WireError: always.
+        """
+        del first, texts, second
+        raise WireError("an answer without text can't be continued")
+
+    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
+        """Return nothing: there are no streams."""
+        del like, choice, text
+        return b""
+
+    def finish_event(self, like: Unit, choice: int) -> bytes:
+        """Return nothing: there are no streams."""
+        del like, choice
+        return b""
+
+    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
+        """Return nothing: there are no streams."""
+        del like, prompt_tokens, completion_tokens
+        return b""
+
+    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return nothing: there are no streams."""
+        del like, members
+        return b""
+
+    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return an answer with these members, in place of any that the upstream has called so.
+
+        Raises:
+            WireError: the body is no JSON object, or has two members of one name.
+        """
+        return openai_edits.put_members(body, members)
+
+    def terminator(self) -> bytes:
+        """Return the last word of OpenAI's streams, for an upstream that streams where nobody asked it to."""
+        return openai_json.DONE
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the error event for such a stream."""
+        return openai_json.error_event(kind, message, rule_id)
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+        """Return OpenAI's error object."""
+        return openai_json.error_body(kind, message, rule_id, param)
+
+
+EMBEDDINGS = OpenAIInputs("openai.embeddings", EMBEDDING_FIELDS, "data")
+MODERATIONS = OpenAIInputs("openai.moderations", MODERATION_FIELDS, "results")
+
+
+def _read_input(prompt: Prompt, value: object) -> int:
+    """Read `input`: a string, strings, parts, or token ids, which have no text to scan; return how many."""
+    parts = value if isinstance(value, list) else [value]
+    for i, part in enumerate(parts):
+        at: Path = ("input", i) if isinstance(value, list) else ("input",)
+        if isinstance(part, str):
+            prompt.add("user", i, part, at)
+        elif isinstance(part, dict) and isinstance(value, list):
+            _read_part(prompt, i, part, at)
+        elif isinstance(value, list) and _is_tokens(part):
+            prompt.unscanned["input tokens"] = None
+        else:
+            raise RequestInvalid("`input` must be a string, an array of strings or parts, or token ids")
+    return len(parts)
+
+
+def _read_part(prompt: Prompt, position: int, part: dict[str, object], path: Path) -> None:
+    """Read a part of an input that is more than text, such as a moderation's: its texts, and what is none by name."""
+    for name in part:
+        if name in MEDIA:
+            prompt.unscanned[f"input {name}"] = None
+    prompt.all("user", position, {name: value for name, value in part.items() if name not in MEDIA}, path)
+
+
+def _is_tokens(part: object) -> bool:
+    ids = part if isinstance(part, list) else [part]
+    return all(isinstance(i, int) and not isinstance(i, bool) for i in ids)
+
+
+def _members(body: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of an answer unread: vectors are megabytes of figures.
+
+    Raises:
+        WireError: it is no JSON object in UTF-8.
+    """
+    try:
+        body.decode()
+        return _MEMBERS.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise WireError("the body is not a JSON object in UTF-8; check the upstream") from error
+
+
+def _says(member: msgspec.Raw | None) -> bool:
+    """Tell whether a member says more than null, nothing, or a number or truth value."""
+    return member is not None and bytes(member)[:1] in (b'"', b"[", b"{") and len(bytes(member)) > 2
+
+
+def _texts(found: Mapping[str, msgspec.Raw], known: frozenset[str], where: str) -> list[str]:
+    """Return the names of the members outside `known` that could carry text."""
+    return [f"{where}{openai_json.clean(name)}" for name, value in found.items() if name not in known and _says(value)]
+
+
+def _is_vector(embedding: msgspec.Raw | None) -> bool:
+    """Tell whether an embedding is figures, or base64 of them, and no words."""
+    if embedding is None:
+        return True
+    written = bytes(embedding)
+    return not written.translate(None, _BASE64 if written.startswith(b'"') else _FIGURES)

@@ -1,0 +1,81 @@
+"""What would be right: said to who asks for what no route takes. Decides nothing, reads only the routes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.config import Match
+from checkstream.core.wire.surfaces import SURFACES
+
+_SHOWN = 200
+_UNREAD = frozenset({
+    "audio", "batches", "containers", "evals", "files", "fine_tuning", "images", "rerank", "score", "tokenize",
+    "detokenize", "uploads", "vector_stores", "videos",
+})  # fmt: skip
+"""Second parts of paths that model servers know and no surface reads."""
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
+_NOT_YET = {
+    "/v1/responses": "call `/v1/chat/completions`",
+    "/v1/messages": "call `/v1/chat/completions`",
+    "/api/chat": "call `/v1/chat/completions`, which Ollama has too",
+    "/api/generate": "call `/v1/completions`, which Ollama has too",
+}
+_OPERATORS = frozenset({"/livez", "/readyz", "/metrics", "/health", "/healthz", "/admin/status", "/admin/reload"})
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """One route, as far as a signpost needs it."""
+
+    match: Match
+    upstream: str
+
+
+def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
+    """Return what to say of a path that no route takes: what was meant, or the line of configuration that takes it."""
+    asked = f"no route takes `{method[:20]} {path[:_SHOWN]}`"
+    if path in _OPERATORS:
+        return f"{asked}; health, metrics and status are on the operator's listener (`server.admin`)"
+    upstream = routes[0].upstream if routes else "NAME"
+    if path in SURFACES:
+        line = _line(path, method, f'upstream: {upstream}, policies: ["builtin:default"]')
+        return f"{asked}; this line under `routes` of the configuration guards it: {line}"
+    if path in _NOT_YET:
+        return f"{asked}: it can't be guarded in this version; {_NOT_YET[path]}"
+    parts = path.split("/")
+    if len(parts) > 2 and parts[1] == "v1" and parts[2] in _UNREAD and method in _METHODS:
+        line = _line(path if len(parts) == 3 else f"/v1/{parts[2]}/*", method, f"upstream: {upstream}, pass: true")
+        return f"{asked}: it can't be guarded; this line under `routes` passes it on, unread, and records that: {line}"
+    paths = sorted({route.match.path for route in routes})
+    near = _meant(path, paths)
+    if near is not None:
+        return f"{asked}; did you mean `{near}`?"
+    known = ", ".join(dict.fromkeys(f"`{route.match.method} {route.match.path}`" for route in routes))
+    return f"{asked}; routes take {known}" if known else asked
+
+
+def wrong_model(routes: Sequence[Taken], model: str) -> str:
+    """Return what to say of a model that no route takes."""
+    known = sorted({route.match.model for route in routes})
+    near = difflib.get_close_matches(model, known, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else "routes take " + ", ".join(f"`{name}`" for name in known)
+    return f"no route takes the model `{model[:_SHOWN]}`; {hint}"
+
+
+def _line(path: str, method: str, rest: str) -> str:
+    """Return a route as it stands in the configuration."""
+    name = path.removesuffix("/*").rpartition("/")[2]
+    match = path if method == "POST" or path in SURFACES else f"{path}, method: {method}"
+    return f"`- {{name: {name}, match: {{path: {match}}}, {rest}}}`"
+
+
+def _meant(path: str, paths: Sequence[str]) -> str | None:
+    """Return the path that was probably meant: with one `/v1` more or less, or another spelling."""
+    plain = "/" + path.strip("/").removeprefix("v1/").removeprefix("v1/")
+    for known in paths:
+        if known.removeprefix("/v1") in (plain, plain.removesuffix("/")):
+            return known
+    near = difflib.get_close_matches(path[:_SHOWN], paths, n=1, cutoff=0.75)
+    return near[0] if near else None

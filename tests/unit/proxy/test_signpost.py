@@ -1,0 +1,78 @@
+"""Who asks for a path that no route takes is told what would be right, in words that can be pasted."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.config import Match, default_config, read_config
+from checkstream.proxy.signpost import Taken, wrong_model, wrong_path
+
+ROUTES = [Taken(route.match, route.upstream) for route in default_config("http://h").routes]
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/v1/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/chat/completions/", "/v1/chat/completions"),
+        ("/v1/chat/completion", "/v1/chat/completions"),
+        ("/v1/chat/Completions", "/v1/chat/completions"),
+        ("/embeddings", "/v1/embeddings"),
+        ("/models", "/v1/models"),
+    ],
+)
+def test_the_path_that_was_meant_is_named(path: str, meant: str) -> None:
+    assert wrong_path(ROUTES, path, "POST").endswith(f"did you mean `{meant}`?")
+
+
+def test_another_path_is_told_which_there_are() -> None:
+    said = wrong_path(ROUTES, "/somewhere", "GET")
+    assert said.startswith("no route takes `GET /somewhere`; routes take `POST /v1/chat/completions`,")
+    assert "`POST /v1/embeddings`" in said
+    assert wrong_path([], "/x", "GET") == "no route takes `GET /x`"
+    assert "`server.admin`" in wrong_path(ROUTES, "/metrics", "GET")
+    assert "call `/v1/chat/completions`" in wrong_path(ROUTES, "/v1/responses", "POST")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("POST", "/v1/files", "/v1/files"),
+        ("GET", "/v1/files", "/v1/files"),
+        ("DELETE", "/v1/files/file-1", "/v1/files/*"),
+        ("POST", "/v1/batches/b/cancel", "/v1/batches/*"),
+        ("POST", "/v1/images/generations", "/v1/images/*"),
+        ("POST", "/v1/audio/transcriptions", "/v1/audio/*"),
+        ("POST", "/v1/chat/completions", "/v1/chat/completions"),
+        ("POST", "/v1/moderations", "/v1/moderations"),
+    ],
+)
+def test_the_line_of_configuration_that_is_shown_takes_the_request(method: str, path: str, name: str) -> None:
+    said = wrong_path([Taken(Match(path="/v1/other"), "local")], path, method)
+    line = said[said.index("`- {") + 1 : said.rindex("`")]
+    (written,) = yaml.safe_load(line)
+    config = read_config("c.yaml", f"upstreams: {{local: {{url: http://h}}}}\nroutes:\n  {line}\n", Path())
+    (route,) = config.routes
+    assert (route.match.path, route.match.method, route.upstream) == (name, method, "local")
+    assert route.pass_ is ("policies" not in written)
+    assert ("unread" in said) is route.pass_
+
+
+@given(st.text(string.printable), st.text(string.printable))
+def test_no_path_and_no_method_makes_it_fail_or_grow(path: str, method: str) -> None:
+    assert len(wrong_path(ROUTES, "/" + path, method)) < 1000
+    assert len(wrong_path(ROUTES, "/v1/files/" + path * 100, "POST")) < 1000
+    assert len(wrong_model(ROUTES, path * 100)) < 1000
+
+
+def test_a_model_that_no_route_takes_is_told_which_are_taken() -> None:
+    taken = [Taken(Match(path="/v1/chat/completions", model=model), "u") for model in ("gpt-5", "llama*")]
+    assert wrong_model(taken, "gpt5") == "no route takes the model `gpt5`; did you mean `gpt-5`?"
+    assert wrong_model(taken, "x") == "no route takes the model `x`; routes take `gpt-5`, `llama*`"
