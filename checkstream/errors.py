@@ -20,6 +20,7 @@ CheckstreamError
 │   ├── MethodWrong         the path is known, the method is not
 │   ├── CallerUnknown       no key, or a key that nobody has
 │   ├── BodyTooLarge        the request's body passes its cap
+│   ├── MediaRefused        the request's body is said to be what two readers could read differently
 │   ├── BodyTooSlow         the request's body did not arrive in time
 │   ├── Overloaded          a cap on streams or held bytes is reached
 │   ├── TookTooLong         an answer of the scoring API was not ready in time
@@ -189,6 +190,10 @@ class CallerUnknown(RequestRefused):
 
 class BodyTooLarge(RequestRefused):
     """The request's body is larger than the configured cap."""
+
+
+class MediaRefused(RequestRefused):
+    """The request's body is said to be what two readers could read differently."""
 
 
 class BodyTooSlow(RequestRefused):

@@ -136,6 +136,9 @@ class Upstream(Settings, frozen=True):
     """Root of the server; a trailing `/v1` is accepted and removed."""
     headers: dict[str, str | Secret] = msgspec.field(default_factory=dict)
     """Replace the caller's headers of the same name."""
+    return_headers: tuple[str, ...] = ()
+    """Headers of its answers that callers get besides those that the proxy knows (rate limits, ids of requests): names,
+    or beginnings of names followed by `*`."""
     connect_ms: Ms = 5_000
     """How long connecting may take."""
     first_byte_ms: Ms = 600_000
@@ -160,6 +163,9 @@ class Upstream(Settings, frozen=True):
             raise ValueError("the url holds a password; put it into `headers` from the environment")
         if len(set(self.can)) < len(self.can):
             raise ValueError("`can` names something twice; name it once")
+        self._check_headers()
+
+    def _check_headers(self) -> None:
         if len({name.lower() for name in self.headers}) < len(self.headers):
             raise ValueError("`headers` has a name twice, in other letter case; keep one")
         for name, value in self.headers.items():
@@ -169,6 +175,11 @@ class Upstream(Settings, frozen=True):
                 raise ValueError(f"`{name}` is written by the proxy itself; remove it from `headers`")
             if isinstance(value, str) and not value.isprintable():
                 raise ValueError(f"the value of `{name}` holds line breaks or control characters; write one line")
+        for name in self.return_headers:
+            if len(name.rstrip("*")) < 2 or not set(name.removesuffix("*")) <= _HEADER_CHARS - {"*"}:
+                raise ValueError(f"`{name}` is not a header name, or a beginning of some followed by `*`")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"`{name}` is written by the proxy itself; remove it from `return_headers`")
 
     @property
     def root(self) -> str:
@@ -185,11 +196,11 @@ def _with_scheme(url: str) -> str:
 
 _OWN_HEADERS = frozenset(
     {
-        "accept-encoding", "connection", "content-encoding", "content-length", "expect", "keep-alive", "te", "trailer",
-        "transfer-encoding", "upgrade",
+        "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "expect", "keep-alive",
+        "te", "trailer", "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
-"""They say how a message is sent on one connection, which is not a setting."""
+"""They say what a body is and how it is sent on one connection, which is not a setting."""
 _URL_CHARS = frozenset(map(chr, range(0x21, 0x7F)))
 _HEADER_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
 

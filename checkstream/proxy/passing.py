@@ -53,10 +53,11 @@ class Passing:
                 outgoing.headers,
                 body or None,
                 key_header=outgoing.key_header,
+                content_type=outgoing.content_type,
+                caller=outgoing.caller,
             ) as answer:
-                headers = answer.headers
+                headers = answer.headers_passed()
                 headers.update(self._headers)
-                headers["content-type"] = answer.content_type
                 data = await answer.read()
                 await self._record(answer.status)
                 self._response = StreamResponse(status=answer.status, headers=headers)

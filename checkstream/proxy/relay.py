@@ -26,6 +26,7 @@ from checkstream.core.wire.surface import Surface
 from checkstream.errors import AuditError, CheckstreamError, UpstreamError
 from checkstream.listen import Admission, Connection
 from checkstream.proxy.counts import StreamCounts
+from checkstream.proxy.headers import EVENTS, JSON
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.questions import Classifiers, Questions
 from checkstream.proxy.replies import error_response, guard_response
@@ -70,6 +71,10 @@ class Outgoing(msgspec.Struct, frozen=True):
     """Path and query."""
     headers: tuple[tuple[str, str], ...]
     key_header: str | None
+    content_type: str | None = None
+    """What the body of an unguarded request is; a guarded one is JSON."""
+    caller: str | None = None
+    """Whose connections it goes on."""
 
     def again(self) -> Outgoing:
         """Return it for a further request of the exchange: under no key by which a server gives the first answer."""
@@ -322,7 +327,7 @@ class Exchange:
         headers = self._answer.headers.copy() if self._answer is not None else {}
         headers.update(_STREAM_HEADERS)
         headers.update(self._headers)
-        headers["content-type"] = self._answer.content_type if self._answer is not None else "text/event-stream"
+        headers["content-type"] = EVENTS
         self._response = StreamResponse(status=200, headers=headers)
         if not self._connection.left:
             try:
@@ -378,7 +383,13 @@ class Exchange:
         outgoing = self._outgoing
         try:
             async with self._upstream.send(
-                "POST", outgoing.target, outgoing.headers, command.body, key_header=outgoing.key_header
+                "POST",
+                outgoing.target,
+                outgoing.headers,
+                command.body,
+                key_header=outgoing.key_header,
+                content_type=JSON,
+                caller=outgoing.caller,
             ) as answer:
                 self._answer = answer
                 self._inbox.put(on.UpstreamOpened(answer.status, answer.streaming))

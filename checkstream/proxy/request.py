@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
+from aiohttp import hdrs
 from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
 
 from checkstream.audit.entries import PassEntry, StreamEntry
@@ -30,6 +31,7 @@ from checkstream.proxy.accept import Route, candidates, choose
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.counts import Counted
+from checkstream.proxy.headers import Media, media_of_request
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.recorder import Recorder
@@ -50,6 +52,19 @@ class Intake(msgspec.Struct, frozen=True):
     admission: Admission
     times: Times
     body_bytes: int
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What a caller has sent."""
+
+    body: bytes
+    media: Media | None
+    """What it is said to be."""
+
+    @property
+    def content_type(self) -> str | None:
+        """What it is, where it goes on unguarded."""
+        return None if self.media is None else str(self.media)
 
 
 class Proxy:
@@ -119,10 +134,13 @@ class Proxy:
         scorers = {route.scorer for route in found if route.scorer is not None}
         self._in_use.update(scorers)
         try:
+            media = media_of_request(
+                request.headers.getall(hdrs.CONTENT_TYPE, ()), request.headers.getall(hdrs.CONTENT_ENCODING, ())
+            )
             body = await self._read(request)
             route = choose(found, body)
             self._intake.admission.look_whether_shed(route.name)
-            return await self._answer(request, stream, identity, route, body)
+            return await self._answer(request, stream, identity, route, Sent(body, media))
         finally:
             self._in_use.subtract(scorers)
             self._in_use += collections.Counter()  # forget those that nobody uses
@@ -137,15 +155,18 @@ class Proxy:
             raise RequestInvalid("the request body is broken; check its encoding and length") from error
 
     async def _answer(
-        self, request: BaseRequest, stream: str, identity: Identity, route: Route, body: bytes
+        self, request: BaseRequest, stream: str, identity: Identity, route: Route, sent: Sent
     ) -> StreamResponse:
+        body = sent.body
         fail_closed = route.plan is None or route.plan.fail_mode == "closed"
         if self._trail.failure and fail_closed:
             raise AuditError(self._trail.failure)
         counts = self._counts.begun(stream, route.name, identity.name)
         url = request.rel_url
         target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
-        outgoing = Outgoing(target, tuple(request.headers.items()), identity.key_header)
+        outgoing = Outgoing(
+            target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name
+        )
         ledger = _Ledger(self._trail, stream, route.name, identity.name)
         if route.plan is None or route.surface is None or route.scorer is None:
             try:

@@ -1,4 +1,4 @@
-"""A model server: one pool of connections, its time-outs, the header rules both ways, and when to try again.
+"""A model server: its time-outs, what counts as an answer of it, and when to try again.
 
 A request is sent again only while it was certainly not sent: the connection could not be made. Time-outs are
 split by kind (connect, first byte, idle), and every failure ends as one `UpstreamError` with its kind.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import aiohttp
 from aiohttp import ClientResponse, hdrs
@@ -17,6 +18,8 @@ from yarl import URL
 
 from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
+from checkstream.proxy.headers import BYTES, read_media, request_headers, response_headers
+from checkstream.proxy.pool import Pool
 
 _READ_BYTES = 65_536
 _PIECE_BYTES = 16_384
@@ -25,70 +28,29 @@ _KEEP_S = 4.0
 """Shorter than servers' usual keep-alive time (uvicorn: 5 s), so that they seldom close what is about to be used."""
 _BACKOFF_S = 0.05
 
-HOP_BY_HOP = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-"""Source: RFC 9110 7.6.1, RFC 2616 13.5.1."""
-_NOT_FORWARDED = HOP_BY_HOP | {"host", "content-length", "content-encoding", "accept-encoding", "expect"}
-_NOT_RETURNED = HOP_BY_HOP | {"content-length", "content-encoding", "content-type", "date", "server", "alt-svc"}
 _REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 """Never passed on: callers' clients would follow them past the guard, with the request and its keys."""
-_AUTH = frozenset({"authorization", "x-api-key"})
-_OWN_PREFIX = "x-checkstream-"
 
 
-def request_headers(
-    given: Iterable[tuple[str, str]], *, replaced: Mapping[str, str], key_header: str | None
-) -> CIMultiDict[str]:
-    """Return the headers that the upstream gets.
+def _require_readable(response: ClientResponse) -> None:
+    """Look at an answer's head.
 
-    Args:
-        given: The caller's.
-        replaced: The upstream's own, in place of the caller's of the same name.
-        key_header: The header in which the caller's key for the proxy came; it goes no further.
+    Raises:
+        UpstreamError: it is none that can be taken on.
     """
-    headers: CIMultiDict[str] = CIMultiDict()
-    pairs = list(given)
-    own = {name.lower() for name in replaced}
-    dropped = _NOT_FORWARDED | _named_by_connection(pairs) | own
-    if own & _AUTH:
-        dropped |= _AUTH
-    if key_header is not None:
-        dropped |= {key_header.lower()}
-    for name, value in pairs:
-        if name.lower() not in dropped and not name.lower().startswith(_OWN_PREFIX):
-            headers.add(name, value)
-    headers.update(replaced)
-    headers[hdrs.ACCEPT_ENCODING] = "identity"  # the guard reads plain bytes
-    return headers
-
-
-def response_headers(given: Iterable[tuple[str, str]]) -> CIMultiDict[str]:
-    """Return the upstream's headers that the caller gets; framing, encoding and content type are the proxy's own."""
-    pairs = list(given)
-    dropped = _NOT_RETURNED | _named_by_connection(pairs)
-    headers: CIMultiDict[str] = CIMultiDict()
-    for name, value in pairs:
-        if name.lower() not in dropped and not name.lower().startswith(_OWN_PREFIX):
-            headers.add(name, value)
-    return headers
-
-
-def _named_by_connection(pairs: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the headers that `Connection` says are for this hop only."""
-    return {
-        token.strip().lower() for name, value in pairs if name.lower() == "connection" for token in value.split(",")
-    }
+    lengths = response.headers.getall(hdrs.CONTENT_LENGTH, [])
+    codings = response.headers.getall(hdrs.TRANSFER_ENCODING, [])
+    if response.status in _REDIRECTS:
+        reason = "the upstream redirects elsewhere; set its final address as `url`"
+    elif response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower() not in ("", "identity"):
+        reason = "the answer is compressed, though `identity` was asked for"
+    elif len(lengths) > 1 or len(codings) > 1 or (lengths and codings):
+        reason = "the answer says twice how long it is"  # a server in front of it could end it elsewhere
+    elif response.status < HTTPStatus.OK:
+        reason = "the upstream wants to speak another protocol"
+    else:
+        return
+    raise UpstreamError(reason, kind="protocol")
 
 
 class Answer:
@@ -100,13 +62,22 @@ class Answer:
         self._settings = settings
         self._begun = False
         self.status = response.status
-        self.headers = response_headers(response.headers.items())
-        self.content_type = response.headers.get(hdrs.CONTENT_TYPE, "application/json")
+        self.headers = response_headers(response.headers.items(), names=settings.return_headers)
 
     @property
     def streaming(self) -> bool:
         """The body is an event stream."""
-        return self.content_type.partition(";")[0].strip().lower() == "text/event-stream"
+        said = self._response.headers.get(hdrs.CONTENT_TYPE, "")
+        return said.partition(";")[0].strip().lower() == "text/event-stream"
+
+    def headers_passed(self) -> CIMultiDict[str]:
+        """Return the headers of an answer that goes out unguarded, with what its body is said to be."""
+        headers = response_headers(self._response.headers.items(), names=self._settings.return_headers, passed=True)
+        said = self._response.headers.getall(hdrs.CONTENT_TYPE, [])
+        media = read_media(said[0]) if len(said) == 1 else None
+        headers[hdrs.CONTENT_TYPE] = str(media) if media is not None else BYTES
+        headers["x-content-type-options"] = "nosniff"
+        return headers
 
     async def read(self) -> bytes:
         """Return the next bytes as the network cut them, in pieces of bounded size; `b""` at the end.
@@ -163,7 +134,7 @@ class UpstreamClient:
         self.name = name
         self.settings = settings
         self._headers = dict(headers)
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[str | None, aiohttp.ClientSession] = {}
         self.running = 0
         """Answers that are being read."""
 
@@ -171,10 +142,11 @@ class UpstreamClient:
         """Return whether a client with these settings would be this one."""
         return self.settings == settings and self._headers == dict(headers)
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_S),
+    def _open(self, caller: str | None) -> aiohttp.ClientSession:
+        """Return a caller's own connections: what comes too late to be told from an answer is at most its own."""
+        if caller not in self._sessions:
+            self._sessions[caller] = aiohttp.ClientSession(
+                connector=Pool(keepalive_s=_KEEP_S),
                 timeout=aiohttp.ClientTimeout(
                     total=None,
                     connect=self.settings.connect_ms / 1000,
@@ -187,7 +159,7 @@ class UpstreamClient:
                 max_line_size=16_384,
                 max_field_size=32_768,
             )
-        return self._session
+        return self._sessions[caller]
 
     @asynccontextmanager
     async def send(
@@ -198,6 +170,8 @@ class UpstreamClient:
         body: bytes | None,
         *,
         key_header: str | None,
+        content_type: str | None,
+        caller: str | None = None,
     ) -> AsyncIterator[Answer]:
         """Send a request and yield the answer once its head has come; leaving closes what is not read to the end.
 
@@ -207,30 +181,32 @@ class UpstreamClient:
             headers: The caller's.
             body: None for none.
             key_header: The header in which the caller's key for the proxy came.
+            content_type: What the body is; None: nothing is said.
+            caller: Who asks; a connection serves one caller alone. Those without names are one.
 
         Raises:
-            UpstreamError: no answer's head came.
+            UpstreamError: no answer's head came, or one that two readers could take for two things.
         """
-        sent = request_headers(headers, replaced=self._headers, key_header=key_header)
+        sent = request_headers(headers, replaced=self._headers, key_header=key_header, content_type=content_type)
         self.running += 1
         response = None
         try:
-            response = await self._send(method, URL(self.settings.root + target, encoded=True), sent, body)
-            if response.status in _REDIRECTS:
-                raise UpstreamError("the upstream redirects elsewhere; set its final address as `url`", kind="protocol")
-            if response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower() not in ("", "identity"):
-                raise UpstreamError("the answer is compressed, though `identity` was asked for", kind="protocol")
+            session = self._open(caller)
+            response = await self._send(session, method, URL(self.settings.root + target, encoded=True), sent, body)
+            _require_readable(response)
             yield Answer(response, self.settings)
         finally:
             self.running -= 1
             if response is not None:
                 response.close()
 
-    async def _send(self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None) -> ClientResponse:
+    async def _send(
+        self, session: aiohttp.ClientSession, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
+    ) -> ClientResponse:
         attempt = 0
         while True:
             try:
-                return await self._open().request(method, url, headers=headers, data=body, allow_redirects=False)
+                return await session.request(method, url, headers=headers, data=body, allow_redirects=False)
             except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
                 # Nothing was sent: there was no connection to send it on.
                 if attempt >= self.settings.retries:
@@ -246,7 +222,7 @@ class UpstreamClient:
                 raise UpstreamError("the answer is not HTTP that can be read", kind="protocol") from error
 
     async def close(self) -> None:
-        """Close the pool."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        """Close all connections."""
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()

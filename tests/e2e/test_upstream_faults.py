@@ -59,12 +59,14 @@ def test_g20_a_whole_answer_that_breaks_off_is_a_bad_gateway(llm: Llm, guarded: 
 def test_an_upstreams_error_reaches_the_caller_as_it_is(
     llm: Llm, guarded: OpenAI, status: int, error: type[openai.APIStatusError], stream: bool
 ) -> None:
-    model = llm.put(f"error-{status}", {"error": {"status": status, "message": "as it is", "headers": {"x-why": "z"}}})
+    model = llm.put(
+        f"error-{status}", {"error": {"status": status, "message": "as it is", "headers": {"retry-after": "0"}}}
+    )
     with pytest.raises(error) as caught:
         guarded.chat.completions.create(model=model, messages=ASK, stream=stream)
     assert caught.value.status_code == status
     assert "as it is" in str(caught.value)
-    assert caught.value.response.headers["x-why"] == "z"
+    assert caught.value.response.headers["retry-after"] == "0"
 
 
 def test_an_upstream_that_is_not_there_is_a_bad_gateway(start: Callable[..., Proxy]) -> None:

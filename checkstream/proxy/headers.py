@@ -1,0 +1,194 @@
+"""Which headers go on, both ways, and what a body is said to be.
+
+Towards the caller only what stands in a list leaves (G36). Towards the model server all goes on but what belongs to one
+connection, says who or where the caller is, or changes what the body means. What a body is, is always said by the
+proxy: it has read it as JSON in UTF-8, and nobody is to read it otherwise (G31).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+from aiohttp import hdrs
+from multidict import CIMultiDict
+
+from checkstream.errors import MediaRefused
+
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream; charset=utf-8"
+BYTES: Final = "application/octet-stream"
+
+HOP_BY_HOP = frozenset({
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade", "http2-settings", "proxy-status",
+})  # fmt: skip
+"""Source: RFC 9110 7.6.1, RFC 2616 13.5.1, RFC 7540 3.2.1."""
+_OF_THE_BODY = frozenset({
+    "content-length", "content-encoding", "content-type", "content-range", "content-md5", "content-digest",
+    "repr-digest", "digest", "content-location", "content-disposition", "content-transfer-encoding", "mime-version",
+    "accept-encoding", "accept-charset", "expect", "range", "if-range", "if-match", "if-none-match",
+    "if-modified-since", "if-unmodified-since", "max-forwards",
+})  # fmt: skip
+"""They speak of the body as the caller sent it, or ask for a part of the answer; the proxy reads both whole."""
+_OF_THE_CALLER = frozenset({
+    "host", "cookie", "cookie2", "origin", "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip",
+    "cf-connecting-ip", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-method", "x-http-method-override",
+    "x-method-override", "front-end-https", "upgrade-insecure-requests", "dnt",
+})  # fmt: skip
+"""Who asks, from where, and what is asked: a server behind the proxy believes what stands there."""
+_OF_THE_CALLER_BEGIN = ("x-forwarded-", "sec-", "access-control-", "proxy-", "x-checkstream-")
+_AUTH = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key"})
+
+RETURNED = frozenset({
+    "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "apim-request-id",
+    "x-ms-client-request-id", "x-ms-region", "cf-ray", "anthropic-organization-id", "x-envoy-upstream-service-time",
+    "traceresponse",
+})  # fmt: skip
+"""Of the answer to a guarded request: when to try again, and the names under which support finds it."""
+RETURNED_BEGIN = ("x-ratelimit-", "anthropic-ratelimit-", "openai-")
+PASSED = frozenset({
+    "content-disposition", "content-language", "content-range", "accept-ranges", "etag", "last-modified", "vary",
+    "cache-control", "expires", "age",
+})  # fmt: skip
+"""Of the answer to an unguarded one besides: what files are downloaded with."""
+_OURS_BEGIN = ("x-checkstream-", "access-control-")
+_MOST_OF_A_VALUE = 256
+_CHARSETS = frozenset({"utf-8", "utf8"})
+_ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+"""Of a body: the HTTP library undoes them, or says that it can't."""
+_TOKEN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
+
+
+def request_headers(
+    given: Iterable[tuple[str, str]], *, replaced: Mapping[str, str], key_header: str | None, content_type: str | None
+) -> CIMultiDict[str]:
+    """Return the headers that the upstream gets.
+
+    Args:
+        given: The caller's.
+        replaced: The upstream's own, in place of the caller's of the same name.
+        key_header: The header in which the caller's key for the proxy came; it goes no further.
+        content_type: What the body is; None: nothing is said.
+    """
+    headers: CIMultiDict[str] = CIMultiDict()
+    pairs = list(given)
+    own = {_canonical(name) for name in replaced}
+    dropped = HOP_BY_HOP | _OF_THE_BODY | _OF_THE_CALLER | _named_by_connection(pairs) | own
+    if own & _AUTH:
+        dropped |= _AUTH
+    if key_header is not None:
+        dropped |= {_canonical(key_header)}
+    for name, value in pairs:
+        known_as = _canonical(name)
+        if known_as not in dropped and not known_as.startswith(_OF_THE_CALLER_BEGIN):
+            headers.add(name, value)
+    if content_type is not None:
+        headers[hdrs.CONTENT_TYPE] = content_type
+    headers.update(replaced)
+    headers[hdrs.ACCEPT_ENCODING] = "identity"  # the guard reads plain bytes
+    return headers
+
+
+def response_headers(
+    given: Iterable[tuple[str, str]], *, names: Iterable[str] = (), passed: bool = False
+) -> CIMultiDict[str]:
+    """Return the upstream's headers that the caller gets.
+
+    Args:
+        given: The upstream's.
+        names: What the operator adds to the list: names, or beginnings of names followed by `*`.
+        passed: The answer goes out unguarded.
+    """
+    pairs = list(given)
+    more = [name.lower() for name in names]
+    listed = RETURNED | {name for name in more if not name.endswith("*")} | (PASSED if passed else frozenset())
+    begin = (*RETURNED_BEGIN, *(name[:-1] for name in more if name.endswith("*")))
+    kept_back = HOP_BY_HOP | (_OF_THE_BODY - PASSED) | _named_by_connection(pairs)
+    headers: CIMultiDict[str] = CIMultiDict()
+    for name, value in pairs:
+        lower = name.lower()
+        fits = len(value) <= _MOST_OF_A_VALUE and value.isascii() and value.isprintable()
+        ours = lower in kept_back or lower.startswith(_OURS_BEGIN)
+        if (lower in listed or lower.startswith(begin)) and not ours and fits:
+            headers.add(name, value)
+    return headers
+
+
+def _canonical(name: str) -> str:
+    """Return a name as servers know it that can't tell `_` from `-`: those that hand headers on as variables (CGI)."""
+    return name.lower().replace("_", "-")
+
+
+def _named_by_connection(pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the headers that `Connection` says are for this hop only."""
+    return {
+        _canonical(token.strip())
+        for name, value in pairs
+        if _canonical(name) == "connection"
+        for token in value.split(",")
+    }
+
+
+class Media(msgspec.Struct, frozen=True):
+    """What a body is said to be."""
+
+    kind: str
+    """Such as `application/json`, in lower case."""
+    boundary: str | None = None
+    """Between the parts of a body of many."""
+
+    def __str__(self) -> str:
+        """Return it as a header's value; text of any kind is UTF-8."""
+        return self.kind if self.boundary is None else f'{self.kind}; boundary="{self.boundary}"'
+
+
+def media_of_request(types: Iterable[str], encodings: Iterable[str]) -> Media | None:
+    """Return what a request's body is said to be; None when nothing is said.
+
+    Args:
+        types: Every `Content-Type`.
+        encodings: Every `Content-Encoding`.
+
+    Raises:
+        MediaRefused: two readers could take the body for two things: it has no charset but UTF-8, and one type.
+    """
+    coded = [value.strip().lower() for value in encodings]
+    if len(coded) > 1 or not _ENCODINGS.issuperset(coded):
+        raise MediaRefused("the body has an encoding that can't be read; send it plain, or with gzip or deflate")
+    said = list(types)
+    if not said:
+        return None
+    media = read_media(said[0]) if len(said) == 1 else None
+    if media is None:
+        raise MediaRefused(
+            "`Content-Type` can't be read; send one, such as `application/json`, with no charset but UTF-8"
+        )
+    return media
+
+
+def read_media(text: str) -> Media | None:
+    """Read a content type as RFC 9110 8.3 has it; None for what is none, or has another charset than UTF-8."""
+    kind, *rest = text.split(";")
+    main, slash, sub = kind.strip(" \t").partition("/")
+    if not slash or not main or not sub or not _TOKEN.issuperset(main + sub):
+        return None
+    seen: dict[str, str] = {}
+    for each in rest:
+        name, equals, value = each.strip(" \t").partition("=")
+        if not name and not equals:
+            continue  # a lone `;`, which many write
+        if len(value) > 1 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        name = name.lower()
+        if not name or not equals or name in seen or not _TOKEN.issuperset(name) or not _is_plain(value):
+            return None
+        seen[name] = value
+    if seen.get("charset", "utf-8").lower() not in _CHARSETS or any(name.startswith("charset*") for name in seen):
+        return None
+    return Media(f"{main}/{sub}".lower(), seen.get("boundary"))
+
+
+def _is_plain(value: str) -> bool:
+    return bool(value) and value.isascii() and value.isprintable() and not set(value) & set('"\\;')

@@ -1,0 +1,164 @@
+"""Which headers go on, both ways, and which bodies are taken for what they are said to be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.errors import MediaRefused
+from checkstream.proxy import headers as rules
+from checkstream.proxy.headers import JSON, media_of_request, read_media, request_headers, response_headers
+
+GIVEN = [
+    ("Host", "proxy"),
+    ("Authorization", "Bearer caller"),
+    ("X-Api-Key", "k"),
+    ("Connection", "keep-alive, X-Hop"),
+    ("X-Hop", "1"),
+    ("Transfer-Encoding", "chunked"),
+    ("Content-Length", "3"),
+    ("Content-Encoding", "gzip"),
+    ("Accept-Encoding", "br"),
+    ("Expect", "100-continue"),
+    ("X-Checkstream-Context", "{}"),
+    ("Content-Type", "application/json; charset=utf-7"),
+    ("OpenAI-Beta", "a"),
+]
+WELL_KNOWN = ["Set-Cookie", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Location", "Refresh"]
+WELL_KNOWN += ["X-Accel-Redirect", "X-Sendfile", "Link", "X-Request-Id", "x-ratelimit-limit", "openai-model", "Age"]
+WELL_KNOWN += ["Content_Type", "X_Forwarded_For", "HOST", "Cookie", "X-HTTP-Method-Override", "sec-fetch-site", "ETag"]
+WELL_KNOWN += ["X-Checkstream-Action", "access-control-allow-origin", "Content-Disposition", "Accept-Charset", "Te"]
+names = st.sampled_from(WELL_KNOWN) | st.text("abcdefgh-_XYZ", min_size=1, max_size=12)
+pairs = st.lists(st.tuples(names, st.text(max_size=20)), max_size=12)
+
+
+def test_only_end_to_end_headers_go_on() -> None:
+    headers = request_headers(GIVEN, replaced={}, key_header=None, content_type=JSON)
+    assert dict(headers) == {
+        "Authorization": "Bearer caller",
+        "X-Api-Key": "k",
+        "Content-Type": "application/json",
+        "OpenAI-Beta": "a",
+        "Accept-Encoding": "identity",
+    }
+
+
+def test_the_upstreams_own_key_replaces_every_key_of_the_caller() -> None:
+    headers = request_headers(GIVEN, replaced={"authorization": "Bearer own"}, key_header=None, content_type=None)
+    assert headers.getall("Authorization") == ["Bearer own"]
+    assert "X-Api-Key" not in headers
+
+
+def test_the_key_for_the_proxy_goes_no_further() -> None:
+    headers = request_headers(GIVEN, replaced={}, key_header="x-api-key", content_type=None)
+    assert "X-Api-Key" not in headers
+    assert headers["Authorization"] == "Bearer caller"
+
+
+def test_what_is_between_caller_and_proxy_goes_no_further() -> None:
+    own = [("X-Checkstream-Context", "{}"), ("x-checkstream-confirm", "t"), ("X_CHECKSTREAM_STREAM", "s")]
+    sent = request_headers([*own, ("accept", "*/*")], replaced={}, key_header=None, content_type=None)
+    assert [name.lower() for name in sent] == ["accept", "accept-encoding"]
+    assert list(response_headers([*own, ("x-request-id", "r")], names=["x-*"])) == ["x-request-id"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(pairs)
+def test_g31_no_header_of_a_caller_says_what_the_body_is_or_who_asks(given_: list[tuple[str, str]]) -> None:
+    sent = request_headers(given_, replaced={}, key_header=None, content_type=JSON)
+    assert sent.getall("content-type") == [JSON]
+    as_variables = [name.upper().replace("-", "_") for name in sent]  # as CGI and WSGI servers hand them on
+    assert as_variables.count("CONTENT_TYPE") == 1
+    for name in ("HOST", "COOKIE", "CONTENT_LENGTH", "TRANSFER_ENCODING", "X_FORWARDED_FOR", "X_HTTP_METHOD_OVERRIDE"):
+        assert name not in as_variables
+    assert not any(name.startswith(("SEC_", "X_CHECKSTREAM_", "ACCESS_CONTROL_")) for name in as_variables)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pairs, st.booleans())
+def test_g36_only_listed_headers_reach_a_caller(given_: list[tuple[str, str]], passed: bool) -> None:
+    listed = rules.RETURNED | (rules.PASSED if passed else frozenset())
+    for name, value in response_headers(given_, passed=passed).items():
+        assert name.lower() in listed or name.lower().startswith(rules.RETURNED_BEGIN)
+        assert value.isascii()
+        assert value.isprintable()
+        assert len(value) <= 256
+
+
+def test_the_operator_adds_to_the_list_and_can_not_add_what_is_the_proxys() -> None:
+    given_ = [
+        ("X-Litellm-Call-Id", "1"),
+        ("X-Litellm-Cost", "2"),
+        ("Set-Cookie", "a"),
+        ("Content-Type", "x/y"),
+        ("TE", "1"),
+    ]
+    assert list(response_headers(given_)) == []
+    assert list(response_headers(given_, names=["x-litellm-*", "Set-Cookie"])) == [
+        "X-Litellm-Call-Id",
+        "X-Litellm-Cost",
+        "Set-Cookie",
+    ]
+    assert list(response_headers(given_, names=["content-*", "te"])) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("application/json", "application/json"),
+        ("Application/JSON;charset=UTF-8;", "application/json"),
+        ('application/json; charset="utf-8"; profile=x', "application/json"),
+        ("multipart/form-data; boundary=----a7", 'multipart/form-data; boundary="----a7"'),
+        ("audio/wav", "audio/wav"),
+    ],
+)
+def test_a_content_type_is_said_anew(said: str, read: str) -> None:
+    assert str(read_media(said)) == read
+    assert str(media_of_request([said], ["gzip"])) == read
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "application/json; charset=utf-7",
+        "application/json; charset=utf-16",
+        "application/json; charset=ISO-8859-1",
+        "application/json; charset=utf-8; charset=utf-7",
+        'application/json; charset="utf-7"',
+        "application/json; CHARSET=UTF-7",
+        "application/json; charset*=utf-8''utf-7",
+        "application/json; charset*0=utf; charset*1=-7",
+        "application/json; charset = utf-7",
+        "application/json; charset=",
+        'application/json; x="; charset=utf-7"',
+        "application/json, text/plain; charset=utf-7",
+        "application/json\u2028; charset=utf-7",
+        "json",
+        "/",
+        "",
+    ],
+)
+def test_g31_a_body_in_another_charset_or_of_two_types_is_refused(said: str) -> None:
+    with pytest.raises(MediaRefused, match="UTF-8"):
+        media_of_request([said], [])
+
+
+@pytest.mark.parametrize(
+    ("types", "encodings"),
+    [([JSON, JSON], []), ([JSON], ["gzip", "br"]), ([JSON], ["gzip, br"]), ([JSON], ["compress"]), ([], ["x-gzip"])],
+)
+def test_g31_a_body_that_is_said_to_be_two_things_is_refused(types: list[str], encodings: list[str]) -> None:
+    with pytest.raises(MediaRefused):
+        media_of_request(types, encodings)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("ajson/;= \"'\\*,chretutf-78CHR\t", max_size=40).map(lambda rest: "application/json;" + rest))
+def test_g31_what_is_taken_on_has_one_reading(said: str) -> None:
+    media = read_media(said)
+    if media is not None:
+        parameters = [each.strip().partition("=") for each in said.lower().split(";")[1:]]
+        charsets = [value.strip('"') for name, _, value in parameters if name.strip().startswith("charset")]
+        assert charsets in ([], ["utf-8"], ["utf8"])
+        assert "charset" not in str(media)
