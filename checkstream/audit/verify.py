@@ -48,6 +48,11 @@ class ChainReport(msgspec.Struct, frozen=True, kw_only=True):
     """An unfinished last line: a write in progress, or a crash that the next start will repair."""
     bad: BadRecord | None = None
 
+    @property
+    def unsigned(self) -> int:
+        """Records behind the last head: nobody vouches for them. A running process has some for a moment."""
+        return max(self.records - self.signed, 0)
+
 
 class _Heads:
     """Walks a chain's heads beside its records."""

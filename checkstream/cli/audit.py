@@ -56,15 +56,20 @@ def add_parser(subparsers: SubParsers) -> None:
         help="public key that heads must be signed with (again for each key ever used)",
     )
     check.add_argument("--heads", metavar="DIR", type=Path, help="where the heads are, if not in DIR")
+    check.add_argument(
+        "--strict", action="store_true", help="exit 1, too, where records stand behind the last signed head"
+    )
     check.add_argument("--json", action="store_true", help="print a JSON line for each chain")
     show = commands.add_parser(
         "show",
         help="print the entries, oldest first",
         description="Print the entries of every chain in the order of their times; of one stream its verdicts, too.",
-        epilog="example: checkstream audit show var/audit --stream 4f2a --json",
+        epilog="example: checkstream audit show var/audit --stream 4f2a --json\n"
+        "Exit 0: done. 1: there is no such entry. 2: wrong use.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     show.add_argument("directory", metavar="DIR", type=Path, help="the audit directory")
-    show.add_argument("--stream", metavar="ID", help="only the entry of this stream")
+    show.add_argument("--stream", metavar="ID", help="only entries of streams whose id begins so")
     show.add_argument("--rule", metavar="ID", help="only streams in which this rule fired")
     show.add_argument("--last", metavar="N", type=_count, help="only the last N of them")
     show.add_argument("--json", action="store_true", help="print the records as they stand in the log")
@@ -99,10 +104,17 @@ def _verify(args: argparse.Namespace) -> int:
         raise AuditError(f"there is no audit chain in `{args.directory}`; give the directory that holds `*.jsonl`")
     for report in reports:
         if args.json:
-            print(msgspec.json.encode(report).decode())
+            told = {**msgspec.to_builtins(report), "unsigned": report.unsigned, "signatures_checked": bool(keys)}
+            print(msgspec.json.encode(told).decode())
         else:
             print(_verdict(report, signatures=bool(keys)))
-    return 1 if any(report.bad for report in reports) else 0
+    if not keys and not args.json:
+        print(
+            "signatures were not checked: whoever can write here could have written all of it anew, records and heads. "
+            "Give the public key with --key to rule that out.",
+            file=sys.stderr,
+        )
+    return 1 if any(report.bad or (args.strict and report.unsigned) for report in reports) else 0
 
 
 def _verdict(report: ChainReport, *, signatures: bool) -> str:
@@ -110,7 +122,11 @@ def _verdict(report: ChainReport, *, signatures: bool) -> str:
         return f"{report.chain}: broken after {report.records} records\n  {safe(report.bad.render())}"
     signed = f"signed up to {report.signed}" if signatures else f"heads up to {report.signed}, signatures not checked"
     torn = f", {report.torn_bytes} bytes of an unfinished record at its end" if report.torn_bytes else ""
-    return f"{report.chain}: ok, {report.records} records in {report.segments} segments, {signed}{torn}"
+    behind = ""
+    if report.unsigned:
+        many = "1 record stands" if report.unsigned == 1 else f"{report.unsigned} records stand"
+        behind = f"\n  {many} behind the last head: no signature vouches for that; a running process signs it shortly"
+    return f"{report.chain}: ok, {report.records} records in {report.segments} segments, {signed}{torn}{behind}"
 
 
 class _Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,17 +202,27 @@ def _show(args: argparse.Namespace) -> int:
     wanted = (
         entry
         for entry in merged
-        if (args.stream is None or entry.body.stream == args.stream) and (args.rule is None or args.rule in entry.rules)
+        if (args.stream is None or entry.body.stream.startswith(args.stream))
+        and (args.rule is None or args.rule in entry.rules)
     )
+    shown = 0
     if args.json:
         for entry in wanted if args.last is None else deque(wanted, maxlen=args.last):
             sys.stdout.write(entry.line.decode() + "\n")
+            shown += 1
     else:
         entries = list(deque(wanted, maxlen=args.last))
-        _print_table([_row(entry) for entry in entries])
+        shown = len(entries)
+        if shown or (args.stream is None and args.rule is None):
+            _print_table([_row(entry) for entry in entries])
         for entry in entries if args.stream is not None else ():
             _print_verdicts(entry.body.record)
-    return 0
+    if shown or (args.stream is None and args.rule is None):
+        return 0
+    asked = [f"stream `{args.stream}...`"] if args.stream is not None else []
+    asked += [f"rule `{args.rule}`"] if args.rule is not None else []
+    print(f"checkstream audit: no entry of {' and '.join(asked)} in `{args.directory}`", file=sys.stderr)
+    return 1
 
 
 def _entries(directory: Path, chain: str, numbers: Sequence[int]) -> Iterator[_Entry]:

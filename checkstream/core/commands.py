@@ -167,6 +167,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[FindingDigest, ...]
     verdicts: tuple[Verdict, ...]
     degradations: tuple[str, ...]
+    fired: dict[str, int] = {}
+    """Id of a rule -> how often it has fired, where `verdicts` doesn't list all."""
     confirmed: tuple[str, ...] = ()
     """Ids of rules that asked for a confirmation and got it."""
     risks: dict[str, float] = {}

@@ -11,23 +11,54 @@ from checkstream.proxy.replies import row
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
+NO_ROUTE = "-"
+"""Route of requests that no route has taken, in metrics."""
+_MOST_LOGGED = 16
+"""Verdicts of one exchange that are logged one by one."""
+_NEWS_S = 60.0
+_MOST_NEWS = 1000
+
+
+class News:
+    """Tells what has not been said for a minute. INVARIANT: remembers a bounded number of names."""
+
+    def __init__(self) -> None:
+        """Begin with nothing said."""
+        self._said: dict[str, float] = {}
+
+    def is_news(self, name: str, now: float) -> bool:
+        """Tell whether `name` was last said over a minute before `now` (monotonic seconds); it counts as said."""
+        said = self._said.get(name)
+        if said is not None and now - said < _NEWS_S:
+            return False
+        if len(self._said) >= _MOST_NEWS:
+            self._said.clear()
+        self._said[name] = now
+        return True
+
 
 class StreamCounts:
     """Counts and logs one exchange, under its stream id."""
 
-    def __init__(self, metrics: Metrics, log: Log, stream: str, route: str) -> None:
+    def __init__(self, metrics: Metrics, log: Log, news: News, stream: str, route: str) -> None:
         """Begin now."""
+        self._news = news
         self._metrics = metrics
         self._log = log
         self._stream = stream
         self._route = route
         self._begun = time.monotonic()
         self._wrote = 0.0
+        self._verdicts = 0
+        self._outcome = ""
 
     def decided(self, command: Decided) -> None:
-        """Count a verdict."""
+        """Count a verdict, and log it: a text may be made of findings, so of many only how many there were."""
         verdict = command.verdict
-        self._metrics.verdicts.of(verdict.action, verdict.rule_id, str(verdict.stage)).inc()
+        self._metrics.verdicts.of(verdict.action, verdict.rule_id, str(verdict.stage), verdict.mode).inc()
+        self._verdicts += 1
+        if self._verdicts > _MOST_LOGGED:
+            return
         self._log.info(
             "verdict",
             stream=self._stream,
@@ -39,9 +70,12 @@ class StreamCounts:
         )
 
     def degraded(self, reason: str) -> None:
-        """Count and log a degradation."""
+        """Count and log a degradation: as a warning where it is news, for one busy minute has thousands."""
         self._metrics.degraded.of(reason).inc()
-        self._log.warning("degraded", stream=self._stream, reason=reason)
+        if self._news.is_news(f"degraded:{reason}", time.monotonic()):
+            self._log.warning("degraded", stream=self._stream, reason=reason)
+        else:
+            self._log.debug("degraded", stream=self._stream, reason=reason)
 
     def observe(self, command: Observe) -> None:
         """Note a measurement of the guard."""
@@ -70,6 +104,15 @@ class StreamCounts:
             self._metrics.inter_token.observe(now - self._wrote)
         self._wrote = now
 
+    def upstream_answered(self, status: int) -> None:
+        """Count an answer of the upstream."""
+        self._metrics.upstream_responses.of(self._route, str(status)).inc()
+
+    def recorded(self, outcome: str) -> None:
+        """Count how the exchange came out."""
+        self._outcome = outcome
+        self._metrics.exchanges.of(self._route, outcome).inc()
+
     def upstream_failed(self, error: UpstreamError) -> None:
         """Count a failure of the upstream, and log what its operator needs to mend it."""
         self._metrics.upstream_errors.of(error.kind).inc()
@@ -93,9 +136,13 @@ class StreamCounts:
         self._log.error("failed", stream=self._stream, exc_info=error)
 
     def ended(self, status: int) -> None:
-        """Log the end."""
+        """Count and log the end."""
+        self._metrics.requests.of(self._route, str(status)).inc()
+        told: dict[str, object] = {"outcome": self._outcome} if self._outcome else {}
+        if self._verdicts:
+            told["verdicts"] = self._verdicts
         seconds = round(time.monotonic() - self._begun, 4)
-        self._log.info("request.ended", stream=self._stream, route=self._route, status=status, seconds=seconds)
+        self._log.info("request.ended", stream=self._stream, route=self._route, status=status, seconds=seconds, **told)
 
 
 class Counted:
@@ -106,12 +153,12 @@ class Counted:
         self._metrics = metrics
         self._log = log
         self._recording = "written"
+        self._news = News()
 
     def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
-        """Count and log a request that a route has taken; return what counts its exchange."""
-        self._metrics.requests.inc()
+        """Log a request that a route has taken; return what counts its exchange."""
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
-        return StreamCounts(self._metrics, self._log, stream, route)
+        return StreamCounts(self._metrics, self._log, self._news, stream, route)
 
     def recorded(self) -> None:
         """Count an entry of the audit chain."""
@@ -125,9 +172,16 @@ class Counted:
             self._log.warning("recording.failed", stream=stream, outcome=outcome, detail=detail, exc_info=error)
         self._recording = outcome
 
-    def refused(self, stream: str, error: CheckstreamError) -> None:
-        """Log a request that was not taken."""
-        self._log.info("request.refused", stream=stream, kind=row(error).kind, status=row(error).status)
+    def refused(self, stream: str, error: CheckstreamError, route: str | None = None) -> None:
+        """Count and log a request that was not taken.
+
+        Args:
+            stream: Its id.
+            error: Why.
+            route: Whose it was to be; None: no route was found, or none was looked for.
+        """
+        self._metrics.requests.of(route or NO_ROUTE, str(row(error).status)).inc()
+        self._log.info("request.refused", stream=stream, route=route, kind=row(error).kind, status=row(error).status)
 
     def crashed(self, stream: str, error: BaseException) -> None:
         """Log a bug outside an exchange."""

@@ -257,6 +257,7 @@ class Exchange:
         for command in commands:
             if isinstance(command, do.Record):
                 self._recorded = True
+                self._counts.recorded(command.record.outcome)
                 try:
                     await self._ledger.write(command.record)
                 except AuditError as error:
@@ -392,6 +393,7 @@ class Exchange:
                 caller=outgoing.caller,
             ) as answer:
                 self._answer = answer
+                self._counts.upstream_answered(answer.status)
                 self._inbox.put(on.UpstreamOpened(answer.status, answer.streaming))
                 while data := await answer.read():
                     self._take(data)

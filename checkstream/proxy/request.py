@@ -30,7 +30,7 @@ from checkstream.listen import (
 from checkstream.proxy.accept import Route, candidates, choose
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
-from checkstream.proxy.counts import Counted
+from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.headers import Media, media_of_request
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers
@@ -167,7 +167,7 @@ class Proxy:
         outgoing = Outgoing(
             target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name
         )
-        ledger = _Ledger(self._trail, stream, route.name, identity.name)
+        ledger = _Ledger(self._trail, stream, route.name, identity.name, counts)
         if route.plan is None or route.surface is None or route.scorer is None:
             try:
                 response = await self._pass_on(request, route, outgoing, body, ledger)
@@ -265,7 +265,8 @@ def _context(given: Sequence[str]) -> str | None:
 class _Ledger:
     """Writes one exchange's record."""
 
-    def __init__(self, trail: Trail, stream: str, route: str, caller: str | None) -> None:
+    def __init__(self, trail: Trail, stream: str, route: str, caller: str | None, counts: StreamCounts) -> None:
+        self._counts = counts
         self._trail = trail
         self.stream = stream
         self._route = route
@@ -279,6 +280,7 @@ class _Ledger:
             self._trail.append(self._entry(record))
 
     async def passed(self, method: str, path: str, status: int) -> None:
+        self._counts.upstream_answered(status)
         await self._trail.append_durable(
             PassEntry(
                 stream=self.stream, route=self._route, caller=self._caller, method=method, path=path, status=status

@@ -41,9 +41,10 @@ class MetricSpec(msgspec.Struct, frozen=True):
 
 
 SPECS = (
-    MetricSpec("checkstream_requests_total", "counter", "Requests accepted from callers"),
+    MetricSpec("checkstream_requests_total", "counter", "Requests answered, by what callers got", ("route", "status")),
     MetricSpec("checkstream_streams", "gauge", "Exchanges running now"),
-    MetricSpec("checkstream_verdicts_total", "counter", "Rules that fired", ("action", "rule_id", "stage")),
+    MetricSpec("checkstream_verdicts_total", "counter", "Rules that fired", ("action", "rule_id", "stage", "mode")),
+    MetricSpec("checkstream_exchanges_total", "counter", "How guarded exchanges ended", ("route", "outcome")),
     MetricSpec("checkstream_added_ttft_seconds", "histogram", "Time added before the first token", (), _WAITS),
     MetricSpec("checkstream_hold_seconds", "histogram", "Time that released text was held", (), _WAITS),
     MetricSpec("checkstream_inter_token_seconds", "histogram", "Time between two writes to a caller", (), _TOKEN_GAPS),
@@ -54,6 +55,7 @@ SPECS = (
     MetricSpec("checkstream_held_bytes", "gauge", "Bytes received and not yet sent, all streams"),
     MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),
     MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("kind",)),
+    MetricSpec("checkstream_upstream_responses_total", "counter", "Answers of upstreams", ("route", "status")),
     MetricSpec("checkstream_audit_entries_total", "counter", "Entries appended to the audit chain"),
     MetricSpec("checkstream_recordings_total", "counter", "Exchanges of the recorded sample", ("outcome",)),
     MetricSpec("checkstream_jobs", "gauge", "Background jobs by where they are", ("state",)),
@@ -99,9 +101,10 @@ class Metrics:
     def __init__(self) -> None:
         """Create every metric of `SPECS` in a fresh registry."""
         self.registry = CollectorRegistry(auto_describe=True)
-        self.requests = self._make(Counter, "checkstream_requests_total")
+        self.requests = Family(self._make(Counter, "checkstream_requests_total"), 2)
         self.streams = self._make(Gauge, "checkstream_streams")
-        self.verdicts = Family(self._make(Counter, "checkstream_verdicts_total"), 3)
+        self.verdicts = Family(self._make(Counter, "checkstream_verdicts_total"), 4)
+        self.exchanges = Family(self._make(Counter, "checkstream_exchanges_total"), 2)
         self.added_ttft = self._make(Histogram, "checkstream_added_ttft_seconds")
         self.hold = self._make(Histogram, "checkstream_hold_seconds")
         self.inter_token = self._make(Histogram, "checkstream_inter_token_seconds")
@@ -112,6 +115,7 @@ class Metrics:
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
         self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 1)
+        self.upstream_responses = Family(self._make(Counter, "checkstream_upstream_responses_total"), 2)
         self.audit_entries = self._make(Counter, "checkstream_audit_entries_total")
         self.recordings = Family(self._make(Counter, "checkstream_recordings_total"), 1)
         self.jobs = Family(self._make(Gauge, "checkstream_jobs"), 1)

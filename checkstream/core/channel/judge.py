@@ -30,7 +30,7 @@ from checkstream.core.terms import Channel, ExchangeFacts, Finding, Span, Stage,
 
 FailMode = Literal["open", "closed"]
 
-_MAX_DIGESTS = 1000
+_MAX_DIGESTS = 32
 """Findings of one channel that the record keeps one by one; more are only counted."""
 NOT_ADDED = "text_not_added:structured_answer"
 """Degradation: a rule's text would have broken the form that the answer is to have."""

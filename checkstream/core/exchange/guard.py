@@ -271,7 +271,7 @@ class Guard:
             for judge in choice.judges:
                 judge.holdback.end()
                 course.checking.advance(judge)
-        course.close("downstream_closed")
+        course.close(self._leaving.delivered or "downstream_closed")
 
     # What each event means in each state; any other pair is ignored.
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], None]]] = {

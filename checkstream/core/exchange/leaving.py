@@ -54,6 +54,16 @@ class Leaving:
         if course.watch.wants_comment(held=len(course.outbox) > 0 or course.state is State.ASSESSING):
             course.do(SendDownstream(sse.KEEP_ALIVE))
 
+    @property
+    def delivered(self) -> str | None:
+        """What the exchange came to if the caller has all of the answer: many hang up at its last word. Else None."""
+        course = self._course
+        if not course.given or not course.streaming or len(course.outbox) or course.ending is not None:
+            return None
+        if course.answer.running or course.answer.turning is not None or course.assessment.waits:
+            return None
+        return "stopped" if course.answer.stopped else "complete"
+
     # --- streams
 
     def close_stream(self) -> None:

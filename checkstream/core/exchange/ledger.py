@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from checkstream.core.channel.actions import strictest
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import StreamRecord
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
-_MAX_VERDICTS = 1000
-"""Verdicts that the record keeps one by one; more only show as a degradation."""
+_MAX_VERDICTS = 32
+"""Verdicts that the record keeps one by one, besides the first of each kind, and spans of each; how often each rule
+fired it always says. A short text can be made of findings, and a record must not be a hundred times its size."""
+_MAX_FINDINGS = 32
+"""Findings that the record keeps one by one, over all channels."""
 _MAX_UNSCANNED = 100
 """Names that the record keeps of what was not scanned; the upstream chooses them."""
 _MAX_NAME_CHARS = 100
@@ -30,6 +35,10 @@ class Ledger:
         self.upstream_failure: str | None = None
         self.held_s = 0.0
         self._carried_out: list[str] = []
+        self._fired: dict[str, int] = {}
+        """Id of a rule -> how often it has fired."""
+        self._kinds: set[tuple[str, str, str, str | None]] = set()
+        """Rule, action, mode and exception of verdicts that are kept: what an exchange comes to depends on these."""
         self._unscanned: dict[str, None] = {}
         self._besides: dict[str, None] = {}
         self._degradations: dict[str, None] = {}
@@ -37,10 +46,13 @@ class Ledger:
     def judged(self, verdicts: Iterable[Verdict]) -> None:
         """Note verdicts."""
         for verdict in verdicts:
-            if len(self.verdicts) < _MAX_VERDICTS:
-                self.verdicts.append(verdict)
+            kind = verdict.rule_id, verdict.action, verdict.mode, verdict.excepted_by
+            if len(self.verdicts) < _MAX_VERDICTS or kind not in self._kinds:
+                self._kinds.add(kind)
+                self.verdicts.append(msgspec.structs.replace(verdict, spans=verdict.spans[:_MAX_VERDICTS]))
             else:
                 self.degraded("verdicts_not_listed")
+            self._fired[verdict.rule_id] = self._fired.get(verdict.rule_id, 0) + 1
 
     def carried_out(self, action: str) -> None:
         """Note an action that was carried out whether or not a verdict asked for it, as a fail mode may."""
@@ -87,9 +99,9 @@ class Ledger:
         """Return the record of the exchange; of a prompt that was not judged no characters count."""
         prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
         answer = [judge for judge in self.judges if judge.leads and judge.stage != "ingress"]
-        for judge in self.judges:
-            if judge.uncounted:
-                self.degraded("findings_not_listed")
+        found = sum(len(judge.digests) for judge in self.judges)
+        if found > _MAX_FINDINGS or any(judge.uncounted for judge in self.judges):
+            self.degraded("findings_not_listed")
         classifiers = {name for judge in self.judges for name in judge.asked}
         return StreamRecord(
             surface=surface,
@@ -101,8 +113,9 @@ class Ledger:
             scanned=tuple(sorted({*self._besides, *(f"{judge.stage}:{judge.channel.kind}" for judge in self.judges)})),
             unscanned=tuple(self._unscanned),
             detectors=("match", *sorted(classifiers)) if self.judges else (),
-            findings=tuple(finding for judge in self.judges for finding in judge.digests),
+            findings=tuple(finding for judge in self.judges for finding in judge.digests)[:_MAX_FINDINGS],
             verdicts=tuple(sorted(self.verdicts, key=_place)),
+            fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
             confirmed=self.confirmed,
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,

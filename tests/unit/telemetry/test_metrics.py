@@ -41,10 +41,10 @@ def test_the_libraries_global_registry_stays_empty_of_ours() -> None:
 
 def test_counts_appear_with_their_labels() -> None:
     metrics = Metrics()
-    metrics.requests.inc()
+    metrics.requests.of("chat", "200").inc()
     metrics.streams.inc()
-    metrics.verdicts.of("redact", "PII-001", "midstream").inc()
-    metrics.verdicts.of("redact", "PII-001", "midstream").inc()
+    metrics.verdicts.of("redact", "PII-001", "midstream", "enforce").inc()
+    metrics.verdicts.of("redact", "PII-001", "midstream", "enforce").inc()
     metrics.degraded.of("deadline").inc()
     metrics.tokens_in.inc(12)
     metrics.tokens_out.inc(34)
@@ -52,9 +52,9 @@ def test_counts_appear_with_their_labels() -> None:
     metrics.score.of("lexicon.toxicity").observe(0.9)
     metrics.hold.observe(0.02)
     found = samples(metrics)
-    assert found["checkstream_requests_total", ()] == 1
+    assert found["checkstream_requests_total", (("route", "chat"), ("status", "200"))] == 1
     assert found["checkstream_streams", ()] == 1
-    labels = (("action", "redact"), ("rule_id", "PII-001"), ("stage", "midstream"))
+    labels = (("action", "redact"), ("mode", "enforce"), ("rule_id", "PII-001"), ("stage", "midstream"))
     assert found["checkstream_verdicts_total", labels] == 2
     assert found["checkstream_degraded_total", (("reason", "deadline"),)] == 1
     assert found["checkstream_tokens_total", (("direction", "in"),)] == 12

@@ -87,6 +87,23 @@ def test_g21_a_gone_caller_cancels_the_upstream_in_every_state() -> None:
         assert exchange.out.record.outcome == "downstream_closed"
 
 
+def test_a_caller_that_hangs_up_at_the_last_word_has_the_answer() -> None:
+    exchange = open_stream(MAIL)
+    exchange.send(UpstreamBytes(says("all of it") + ends()))
+    exchange.send(DownstreamClosed())
+    assert exchange.out.record is not None
+    assert exchange.out.record.outcome == "complete"
+
+
+def test_a_caller_that_leaves_a_choice_unfinished_or_text_held_has_not() -> None:
+    for left in (says("so far"), says("mail bob@exam") + ends()[:-2]):
+        exchange = open_stream(MAIL)
+        exchange.send(UpstreamBytes(left))
+        exchange.send(DownstreamClosed())
+        assert exchange.out.record is not None
+        assert exchange.out.record.outcome == "downstream_closed"
+
+
 def test_a_drain_ends_the_stream_with_an_error_event() -> None:
     exchange = open_stream(MAIL)
     exchange.send(UpstreamBytes(says("so far ")))

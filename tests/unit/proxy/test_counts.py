@@ -1,0 +1,87 @@
+"""What is counted and logged of exchanges: every answer, and no flood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.core.commands import Decided
+from checkstream.core.terms import Channel, Stage, Verdict
+from checkstream.errors import CallerUnknown, RouteUnknown
+from checkstream.proxy.counts import Counted, News
+from checkstream.telemetry.metrics import Metrics
+
+VERDICT = Verdict(
+    action="redact", rule_id="R-1", policy="p", version="1", stage=Stage.INGRESS, channel=Channel("user"), mode="shadow"
+)
+
+
+class Lines:
+    """A log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, Any]]] = []
+
+    def __getattr__(self, level: str) -> Any:
+        return lambda event, **more: self.lines.append((level, event, more))
+
+    def of(self, event: str) -> list[str]:
+        return [level for level, name, _ in self.lines if name == event]
+
+
+@pytest.fixture
+def log() -> Lines:
+    return Lines()
+
+
+def test_every_answer_is_counted_by_route_and_status(log: Lines) -> None:
+    counted = Counted(metrics := Metrics(), log)
+    counts = counted.begun("s", "chat", None)
+    counts.upstream_answered(429)
+    counts.recorded("complete")
+    counts.ended(429)
+    counted.refused("t", RouteUnknown("no"))
+    counted.refused("t", CallerUnknown("no"))
+    text = metrics.render().decode()
+    for line in (
+        'checkstream_requests_total{route="chat",status="429"} 1.0',
+        'checkstream_requests_total{route="-",status="404"} 1.0',
+        'checkstream_requests_total{route="-",status="401"} 1.0',
+        'checkstream_upstream_responses_total{route="chat",status="429"} 1.0',
+        'checkstream_exchanges_total{outcome="complete",route="chat"} 1.0',
+    ):
+        assert line in text
+
+
+def test_of_many_verdicts_all_are_counted_and_few_are_logged(log: Lines) -> None:
+    counted = Counted(metrics := Metrics(), log)
+    counts = counted.begun("s", "chat", None)
+    for _ in range(300):
+        counts.decided(Decided(VERDICT))
+    counts.ended(200)
+    assert 'action="redact",mode="shadow",rule_id="R-1",stage="ingress"} 300.0' in metrics.render().decode()
+    assert len(log.of("verdict")) == 16
+    assert log.lines[-1][2]["verdicts"] == 300
+
+
+def test_a_degradation_is_a_warning_once_a_minute_over_all_streams(log: Lines) -> None:
+    counted = Counted(metrics := Metrics(), log)
+    for number in range(50):
+        counted.begun(str(number), "chat", None).degraded("check_over_budget")
+    assert log.of("degraded").count("warning") == 1
+    assert 'checkstream_degraded_total{reason="check_over_budget"} 50.0' in metrics.render().decode()
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 50)), max_size=20))
+def test_something_is_news_once_a_minute(said: list[tuple[str, float]]) -> None:
+    news, now = News(), 0.0
+    last: dict[str, float] = {}
+    for name, after in said:
+        now += after
+        expected = name not in last or now - last[name] >= 60
+        assert news.is_news(name, now) is expected
+        if expected:
+            last[name] = now
