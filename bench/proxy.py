@@ -169,7 +169,7 @@ def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Pr
             )
         os.sched_setaffinity(0, others)
         try:
-            yield Proxy(process, *_ports(process, log))
+            yield Proxy(process, *ports(process, log))
         finally:
             os.sched_setaffinity(0, before)
             process.terminate()
@@ -180,7 +180,7 @@ def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Pr
                 process.wait()
 
 
-def _ports(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
+def ports(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
     """Wait until it says where it listens, for callers and for its operator.
 
     Raises:
