@@ -18,7 +18,7 @@ from checkstream.scoring.windows import Piece, pieces
 
 _CHARS_PER_TOKEN = 8
 """Of a text's context, so much is read for each token that it may fill: ordinary words have four or five."""
-_CLEARED = 0.1
+CLEARED = 0.1
 """What a cleared window can reach at most, as a share of the lowest threshold of its label."""
 
 
@@ -193,7 +193,7 @@ class GatedSession:
         told = [(threshold.label, threshold.score) for threshold in entry.thresholds]
         told += [(rate.label, rate.threshold) for rate in entry.rates]
         lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
-        self._ceiling = np.array(lowest, np.float32) * _CLEARED
+        self._ceiling = np.array(lowest, np.float32) * CLEARED
 
     @property
     def gate(self) -> Gate:

@@ -161,6 +161,22 @@ def encoder_graph(
     return _closed(graph, inputs, [*(["batch", "token"] if pooling == "tokens" else ["batch"]), labels])
 
 
+def weights_of(graph: bytes) -> dict[str, Float]:
+    """Return the weights of a graph that `encoder_graph` wrote, as near as INT8 keeps them: a training can go on."""
+    read = onnx.load_model_from_string(graph).graph.initializer
+    values = {value.name: numpy_helper.to_array(value) for value in read}
+    found: dict[str, Float] = {}
+    for name, value in values.items():
+        part, _, kind = name.rpartition(".")
+        if kind not in {"weight", "bias"}:
+            continue
+        scale = values.get(f"{part}.scale") if kind == "weight" else None
+        whole = value.astype(np.float32) * (1 if scale is None else scale)
+        turned = value.ndim == 2 and part not in {"tokens", "positions", "types"}  # a product's matrix stands [in, out]
+        found[name] = np.ascontiguousarray(whole.T if turned else whole, np.float32)
+    return found
+
+
 def _embedded(graph: _Graph, weights: Weights, shape: Shape) -> str:
     """Put what each token is, where it stands and of which kind it is; it slices by the constants `zero` and `one`."""
     x = graph.rows("input_ids", "tokens", weights)

@@ -2,6 +2,7 @@
 
     python -m models.training.injection                    train, calibrate, export: writes models/injection
     python -m models.training.injection --fold personas    train without a fold's sources, measure on them
+    python -m models.training.injection --gate             train the gate that ships further, on other languages
     python -m models.training.injection --report           write models/injection/CARD.md from what was measured
 
 A run that was cut off goes on where it stopped. Everything repeats from `--seed`.
@@ -25,6 +26,7 @@ from models.training.injection.folds import Exam, FoldFigures, GatedFigures, alo
 from models.training.injection.gate import GATE_MIX, distilled
 from models.training.injection.material import Material
 from models.training.injection.pool import FOLDS
+from models.training.injection.regate import regate
 from models.training.injection.ship import NAME, ShippedFigures, ship
 from models.training.injection.train import FOLD_PLAN, SHIPPED_PLAN, opened, trained
 
@@ -35,12 +37,17 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the pool of labelled data")
     parser.add_argument("--work", type=Path, default=Path("build/injection"), help="keeps checkpoints and figures")
     parser.add_argument("--fold", choices=[*FOLDS], action="append", default=[], help="measure without these sources")
+    parser.add_argument("--gate", action="store_true", help="train the gate that ships further; writes it")
     parser.add_argument("--report", action="store_true", help="write the card from the figures in the work folder")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     torch.set_num_threads(1)
     if asked.report:
         return _report(asked.work)
+    if asked.gate:
+        for name, both in zip(("before", "after"), regate(asked.data, asked.work), strict=True):
+            _keep(asked.work / f"gate-{name}.json", both)
+        return 0
     material = Material.read(asked.data, asked.work)
     for fold in asked.fold:
         model, progress = trained(material, fold, replace(FOLD_PLAN, seed=asked.seed), asked.work)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from models.training.encoder import Encoder
 from models.training.export import run, sigmoid
 from models.training.fit import Example, FitSettings, Progress, fit, text_loss
-from models.training.graph import Float, Shape
+from models.training.graph import Float, Shape, Weights
+from models.training.injection.abroad import Abroad
 from models.training.injection.teach import Lesson, Mix
 from models.training.injection.windows import WINDOW
 
@@ -92,3 +93,21 @@ def distilled(
     done = curve[-1][0]
     further = fit(gate, more, text_loss, slower, checkpoint=work / "gate.pt").curve
     return gate, Progress([*curve, *((done + step, loss) for step, loss in further)])
+
+
+def further(
+    lesson: Lesson, abroad: Abroad, weights: Weights, settings: FitSettings, work: Path
+) -> tuple[Encoder, Progress]:
+    """Train a gate's third turn: one more epoch of the lesson, and what is said in other languages.
+
+    Args:
+        lesson: draws the texts of the turns before, anew.
+        abroad: draws those of other languages.
+        weights: of the gate that goes on; its graph's own (`weights_of`) will do.
+        settings: of the turn.
+        work: keeps the checkpoint.
+    """
+    gate = Encoder(gate_shape(len(weights["tokens.weight"])), 1)
+    gate.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+    examples = [*windows(lesson, 400), *abroad.windows(lesson, 500)]
+    return gate, fit(gate, examples, text_loss, settings, checkpoint=work / "gate-abroad.pt")

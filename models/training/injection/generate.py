@@ -125,7 +125,7 @@ class Generator:
 
     def _attack(self, family: str, random: Random) -> str:
         if family == "foreign":
-            return self._foreign.draw(f"{random.choice(LANGUAGES)}_attack", random)
+            return self.foreign(random.choice(LANGUAGES), random)
         if family == "ciphered":
             inner = self._direct.draw(random.choice(("override", "extraction", "harm", "harm")), random)
             outer = self._direct.draw("decode", random)
@@ -136,6 +136,10 @@ class Generator:
             attack = self._direct.draw(random.choice(("override", "override", "extraction", "smuggle")), random)
             return random.choice((f"{body}\n{attack}", f"{attack}\n{body}", f"{body} {attack} {body[:120]}"))
         return self._direct.draw(family, random)
+
+    def foreign(self, language: str, random: Random) -> str:
+        """Return an attack in a language of `LANGUAGES`."""
+        return self._foreign.draw(f"{language}_attack", random)
 
     def innocents(self, count: int, random: Random, without: Collection[str] = ()) -> Iterator[Generated]:
         """Yield innocent texts full of the attacks' words, one in eight of them disguised; `without` some families."""

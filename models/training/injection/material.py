@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from models.training.corpus import normalised
+from models.training.corpus import Part, normalised
 from models.training.encoder import prune_vocabulary
 from models.training.injection import pool
+from models.training.injection.abroad import Abroad, Share
 from models.training.injection.generate import HELD_OUT, Generator
 from models.training.injection.pool import FOLDS, Text
 from models.training.injection.teach import Lesson, Mix
@@ -68,6 +69,23 @@ class Material:
             tokenizer=described,
             rows=np.load(rows_kept),
         )
+
+    @classmethod
+    def shipped(cls, folder: Path, tokenizer: str) -> Material:
+        """Read the pool for a training that goes on with a vocabulary."""
+        return cls(
+            folder=folder,
+            attacks=pool.attacks(folder),
+            innocents=pool.innocents(folder),
+            bodies=pool.bodies(folder, "train"),
+            cutter=Cutter(Tokenizer.from_str(tokenizer)),
+            tokenizer=tokenizer,
+            rows=np.zeros(0, np.int64),
+        )
+
+    def abroad(self, part: Part, share: Share | None = None) -> Abroad:
+        """Return texts of a part in many languages."""
+        return Abroad.of(pool.abroad(self.folder, part), pool.slots(self.folder), share)
 
     def left_out(self, fold: str) -> list[Text]:
         """Return the attacks of a fold's sources, all parts: its model sees none of them."""

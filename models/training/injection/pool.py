@@ -156,6 +156,29 @@ def bodies(folder: Path, part: Part) -> list[str]:
     return [body for body in dict.fromkeys(found) if part_of(body) == part]
 
 
+_ABROAD = ("prompts_multilingual", "prompts_oasst", "prompts_misc", "prompts_tasks", "prompts_questions")
+_ABROAD_CAP = 1_500
+"""Texts of one language; of English, of one file."""
+
+
+def abroad(folder: Path, part: Part) -> list[Text]:
+    """Return innocent prompts of a part in many languages, English too; the source of each is its language."""
+    found: list[Text] = []
+    taken: dict[str, int] = {}
+    for name in _ABROAD:
+        chosen: dict[str, list[str]] = {}
+        for row in rows(folder, name):
+            text = str(row["text"])
+            if row["kind"] == "prompt" and 8 < len(text) < 6000 and part_of(text) == part:
+                chosen.setdefault(str(row["language"]), []).append(text)
+        for language, texts in sorted(chosen.items()):
+            room = _ABROAD_CAP if language == "en" else _ABROAD_CAP - taken.get(language, 0)
+            kept = _capped(texts, room, Random(13))
+            taken[language] = taken.get(language, 0) + len(kept)
+            found += [Text(text, language, part) for text in kept]
+    return [text for text in found if taken[text.source] >= 20]
+
+
 def slots(folder: Path, withheld: Sequence[str] = ()) -> dict[str, list[str]]:
     """Return what generated texts draw from the pool: `harm`, `question`, `task`, all of the part `train`.
 

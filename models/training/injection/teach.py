@@ -48,7 +48,7 @@ class Lesson:
         """Return the windows of an epoch, the same ones for the same seed and number."""
         random = Random(self.seed * 1000 + number)
         texts = self._positive(random)
-        found = [example for text, whole in texts for example in self._attack(text, whole, random)]
+        found = [example for text, whole in texts for example in self.attack(text, random, whole=whole)]
         for text in self._negative(random):
             cut = self.cutter.windows(self.cutter.pieces([text])[0])
             found += [_example(window, 0.0) for window in random.sample(cut, min(len(cut), 3))]
@@ -75,7 +75,7 @@ class Lesson:
             *(text.text for text in self.generator.clean(self.mix.clean, random)),
         ]
 
-    def _attack(self, attack: Generated, whole: bool, random: Random) -> list[Example]:
+    def attack(self, attack: Generated, random: Random, *, whole: bool) -> list[Example]:
         """Cut an attack: of a whole one any window counts, of a document the windows that hold the insertion."""
         ids, start, end = self.cutter.places(attack.text, attack.insertion or attack.text)
         if len(ids) <= WINDOW - 2:
