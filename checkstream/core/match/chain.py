@@ -1,6 +1,7 @@
-"""Views that read one another, beside the raw text: `folded`, `spaced`, `leet`; and `unescaped`.
+"""The views that read one another, beside the raw text: `unescaped`, `folded`, `unmarked`, `spaced`, `leet`.
 
-A chain sleeps while all its views equal the raw text; then the raw lane stands for it. It wakes on a
+Each undoes one kind of evasion in what the one before has left, so that evasions within evasions are undone too. The
+chain sleeps while all its views equal the raw text; then the raw lane stands for it. It wakes on a
 character (or run) that a view would change. Awake, a view has a lane of its own only while it differs
 from its source within the text that still matters; else the lane of its source stands for it too.
 INVARIANT: what a chain reports does not depend on whether it slept.
@@ -14,17 +15,27 @@ import msgspec
 
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.lane import Lane
-from checkstream.core.match.normalise import Folded, Leet, Spaced, View, undecided
+from checkstream.core.match.markup import Unmarked, marks_from
+from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Spaced, View, apart
 from checkstream.core.match.patterns import PatternSet, Table
 
 _VIEW_TYPES: dict[str, Callable[[str], View]] = {
+    "unescaped": lambda _: Unescaped(),
     "folded": Folded,
+    "unmarked": Unmarked,
     "spaced": Spaced,
     "leet": Leet,
-    "unescaped": lambda _: Unescaped(),
 }
 _TAIL_CHARS = 16
-"""More than can be undecided in text that wakes no chain."""
+"""More than `folded` and `spaced` leave undecided in text that wakes no chain."""
+
+
+def undecided(text: str) -> tuple[int, ...]:
+    """Return where each view stops reading text of which the end is ASCII, and nothing is changed by any; in order."""
+    folded = len(text) - (text[-1:] in COMPOSING)
+    unmarked = marks_from(text, folded)
+    spaced = apart(text, unmarked, after_word=False)
+    return len(text), folded, unmarked, spaced, spaced
 
 
 class Unread(msgspec.Struct):
@@ -53,13 +64,13 @@ class Level:
 
 
 class Chain:
-    """Some views in the order in which they read one another; one per channel."""
+    """The views in the order in which they read one another; one per channel."""
 
     __slots__ = ("_levels", "_names", "_tables", "stops")
 
-    def __init__(self, names: Sequence[str], patterns: PatternSet) -> None:
+    def __init__(self, patterns: PatternSet) -> None:
         """Start asleep; views at the end that no pattern is searched in are left out."""
-        kept = list(names)
+        kept = list(_VIEW_TYPES)
         while kept and not patterns.tables[kept[-1]].numbers:
             kept.pop()
         self._names = tuple(kept)
@@ -82,13 +93,8 @@ class Chain:
         """Note where the views, asleep, have stopped in the raw text; return where the last of them has."""
         if not self._names:
             return raw.read_to
-        if self._names[0] != "folded":
-            self.stops[0] = raw.read_to
-            return raw.read_to
-        folded, spaced = undecided(raw.text)
-        self.stops[0] = raw.base + folded
-        for number in range(1, len(self.stops)):
-            self.stops[number] = raw.base + spaced
+        for number, end in zip(range(len(self.stops)), undecided(raw.text), strict=False):
+            self.stops[number] = raw.base + end
         return self.stops[-1]
 
     def wake(self, raw: Lane) -> None:
@@ -166,9 +172,10 @@ class Chain:
 
     def _found_again(self, raw: Lane) -> bool:
         """Whether what the views have left unread is what `doze` would find."""
-        if self._names[0] == "folded":
-            return raw.text[-_TAIL_CHARS:].isascii()
-        return not self._levels[0].unread.text
+        if self._levels[0].unread.text:
+            return False
+        tail = min(len(raw.text) - _TAIL_CHARS, self._levels[-1].read_to - raw.base)
+        return raw.text[max(tail, 0) :].isascii()
 
 
 def _same_resume(lane: Lane, parent: Lane) -> bool:

@@ -14,23 +14,24 @@ from types import MappingProxyType
 from typing import Final
 
 _LOOKALIKES = (
-    ("a", "аɑα⍺"),
-    ("b", "ЬƄ"),
+    ("a", "аɑα⍺ᴀ"),
+    ("b", "ЬƄʙ"),
     ("c", "сϲᴄⅽ"),
-    ("d", "ԁɗ"),
-    ("e", "еҽ"),
-    ("g", "ɡց"),
-    ("h", "һհ"),
-    ("i", "іιıɩ"),
-    ("j", "јϳ"),
+    ("d", "ԁɗᴅ"),
+    ("e", "еҽᴇ"),
+    ("f", "ꜰ"),
+    ("g", "ɡցɢ"),
+    ("h", "һհʜ"),
+    ("i", "іιıɩɪ"),
+    ("j", "јϳᴊ"),
     ("k", "κкᴋ"),
-    ("l", "ӏǀ∣"),
+    ("l", "ӏǀ∣ʟ"),
     ("m", "мᴍ"),
-    ("n", "ոռ"),
-    ("o", "оοօσഠ"),
-    ("p", "рρ⍴"),
-    ("q", "ԛգ"),
-    ("r", "гᴦ"),
+    ("n", "ոռɴ"),
+    ("o", "оοօσഠᴏ"),
+    ("p", "рρ⍴ᴘ"),
+    ("q", "ԛգǫ"),
+    ("r", "гᴦʀ"),
     ("s", "ѕꜱ"),
     ("t", "тτᴛ"),
     ("u", "υսᴜʋ"),
@@ -67,7 +68,7 @@ _LOOKALIKES = (
     ("-", "‐‑‒–—―−﹘⁃"),
     ("'", "‘’‚‛ʹʼˈ′´"),
     ('"', "“”„‟″〃"),
-    (".", "․۔"),
+    (".", "․۔。｡"),
     (",", "،"),
     (":", "ː˸։∶꞉"),
     (";", "؛"),
@@ -84,7 +85,13 @@ _LOOKALIKES = (
     ("@", "﹫"),
 )
 
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SETS = (0x1F150, 0x1F170, 0x1F1E6)
+"""Where letters begin that stand white in circles and squares, and those of flags: NFKC leaves them."""
+
 CONFUSABLES: Final[Mapping[str, str]] = MappingProxyType(
     {alike: char for char, group in _LOOKALIKES for alike in group}
+    | {chr(first + place): char for first in _SETS for place, char in enumerate(_LETTERS)}
+    | {"\u2800": " "}  # the empty pattern of Braille
 )
 """One character that is not ASCII -> the ASCII character that it looks like."""

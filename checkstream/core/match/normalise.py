@@ -4,9 +4,10 @@ A view reads its source from left to right and writes characters, each with the 
 original that it stands for. What it can't decide yet it leaves unread; how much that is depends on the
 text read so far and on nothing else, so that a view is the same however the text was cut.
 
-    folded   NFKC, ignorable characters removed, lookalikes of ASCII mapped to it
-    spaced   on folded: runs of four or more single letters set apart by one and the same separator
-             (`k i l l`, `k-i-l-l`) pulled together
+    folded   on unescaped (see `escapes`): NFKC, digits of all scripts as ASCII, ignorable characters removed,
+             lookalikes of ASCII mapped to it, strokes and rings on ASCII characters left out
+    spaced   on unmarked (see `markup`), which is on folded: runs of four or more single letters set apart by one and
+             the same separator (`k i l l`, `k-i-l-l`) pulled together
     leet     on spaced: digits and signs used as letters (`1gn0re`) mapped to them
 """
 
@@ -33,7 +34,7 @@ SEPARATORS: Final = frozenset(" ._*|-")
 LEET: Final = str.maketrans("01345789@$|", "oieastbgasl")
 _SIGN: Final = "!"
 LEET_CHARS: Final = "01345789@$!|"
-_COMPOSING: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz<=>")
+COMPOSING: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz<=>")
 """ASCII characters that a following mark may become one with."""
 
 
@@ -87,10 +88,18 @@ def fold(cluster: str) -> str:
     if len(cluster) == 1 and cluster in CONFUSABLES:
         return CONFUSABLES[cluster]
     shown = "".join(char for char in cluster if not ignorable(char))
+    if (digit := _digit(shown[:1])) is not None:
+        shown = digit + shown[1:]
     folded = "".join(CONFUSABLES.get(char, char) for char in unicodedata.normalize("NFKC", shown))
-    if folded[:1].isascii() and folded[:1].isalnum():  # a mark left on an ASCII letter is an overlay
-        folded = folded[0] + "".join(char for char in folded[1:] if not joins(char))
+    if folded[:1].isascii():  # a mark left on an ASCII character is an overlay
+        folded = folded[:1] + "".join(char for char in folded[1:] if not joins(char))
     return folded
+
+
+def _digit(char: str) -> str | None:
+    """Return the ASCII digit that a character stands for: of any script, raised, lowered, enclosed, with a stop."""
+    value = unicodedata.digit(char, None) if char > "\x7f" else None
+    return None if value is None else str(value)
 
 
 class Folded:
@@ -100,7 +109,7 @@ class Folded:
 
     def __init__(self, before: str = "") -> None:
         """Start after the character `before` ("" at the text's start)."""
-        self._marked = before.isalnum()
+        self._marked = bool(before) and before.isascii()
 
     @property
     def neutral(self) -> bool:
@@ -110,9 +119,9 @@ class Folded:
     def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
         """Read whole clusters."""
         if text.isascii():
-            used = len(text) - (not ended and text[-1:] in _COMPOSING)
+            used = len(text) - (not ended and text[-1:] in COMPOSING)
             if used:
-                self._marked = text[used - 1].isalnum()
+                self._marked = True
             return Reading(text[:used], starts[:used], ends[:used], used)
         out: list[str] = []
         first: list[int] = []
@@ -121,7 +130,7 @@ class Folded:
         while at < size:
             char = text[at]
             after = at + 1
-            if char > "\x7f" or char in _COMPOSING:
+            if char > "\x7f" or char in COMPOSING:
                 while after < size and after - at < MAX_CLUSTER and joins(text[after]):
                     after += 1
                 if after == size and after - at < MAX_CLUSTER and not ended:
@@ -140,15 +149,15 @@ class Folded:
         return Reading("".join(out), first, last, at, changed)
 
     def _fold(self, char: str, cluster: str) -> str:
-        """Fold one cluster; marks without a base belong to the ASCII letter or digit read before, as overlays."""
+        """Fold one cluster; marks without a base belong to the ASCII character read before, as overlays."""
         if cluster.isascii():
-            self._marked = char.isalnum()
+            self._marked = True
             return cluster
         if self._marked and joins(char):
             return ""
         folded = fold(cluster)
         if folded:
-            self._marked = folded[-1].isascii() and folded[-1].isalnum()
+            self._marked = folded[-1].isascii()
         return folded
 
 
@@ -280,15 +289,6 @@ class Leet:
         if mapped != text[:used]:
             changed = ends[next(i for i in range(used - 1, -1, -1) if mapped[i] != text[i])]
         return Reading(mapped, starts[:used], ends[:used], used, changed)
-
-
-def undecided(text: str) -> tuple[int, int]:
-    """Return where `Folded`, and `Spaced` after it, stop reading text of which the end is ASCII and has no run in it.
-
-    The second figure is not greater than the first.
-    """
-    folded = len(text) - (text[-1:] in _COMPOSING)
-    return folded, apart(text, folded, after_word=False)
 
 
 def apart(text: str, end: int, *, after_word: bool) -> int:

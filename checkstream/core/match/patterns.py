@@ -30,16 +30,17 @@ re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
 LEFT_CONTEXT_CHARS: Final = 64
 """What a `Refine` may look at before a candidate."""
 MAX_CAP_CHARS: Final = 16384
-VIEWS: Final = ("raw", "folded", "spaced", "leet", "unescaped", "base64")
+VIEWS: Final = ("raw", "unescaped", "folded", "unmarked", "spaced", "leet", "base64")
 """Every view, in the order in which equal findings are told apart."""
 ALL_VIEWS: Final = frozenset(VIEWS)
 _IMPLIED_BY: Final = MappingProxyType(
     {
         "raw": ALL_VIEWS,
-        "folded": frozenset({"folded", "spaced", "leet"}),
+        "unescaped": frozenset({"unescaped", "folded", "unmarked", "spaced", "leet"}),
+        "folded": frozenset({"folded", "unmarked", "spaced", "leet"}),
+        "unmarked": frozenset({"unmarked", "spaced", "leet"}),
         "spaced": frozenset({"spaced", "leet"}),
         "leet": frozenset({"leet"}),
-        "unescaped": frozenset({"unescaped"}),
         "base64": frozenset({"base64"}),
     }
 )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkstream.core.match.chain import Chain
+from checkstream.core.match.chain import Chain, undecided
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS, Encoded
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.lane import NEVER, Found, Lane
-from checkstream.core.match.normalise import APART, LEET_CHARS, undecided
+from checkstream.core.match.markup import MARKED
+from checkstream.core.match.normalise import APART, LEET_CHARS
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.terms import Finding, Span
 
@@ -23,9 +24,9 @@ _PIECE_CHARS: Final = 4096
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
 _LEET: Final = f"[{LEET_CHARS}]"
 _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
-_FOLDING: Final = compile_regex(f"{_NOT_ASCII}|{APART}")
-_FOLDING_LEET: Final = compile_regex(f"{_NOT_ASCII}|{_LEET}|{APART}")
-_ESCAPING: Final = compile_regex(TRIGGERS)
+_CHANGING: Final = f"{TRIGGERS}|{_NOT_ASCII}|{MARKED}|{APART}"
+_CHANGED: Final = compile_regex(_CHANGING)
+_CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
 _ENCODING: Final = compile_regex(_RUN)
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
@@ -36,7 +37,7 @@ class Scan:
     __slots__ = (
         "_asleep",
         "_base64",
-        "_chains",
+        "_chain",
         "_checks",
         "_due",
         "_encoded",
@@ -58,7 +59,7 @@ class Scan:
         """Oldest start that could still become a match; all before it is decided."""
         self._patterns = patterns
         self._raw = Lane(patterns.tables["raw"])
-        self._chains = (Chain(("folded", "spaced", "leet"), patterns), Chain(("unescaped",), patterns))
+        self._chain = Chain(patterns)
         self._encoded: Encoded | None = None
         self._encoded_at = 0
         self._received = 0
@@ -68,8 +69,8 @@ class Scan:
         self._due = cap
         """No cap falls due before this many characters were received."""
         self._base64 = patterns.tables["base64"]
-        self._last_end = min(len(self._chains[0].names), 2)
-        """Which view has read least, asleep: 0 raw, 1 folded, 2 spaced (and leet)."""
+        self._last_end = len(self._chain.names)
+        """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
         self._checks = self._asleep_checks()
         """Tables to be asked, asleep, for what is live, each with the view (as above) up to whose end it is asked."""
         self._asleep = True
@@ -94,7 +95,7 @@ class Scan:
             grown = self._raw.text + piece
             if not self._asleep:
                 self._wake(grown)
-            elif self._trigger is not None and self._trigger.search(grown, self._stop - self._raw.base):
+            elif self._trigger is not None and self._trigger.search(grown, max(self._stop - self._raw.base - 1, 0)):
                 self._doze()
                 self._wake(grown)
                 # At least one character further, or the same piece would be cut for ever.
@@ -114,11 +115,10 @@ class Scan:
         out: list[Found] = []
         raw = self._raw
         self._doze()
-        for chain in self._chains:
-            if chain.names:
-                if not chain.awake:
-                    chain.wake(raw)
-                chain.read("", self._received, raw, ended=True)
+        if self._chain.names:
+            if not self._chain.awake:
+                self._chain.wake(raw)
+            self._chain.read("", self._received, raw, ended=True)
         if self._encoded is not None:
             self._encoded.read(self._text_from(self._encoded.at), out, ended=True)
             self._note("base64", out)
@@ -132,12 +132,9 @@ class Scan:
 
     def _any_trigger(self) -> Regex | None:
         """Return what wakes any view that some pattern is searched in."""
-        folding, escaping = self._chains
-        parts = [_NOT_ASCII, APART] if folding.names else []
-        if folding.names[-1:] == ("leet",):
+        parts = [_CHANGING] if self._chain.names else []
+        if self._chain.names[-1:] == ("leet",):
             parts.append(_LEET)
-        if escaping.names:
-            parts.append(TRIGGERS)
         if self._base64.numbers:
             parts.append(_RUN)
         return compile_regex("|".join(parts)) if parts else None
@@ -147,10 +144,9 @@ class Scan:
         return self._least_caps[not self._asleep]
 
     def _doze(self) -> None:
-        """Let every chain that sleeps note where it has stopped."""
-        for chain in self._chains:
-            if not chain.awake:
-                chain.doze(self._raw)
+        """Let the chain note, if it sleeps, where it has stopped."""
+        if not self._chain.awake:
+            self._chain.doze(self._raw)
 
     def _take(self, grown: str, piece: str) -> None:
         """Read a piece of text that passes no place where a cap may fall due; `grown`: the raw text with it."""
@@ -160,9 +156,8 @@ class Scan:
         if self._asleep:
             self._decide_raw()
             return
-        for chain in self._chains:
-            if chain.awake:
-                chain.read(piece, start, raw, ended=False)
+        if self._chain.awake:
+            self._chain.read(piece, start, raw, ended=False)
         if self._encoded is not None:
             out: list[Found] = []
             self._encoded.read(self._text_from(self._encoded.at), out, ended=False)
@@ -173,7 +168,7 @@ class Scan:
         """Decide after a piece that no view but the raw one sees."""
         raw = self._raw
         size = len(raw.text)
-        ends: tuple[int, ...] = (size, *undecided(raw.text)) if self._chains[0].names else (size,)
+        ends: tuple[int, ...] = (size, *undecided(raw.text)) if self._chain.names else (size,)
         stop, phrases = ends[self._last_end], raw.phrases
         self._encoded_at = encoded_at = self._run_start()
         while True:
@@ -209,18 +204,15 @@ class Scan:
         return self._raw.base + len(self._raw.text.rstrip(ALPHABET))
 
     def _wake(self, grown: str) -> None:
-        """Wake the chains that would see something in `grown`, the raw text with the piece to be read now."""
-        raw = self._raw
-        folding, escaping = self._chains
-        if folding.names and not folding.awake:
-            trigger = _FOLDING_LEET if folding.names[-1] == "leet" else _FOLDING
-            if trigger.search(grown, folding.stops[-1] - raw.base) is not None:
-                folding.wake(raw)
-        if escaping.names and not escaping.awake and _ESCAPING.search(grown, escaping.stops[0] - raw.base) is not None:
-            escaping.wake(raw)
+        """Wake what would see something in `grown`, the raw text with the piece to be read now."""
+        raw, chain = self._raw, self._chain
+        if chain.names and not chain.awake:
+            trigger = _CHANGED_LEET if chain.names[-1] == "leet" else _CHANGED
+            if trigger.search(grown, max(chain.stops[-1] - raw.base - 1, 0)) is not None:
+                chain.wake(raw)
         if self._encoded is None and self._base64.numbers and _ENCODING.search(grown, self._encoded_at - raw.base):
             self._encoded = Encoded(self._base64, self._encoded_at)
-        self._asleep = self._encoded is None and not (folding.awake or escaping.awake)
+        self._asleep = self._encoded is None and not self._chain.awake
 
     def _settle(self) -> None:
         """Decide, in every lane, what none of them still has live."""
@@ -242,15 +234,14 @@ class Scan:
             self.live = live
             if not again:
                 break
-        for chain in self._chains:
-            if chain.awake:
-                chain.settle(self._raw)
+        if self._chain.awake:
+            self._chain.settle(self._raw)
         if self._encoded is not None and self._encoded.idle:
             self._encoded_at = self._encoded.at
             self._encoded = None
         self._doze()
-        self._stop = min([self._encoded_at, *(chain.stops[-1] for chain in self._chains if chain.names)])
-        self._asleep = self._encoded is None and not any(chain.awake for chain in self._chains)
+        self._stop = min(self._encoded_at, *self._chain.stops[-1:]) if self._chain.names else self._encoded_at
+        self._asleep = self._encoded is None and not self._chain.awake
         self._due = max(self._due, live + self._least_cap())
 
     def _decide_encoded(self) -> int:
@@ -264,8 +255,8 @@ class Scan:
         return live
 
     def _stops(self) -> list[int]:
-        """Return where the last view of each chain, and the encoded one, have stopped."""
-        stops = [chain.stops[-1] for chain in self._chains if chain.names]
+        """Return where the last view of the chain, and the encoded one, have stopped."""
+        stops = self._chain.stops[-1:]
         if self._base64.numbers:
             stops.append(self._encoded_at if self._encoded is None else self._encoded.at)
         return stops
@@ -273,8 +264,7 @@ class Scan:
     def _views(self) -> Iterator[tuple[Lane, str]]:
         """Yield every lane in use, the raw one first, with the name of its view."""
         yield self._raw, "raw"
-        for chain in self._chains:
-            yield from chain.lanes()
+        yield from self._chain.lanes()
 
     def _awake_checks(self, views: Sequence[tuple[Lane, str]]) -> list[tuple[Lane, int, Table]]:
         """Return what to ask for what is live: each lane with the offsets to which views have read, and their tables.
@@ -282,11 +272,10 @@ class Scan:
         A view that shares another's lane and table and has read less answers for both.
         """
         stops = {(id(lane), id(lane.table)): (lane, lane.read_to, lane.table) for lane, _ in views}
-        for chain in self._chains:
-            for lane, stop, table in chain.shadows(self._raw):
-                key = id(lane), id(table)
-                if key not in stops or stop < stops[key][1]:
-                    stops[key] = lane, stop, table
+        for lane, stop, table in self._chain.shadows(self._raw):
+            key = id(lane), id(table)
+            if key not in stops or stop < stops[key][1]:
+                stops[key] = lane, stop, table
         return list(stops.values())
 
     def _asleep_checks(self) -> tuple[tuple[Table, int], ...]:
@@ -295,9 +284,9 @@ class Scan:
         if not raw.members:
             return ()
         ends = {id(raw): (raw, 0)}
-        for name in self._chains[0].names:
+        for number, name in enumerate(self._chain.names, 1):
             table = self._patterns.tables[name]
-            ends[id(table)] = table, 1 if name == "folded" else 2
+            ends[id(table)] = table, number
         last = ends[id(raw)][1]  # the raw table has every member
         return tuple(each for each in ends.values() if each[0] is raw or each[1] > last)
 
@@ -305,11 +294,10 @@ class Scan:
         """Report what is live over its cap at exactly this place of the text, and find the next such place."""
         self._doze()
         capped, soonest = self._caps(commit=False)
-        for chain in self._chains:
-            for lane, stop, table in chain.shadows(self._raw):
-                for over, place in (lane.due(stop, table, None, derived=True), lane.phrases_due(stop, None)):
-                    capped |= over
-                    soonest = min(soonest, place)
+        for lane, stop, table in self._chain.shadows(self._raw):
+            for over, place in (lane.due(stop, table, None, derived=True), lane.phrases_due(stop, None)):
+                capped |= over
+                soonest = min(soonest, place)
         if capped:
             self._force()
             _, soonest = self._caps(commit=True)
@@ -338,16 +326,15 @@ class Scan:
 
     def _force(self) -> None:
         """Give every view its own lane, since some lane is about to be decided ahead of the others."""
-        for chain in self._chains:
-            if chain.names:
-                if not chain.awake:
-                    chain.wake(self._raw)
-                    chain.read("", self._received, self._raw, ended=False)
-                chain.force(self._raw)
+        if self._chain.names:
+            if not self._chain.awake:
+                self._chain.wake(self._raw)
+                self._chain.read("", self._received, self._raw, ended=False)
+            self._chain.force(self._raw)
         if self._encoded is None and self._base64.numbers:
             self._encoded = Encoded(self._base64, self._encoded_at)
             self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
-        self._asleep = self._encoded is None and not any(chain.awake for chain in self._chains)
+        self._asleep = self._encoded is None and not self._chain.awake
 
     def _text_from(self, at: int) -> str:
         return self._raw.text[at - self._raw.base :]

@@ -27,7 +27,7 @@ Whatever follows: the text behind the candidate is not there yet, and must not b
 LEFT_CHARS = 64
 """How far before a candidate a validator may look."""
 
-PLAIN_VIEWS = frozenset({"raw", "folded", "unescaped", "base64"})
+PLAIN_VIEWS = frozenset({"raw", "unescaped", "folded", "unmarked", "base64"})
 """Views in which digits and letters keep their meaning (leetspeak would turn digits into letters)."""
 
 SPACED_VIEWS = PLAIN_VIEWS | {"spaced"}
@@ -66,7 +66,7 @@ def is_glued(char: str) -> bool:
 WORD = r"(?:\b|_)"
 """Where a candidate may begin: at a word's start, or at a mark of emphasis before it, which `past_mark` leaves out."""
 
-GAP = "[ \\t.\\-/_'\u00b7]"
+GAP = "[ \\t.\\-/_'*\u00b7]"
 """A sign that people and models set between the groups of a number. Kinds of spaces and dashes are folded to ASCII."""
 
 _MOST_MARKS = 3

@@ -54,7 +54,7 @@ def is_card_number(digits: str) -> bool:
 
 
 _MOST_GAP = 3
-_GAP_SIGNS = " \t\r\n.,-/_'\u00b7"
+_GAP_SIGNS = " \t\r\n.,-/_'*\u00b7"
 """What people and models set between the groups of a card's number, up to so many signs."""
 _WIDE_LAYOUTS = ([4, 4, 4, 4], [4, 6, 5], [4, 4, 4], [4, 4, 4, 4, 3], [4, 6, 4])
 """Layouts that count with unusual gaps as well (tabs, dots, two kinds): others stand in tables of numbers."""
@@ -244,7 +244,7 @@ def refine_sort_code(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 CREDIT_CARD = Entity(
     name="CREDIT_CARD",
-    regex="[0-9](?:[ \\t\\r\\n.,\\-/_'\u00b7]{0,3}[0-9]){11,29}",
+    regex="[0-9](?:[ \\t\\r\\n.,\\-/_'*\u00b7]{0,3}[0-9]){11,29}",
     refine=refine_card,
     skip=skip_card,
     group="pii",

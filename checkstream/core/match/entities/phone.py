@@ -360,7 +360,7 @@ PHONE = Entity(
     name="PHONE",
     # Up to 18 digits with at most three separators between two of them; then an extension.
     regex=(
-        "[+(]{0,2}[0-9](?:[ .\\-/()\\t_'\u00b7\u00a0\u2010-\u2013]{0,3}[0-9]){6,17}"
+        "[+(]{0,2}[0-9](?:[ .\\-/()\\t_'*\u00b7\u00a0\u2010-\u2013]{0,3}[0-9]){6,17}"
         "(?: ?(?:x|ext|extn|extension|#)\\.? ?[0-9]{1,5})?"
     ),
     refine=refine_phone,

@@ -28,6 +28,14 @@ def read(text: str, *, ended: bool = True) -> Reading:
         ("AT&T &bogus; &", "AT&T &bogus; &"),
         ("&#xD800;&#;&#x;", "&#xD800;&#;&#x;"),
         ("\\", "\\"),
+        (r"a\\u0040b\\\\n\\x2e", "a@b\n."),
+        (r"a\u{40}b\x{2e}c\U00000040d\u{110000}", r"a@b.c@d\u{110000}"),
+        (r"a\100b\56 \4 \9", "a@b56 4 9"),
+        (r"john\.doe\@x\_y\-z", "john.doe@x_y-z"),
+        ("a%2540b%25252Ec 5%25", "a@b.c 5%"),
+        ("%25C3%25A9%25", "é%"),
+        ("a&amp;#64;b&amp;amp;period;c&#000000000064;d&amp;x", "a@b.c@d&x"),
+        ("one\\\ntwo", "onetwo"),
     ],
 )
 def test_unescaped(text: str, unescaped: str) -> None:

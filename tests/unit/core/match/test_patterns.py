@@ -60,7 +60,13 @@ def test_an_unknown_view_is_refused_and_a_view_implies_those_it_reads() -> None:
     with pytest.raises(PatternError, match="unknown view `rot13`"):
         make("a", views=frozenset({"rot13"}))
     tables = make("a", views=frozenset({"spaced"})).tables
-    assert [name for name, table in tables.items() if table.members] == ["raw", "folded", "spaced"]
+    assert [name for name, table in tables.items() if table.members] == [
+        "raw",
+        "unescaped",
+        "folded",
+        "unmarked",
+        "spaced",
+    ]
 
 
 def test_a_fault_names_the_pattern_and_shows_the_place() -> None:

@@ -1,0 +1,155 @@
+"""The `unmarked` view: marks of Markdown and tags of HTML inside words left out: `john**@**example.com`, `4<b>1</b>1`.
+
+Marks at a word's edge part nothing that patterns look for, so text that is merely set in bold is read as it stands. A
+lone underscore belongs to names (`snake_case`) and stays, except beside an at-sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from checkstream.core.match.normalise import Reading
+from checkstream.core.match.patterns import compile_regex
+
+_MOST_MARKS: Final = 8
+_MOST_PARTS: Final = 4
+"""Runs of marks, and tags, that are left out in one place."""
+_REACH: Final = 256
+"""More characters than they have together."""
+_WORD: Final = r"[0-9A-Za-z@.+/=:\x{c0}-\x{24f}-]"
+_NAMES: Final = (
+    "a|abbr|b|bdi|bdo|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr"
+)
+_INSIDE: Final = r"[ !-)+-;=?-^a-}]"
+"""What an attribute or a comment may hold: no mark, so that a tag never begins within marks of another."""
+_TAG: Final = rf"(?:</?(?i:{_NAMES})(?:[ \t]{_INSIDE}{{0,40}})?/?>|<!--{_INSIDE}{{0,40}}-->)"
+_TAG_BEGUN: Final = rf"(?:</?(?:[A-Za-z]{{1,6}}(?:[ \t]{_INSIDE}{{0,40}})?/?)?|<!-?|<!--{_INSIDE}{{0,42}})"
+_PART: Final = rf"(?:[*~`_]{{1,{_MOST_MARKS}}}|{_TAG})"
+_LETTER: Final = r"[0-9A-Za-z@\x{c0}-\x{24f}]"
+_BETWEEN: Final = rf"[.+/=:-][*~`_]{{0,{_MOST_MARKS}}}"
+"""What may stand between marks and the letter behind them (`example**.**com`); at a word's end none follows."""
+MARKED: Final = (
+    rf"{_WORD}(?:(?:[*~`]|_[*~`_]|_?{_TAG}){_PART}{{0,{_MOST_PARTS}}}(?:{_BETWEEN})?{_LETTER}|_@)|@_{_LETTER}"
+)
+"""Expression for all that the view changes."""
+_MARKED: Final = compile_regex(MARKED)
+_BEGUN: Final = compile_regex(
+    rf"{_WORD}(?:{_PART}{{1,{_MOST_PARTS}}}(?:{_BETWEEN})?|{_PART}{{0,{_MOST_PARTS - 1}}}{_TAG_BEGUN})\z"
+)
+_SIGN: Final = compile_regex("[*~`_<]")
+_WHOLE_TAG: Final = compile_regex(_TAG)
+_OPEN_TAG: Final = compile_regex(rf"{_TAG_BEGUN}\z")
+_MARKS: Final = frozenset("*~`_")
+_LETTERS: Final = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz@").union(
+    map(chr, range(0xC0, 0x250))
+)
+_SIGNS: Final = frozenset(".+/=:-")
+_WORD_CHARS: Final = _LETTERS | _SIGNS
+
+
+class Unmarked:
+    """Marks and tags that stand between two characters of a word, left out."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, before: str = "") -> None:
+        """Start after the character `before` ("" at the text's start)."""
+        self._before = before
+
+    @property
+    def neutral(self) -> bool:
+        """What stands before the next character is known from the text."""
+        return True
+
+    def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+        """Read up to marks of which it is not known yet what follows them."""
+        lead = len(self._before)
+        whole = self._before + text
+        if _MARKED.search(whole) is None:
+            used = len(text) if ended else marks_from(whole, len(whole)) - lead
+            out = Reading(text[:used], starts[:used], ends[:used], used)
+        else:
+            out = _leave_out(whole, lead, starts, ends, ended=ended)
+        if out.used:
+            self._before = text[out.used - 1]
+        return out
+
+
+def _leave_out(whole: str, lead: int, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
+    """Read `whole[lead:]`, to which the offset map belongs."""
+    kept: list[tuple[int, int]] = []
+    since = at = lead
+    changed = -1
+    stop = len(whole)
+    while (hit := _SIGN.search(whole, at)) is not None:
+        place = hit.start()
+        if not place or whole[place - 1] not in _WORD_CHARS:
+            at = place + 1
+            continue
+        at = _marks_end(whole, place, ended=ended)
+        inside = None if at < 0 else at > place and _is_inside(whole, place, at, ended=ended)
+        if inside is None:
+            stop = place
+            break
+        if inside:
+            kept.append((since, place))
+            since, changed = at, ends[at - lead - 1]
+        at = max(at, place + 1)
+    kept.append((since, stop))
+    places = [(low - lead, high - lead) for low, high in kept]
+    return Reading(
+        "".join([whole[low:high] for low, high in kept]),
+        [each for low, high in places for each in starts[low:high]],
+        [each for low, high in places for each in ends[low:high]],
+        stop - lead,
+        changed,
+    )
+
+
+def _marks_end(text: str, place: int, *, ended: bool) -> int:
+    """Return where the marks and tags end that start at `place`; -1: the text's end may go on with them."""
+    at = place
+    for _ in range(_MOST_PARTS):
+        if text[at : at + 1] == "<":
+            tag = _WHOLE_TAG.match(text, at)
+            if tag is None:
+                return -1 if not ended and _OPEN_TAG.match(text, at) is not None else at
+            at = tag.end()
+        else:
+            start = at
+            while at < len(text) and at - start < _MOST_MARKS and text[at] in _MARKS:
+                at += 1
+            if at == start and at < len(text):
+                return at
+        if at == len(text):
+            return at if ended else -1
+    return at
+
+
+def _is_inside(text: str, start: int, end: int, *, ended: bool) -> bool | None:
+    """Say whether the word goes on behind marks; behind a lone underscore, beside an at-sign. None: not known yet."""
+    following = text[end : end + 1]
+    if following in _SIGNS:
+        end += 1
+        at = end
+        while at < len(text) and at - end < _MOST_MARKS and text[at] in _MARKS:
+            at += 1
+        if at == len(text) and not ended:
+            return None
+        return text[at : at + 1] in _LETTERS and (at - start > 2 or text[start] != "_")
+    if following not in _LETTERS:
+        return False
+    return end - start > 1 or text[start] != "_" or "@" in (text[start - 1], following)
+
+
+def marks_from(text: str, end: int) -> int:
+    """Return where the marks start at the end of `text[:end]` of which it is not known what follows; else `end`.
+
+    Nothing in the text may be left out.
+    """
+    if not end or not (text[end - 1] in "*~`_>.+/=:-" or text.rfind("<", max(0, end - _REACH), end) >= 0):
+        return end
+    low = max(0, end - _REACH)
+    begun = _BEGUN.search(text[low:end])
+    return end if begun is None else low + begun.start() + 1
