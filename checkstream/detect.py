@@ -23,7 +23,7 @@ from checkstream.errors import (
     RouteUnknown,
     ScoringError,
 )
-from checkstream.listen import Admission, Callers, Times, read_body
+from checkstream.listen import Admission, Callers, Times, read_body, who_of
 from checkstream.scoring import Model, Scorer
 from checkstream.scoring.remote import PATH, DetectEntity, DetectRequest, DetectResponse, DetectResult
 
@@ -123,22 +123,16 @@ class Detection:
         return _json({"models": tuple(self._models.values())})
 
     async def _detect(self, request: BaseRequest) -> StreamResponse:
-        self._callers.identify(request)
-        self._admission.enter()
-        held = 0
-        try:
-            body = await read_body(request, self._body_bytes, self._times)
-            held = len(body)
-            self._admission.hold(held)
-            asked = self._read(body)
+        identity = self._callers.identify(request)
+        with self._admission.visit(who_of(request, identity)) as visit:
+            visit.begin()
+            asked = self._read(await read_body(request, self._body_bytes, self._times, visit))
+            visit.enter()
             fresh = asked.fresh_chars or (0,) * len(asked.texts)
             results = await asyncio.gather(
                 *(self._one(asked, text, chars) for text, chars in zip(asked.texts, fresh, strict=True))
             )
             return _json(DetectResponse(results=tuple(results)))
-        finally:
-            self._admission.hold(-held)
-            self._admission.leave()
 
     def _read(self, body: bytes) -> DetectRequest:
         """Read a request's body.

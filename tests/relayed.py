@@ -148,7 +148,10 @@ class Rig:
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         assert self.client is not None
-        body = await read_body(request, 1 << 20, self.times)
+        visit = self.admission.visit()
+        visit.begin()
+        body = await read_body(request, 1 << 20, self.times, visit)
+        visit.enter()
         self.exchange = Exchange(
             request,
             connection_of(request),
@@ -159,14 +162,15 @@ class Rig:
             scorer=self.scorer,
             ledger=self.ledger,
             counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
-            admission=self.admission,
-            route="r",
+            visit=visit,
+            shed=lambda: self.admission.shed("r"),
             headers={"x-checkstream-stream": "s"},
             fail_closed=True,
             enqueue=self.enqueue,
             assess=self.assess,
         )
-        return await self.exchange.run(on.RequestReceived(body))
+        with visit:
+            return await self.exchange.run(on.RequestReceived(body))
 
     @asynccontextmanager
     async def serving(self, upstream_url: str) -> AsyncIterator[str]:

@@ -151,8 +151,8 @@ class Evaluation:
         )
 
     async def _run(self, asked: EvaluateRequest) -> Report:
-        self._admission.enter()
-        try:
+        with self._admission.visit() as visit:
+            visit.enter()
             if asked.config is None:
                 given = await asyncio.to_thread(self._file, asked.config_path or _CONFIG)
                 return await self._evaluate(settings_of(given), resume=asked.resume)
@@ -163,8 +163,6 @@ class Evaluation:
             settings = settings_of(asked.config)
             _require_harmless(settings)
             return await self._inline(settings, resume=asked.resume)
-        finally:
-            self._admission.leave()
 
     def _file(self, path: str) -> object:
         """Read a configuration below the root.

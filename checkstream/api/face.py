@@ -33,7 +33,7 @@ from checkstream.errors import (
     StepFailed,
     TookTooLong,
 )
-from checkstream.listen import Admission, Callers, Times, connection_of, read_body
+from checkstream.listen import Admission, Callers, Identity, Times, connection_of, read_body, who_of
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
@@ -132,36 +132,33 @@ class Face:
                 return Response(status=503, text="draining\n") if self.draining else Response(text="ready\n")
             if path == DESCRIPTION:
                 return Response(body=self._description, content_type="application/json")
-        self._callers.identify(request)
+        identity = self._callers.identify(request)
         found = [(each, value) for each in self._operations if (value := each.taken(path)) is not None]
         if not found:
             raise RouteUnknown(f"there is no `{path[:100]}` here; `{DESCRIPTION}` lists what there is")
         for operation, value in found:
             if operation.method == request.method:
-                return await self._carried_out(operation, unquote(value, errors="replace"), request)
+                return await self._carried_out(operation, unquote(value, errors="replace"), request, identity)
         allowed = ", ".join(sorted(operation.method for operation, _ in found))
         response = _problem(405, "method_not_allowed", f"`{path[:100]}` takes {allowed}")
         response.headers[hdrs.ALLOW] = allowed
         return response
 
-    async def _carried_out(self, operation: Operation, value: str, request: BaseRequest) -> Response:
+    async def _carried_out(
+        self, operation: Operation, value: str, request: BaseRequest, identity: Identity
+    ) -> Response:
         if self.draining:
             raise NotReady("the process is ending; ask again in a moment")
-        self._admission.enter()
-        held = 0
-        try:
+        with self._admission.visit(who_of(request, identity)) as visit:
+            visit.begin()
             if operation.method == "POST":
-                body = await read_body(request, self._body_bytes, self._times)
-                held = len(body)
-                self._admission.hold(held)
+                body = await read_body(request, self._body_bytes, self._times, visit)
                 asked = _read(body, operation.asks)
             else:
                 asked = _query(request, operation, value)
+            visit.enter()
             given = await _while_there(request, operation, asked)
             return Response(body=msgspec.json.encode(given) + b"\n", content_type="application/json")
-        finally:
-            self._admission.hold(-held)
-            self._admission.leave()
 
 
 async def _while_there(request: BaseRequest, operation: Operation, asked: object) -> object:

@@ -114,6 +114,7 @@ class App:
         self._admission = Admission(
             streams=limits.streams,
             held_bytes=limits.held_bytes,
+            quota=config.server.quota,
             when_idle=self._idle,
         )
         self._background = QueueFeed(Watching(metrics, self._log, {}))

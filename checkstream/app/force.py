@@ -206,7 +206,9 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
 
 def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer) -> Route:
     if route.pass_:
-        return Route(name=route.name, match=route.match, upstream=upstream)
+        return Route(
+            name=route.name, match=route.match, upstream=upstream, quota=route.quota, body_bytes=route.body_bytes
+        )
     limits = loaded.config.server.limits
     program = loaded.programs[route.policies]
     plan = Plan(
@@ -246,4 +248,6 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         scorer=scorer,
         policies=", ".join(program.packs),
         grounding=route.grounding,
+        quota=route.quota,
+        body_bytes=route.body_bytes,
     )

@@ -89,6 +89,24 @@ class Limits(Settings, frozen=True):
     """How long a caller may read nothing before it is cut off."""
 
 
+class Quota(Settings, frozen=True):
+    """What one caller may have at once; what is left out is its share.
+
+    A share is three quarters of what there is for one alone, and less the more others have: something is always left
+    for the next.
+    """
+
+    streams: Annotated[int, Meta(ge=1)] | None = None
+    """Requests that run; one more gets 429."""
+    held_bytes: Annotated[int, Meta(ge=2048)] | None = None
+    """Bytes held for them, one half for bodies of requests, one for answers. A body waits for room, then gets 429; an
+    answer is read no further."""
+    bodies: Annotated[int, Meta(ge=1)] | None = None
+    """Requests whose bodies are still to come; one more gets 429."""
+    per: Literal["caller", "address"] = "caller"
+    """Whose it is. caller: of each name in `callers`; without names, of each address."""
+
+
 class Server(Settings, frozen=True):
     """The listeners and who may use them."""
 
@@ -108,6 +126,8 @@ class Server(Settings, frozen=True):
     """How long running streams may go on after SIGTERM."""
     limits: Limits = Limits()
     """Caps of one process."""
+    quota: Quota = Quota()
+    """What one caller may have of them."""
 
     def __post_init__(self) -> None:
         """Listeners that others can reach are guarded."""
@@ -312,6 +332,10 @@ class RouteSettings(Settings, frozen=True):
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
     grounding: GroundingSettings | None = None
     """How answers are scored after they have gone out; null: not at all."""
+    quota: Quota | None = None
+    """What one caller may have on this route, besides what it may have of the whole process."""
+    body_bytes: Annotated[int, Meta(ge=1024)] | None = None
+    """Of one request's body; null: as `server.limits.body_bytes` has it, which is the most that counts."""
     pass_: bool = msgspec.field(name="pass", default=False)
     """Unguarded, and recorded as such."""
 

@@ -50,7 +50,8 @@ class UpstreamClosed(Event, frozen=True):
 class UpstreamFailed(Event, frozen=True):
     """The upstream could not be reached, fell silent or broke off."""
 
-    kind: Literal["connect", "first_byte", "idle", "reset", "protocol"]
+    kind: Literal["connect", "first_byte", "idle", "reset", "protocol", "room"]
+    """room: it could not be read on, since the caller's answers hold all that they may."""
     detail: str = ""
 
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from checkstream.config import GroundingSettings, Match
+from checkstream.config import GroundingSettings, Match, Quota
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RouteUnknown
@@ -32,6 +32,10 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """`name@version, ...` for the response header."""
     grounding: GroundingSettings | None = None
     """How its answers are held against evidence; None: not at all."""
+    quota: Quota | None = None
+    """What one caller may have on it; None: no less than of the process."""
+    body_bytes: int | None = None
+    """How long a body it takes; None: what the process takes."""
 
 
 class _ModelOnly(msgspec.Struct):

@@ -24,7 +24,7 @@ from checkstream.core import events as on
 from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import AuditError, CheckstreamError, UpstreamError
-from checkstream.listen import Admission, Connection
+from checkstream.listen import Connection, Visit
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.headers import EVENTS, JSON
 from checkstream.proxy.inbox import Inbox
@@ -38,6 +38,8 @@ _TURN_BYTES = 16_384
 """Bytes of the upstream after which other streams get their turn: some 3 ms of the loop."""
 _LONG_BYTES = 32_768
 """A body above this is read by the guard on a thread; below, that costs more than it gains (some 2 ms of the loop)."""
+_ROOM_S = 30.0
+"""How long an answer that holds more than its own part waits for room."""
 _OF_UPSTREAM = (on.UpstreamOpened, on.UpstreamBytes, on.UpstreamClosed, on.UpstreamFailed)
 _KEYS_OF_ONE_REQUEST = frozenset({"idempotency-key", "x-idempotency-key"})
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -97,8 +99,8 @@ class Exchange:
         scorer: Classifiers,
         ledger: Ledger,
         counts: StreamCounts,
-        admission: Admission,
-        route: str,
+        visit: Visit,
+        shed: Callable[[], None],
         headers: Mapping[str, str],
         fail_closed: bool,
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
@@ -117,8 +119,8 @@ class Exchange:
             scorer: Answers `Score`.
             ledger: Takes the record.
             counts: Takes metrics and log lines.
-            admission: Counts held bytes, and refuses new requests when the guard asks for it.
-            route: Name of the route whose requests are then refused.
+            visit: The room that the request has; counts what is held of the answer.
+            shed: Refuses new requests of the route for a moment.
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
             respond: Makes the response of a whole answer.
@@ -133,8 +135,8 @@ class Exchange:
         self._outgoing = outgoing
         self._ledger = ledger
         self._counts = counts
-        self._admission = admission
-        self._route = route
+        self._visit = visit
+        self._shed = shed
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
         self._respond = respond
@@ -145,7 +147,7 @@ class Exchange:
         self._may_read.set()
         self._held_back = False
         self._backlog = 0
-        self._held = 0
+        self._room_late: asyncio.TimerHandle | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._fetching: asyncio.Task[None] | None = None
         self._tasks = asyncio.TaskGroup()
@@ -164,7 +166,6 @@ class Exchange:
     async def run(self, received: on.RequestReceived) -> StreamResponse:
         """Carry the exchange through and return the response, which may have been sent already."""
         self._questions.caller = received.caller or ""
-        self._hold(len(received.body))
         self._inbox.put(received)
         self._connection.watch(self._caller_left, self._look_whether_to_read)
         try:
@@ -184,7 +185,7 @@ class Exchange:
             self._fetching = None
             self._counts.guarded(self._guard_s)
             self._connection.unwatch()
-            self._hold(-self._held)
+            self._visit.hold(-self._visit.held)
         return self._response if self._response is not None else StreamResponse(status=499)
 
     # --- events in
@@ -285,7 +286,7 @@ class Exchange:
             case do.Degraded():
                 self._counts.degraded(command.reason)
             case do.ShedRequests():
-                self._admission.shed(self._route)
+                self._shed()
             case do.Observe():
                 self._counts.observe(command)
             case do.PauseUpstream():
@@ -346,7 +347,7 @@ class Exchange:
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
-        self._hold(-min(self._held, len(data)))
+        self._visit.hold(-min(self._visit.held, len(data)))
         try:
             await writer.write(data, drain=False)
             self._counts.wrote()
@@ -404,19 +405,29 @@ class Exchange:
             self._inbox.put(on.UpstreamFailed(error.kind, str(error)))
 
     def _take(self, data: bytes) -> None:
-        if self._admission.full:
-            raise UpstreamError("the bytes held for all streams are at their limit", kind="protocol")
         self._backlog += len(data)
-        self._hold(len(data))
+        self._visit.hold(len(data))
         self._inbox.put(on.UpstreamBytes(data))
         self._look_whether_to_read()
 
     def _look_whether_to_read(self) -> None:
-        """Read from the upstream while the guard wants it and the caller keeps up."""
+        """Read from the upstream while the guard wants it, the caller keeps up and there is room."""
         if self._held_back or self._backlog > _BACKLOG_BYTES or self._connection.writing_paused:
             self._may_read.clear()
-        else:
+        elif self._visit.has_room(self._look_whether_to_read):
             self._may_read.set()
+            if self._room_late is not None:
+                self._room_late.cancel()
+                self._room_late = None
+        else:
+            self._may_read.clear()
+            if self._room_late is None:
+                self._room_late = self._loop.call_later(_ROOM_S, self._give_up_waiting)
+
+    def _give_up_waiting(self) -> None:
+        """End an answer of which more is held than is its own, when what others of the caller hold never got less."""
+        self._cancel_fetching()
+        self._inbox.put(on.UpstreamFailed("room", "there was no room for the rest of the answer"))
 
     def _cancel_fetching(self) -> None:
         """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""
@@ -425,7 +436,7 @@ class Exchange:
         for event in self._inbox.drop(_OF_UPSTREAM):
             if isinstance(event, on.UpstreamBytes):
                 self._backlog -= len(event.data)
-                self._hold(-min(self._held, len(event.data)))
+                self._visit.hold(-min(self._visit.held, len(event.data)))
 
     # --- timers
 
@@ -442,13 +453,11 @@ class Exchange:
 
     # --- the end
 
-    def _hold(self, change: int) -> None:
-        self._held += change
-        self._admission.hold(change)
-
     def _end_tasks(self) -> None:
         for timer in list(self._timers):
             self._disarm(timer)
+        if self._room_late is not None:
+            self._room_late.cancel()
         self._cancel_fetching()
         self._questions.leave()
 

@@ -18,14 +18,16 @@ from checkstream.core.events import Assessed, RequestReceived
 from checkstream.core.exchange.guard import Guard
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.errors import AuditError, CheckstreamError, NotReady, RequestInvalid, UpstreamError
+from checkstream.errors import AuditError, BodyTooLarge, CheckstreamError, NotReady, RequestInvalid, UpstreamError
 from checkstream.listen import (
     Admission,
     Callers,
     Identity,
     Times,
+    Visit,
     connection_of,
     read_body,
+    who_of,
 )
 from checkstream.proxy.accept import Route, candidates, choose
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
@@ -57,6 +59,7 @@ class Intake(msgspec.Struct, frozen=True):
 class Sent(msgspec.Struct, frozen=True):
     """What a caller has sent."""
 
+    identity: Identity
     body: bytes
     media: Media | None
     """What it is said to be."""
@@ -130,34 +133,41 @@ class Proxy:
         found = candidates(self._routes(), request.rel_url.raw_path, request.method)
         if self._draining:
             raise NotReady("the proxy is shutting down; try again on another one")
-        self._intake.admission.enter()
         scorers = {route.scorer for route in found if route.scorer is not None}
         self._in_use.update(scorers)
         try:
             media = media_of_request(
                 request.headers.getall(hdrs.CONTENT_TYPE, ()), request.headers.getall(hdrs.CONTENT_ENCODING, ())
             )
-            body = await self._read(request)
-            route = choose(found, body)
-            self._intake.admission.look_whether_shed(route.name)
-            return await self._answer(request, stream, identity, route, Sent(body, media))
+            with self._intake.admission.visit(who_of(request, identity)) as visit:
+                visit.begin([(route.name, route.quota) for route in found])
+                body = await self._read(request, max(map(self._most_bytes, found)), visit)
+                route = choose(found, body)
+                if len(body) > self._most_bytes(route):
+                    raise BodyTooLarge(f"the request body has more than {route.body_bytes} bytes; send less")
+                self._intake.admission.look_whether_shed(route.name)
+                visit.enter(route.name, route.quota)
+                return await self._answer(request, stream, route, Sent(identity, body, media), visit)
         finally:
             self._in_use.subtract(scorers)
             self._in_use += collections.Counter()  # forget those that nobody uses
-            self._intake.admission.leave()
 
-    async def _read(self, request: BaseRequest) -> bytes:
+    def _most_bytes(self, route: Route) -> int:
+        """Return how long a body a route takes."""
+        return self._intake.body_bytes if route.body_bytes is None else min(route.body_bytes, self._intake.body_bytes)
+
+    async def _read(self, request: BaseRequest, most: int, visit: Visit) -> bytes:
         try:
-            return await read_body(request, self._intake.body_bytes, self._intake.times)
+            return await read_body(request, most, self._intake.times, visit)
         except RequestPayloadError as error:
             if connection_of(request).left:
                 raise ConnectionResetError from error
             raise RequestInvalid("the request body is broken; check its encoding and length") from error
 
     async def _answer(
-        self, request: BaseRequest, stream: str, identity: Identity, route: Route, sent: Sent
+        self, request: BaseRequest, stream: str, route: Route, sent: Sent, visit: Visit
     ) -> StreamResponse:
-        body = sent.body
+        body, identity = sent.body, sent.identity
         fail_closed = route.plan is None or route.plan.fail_mode == "closed"
         if self._trail.failure and fail_closed:
             raise AuditError(self._trail.failure)
@@ -195,8 +205,8 @@ class Proxy:
                 scorer=route.scorer,
                 ledger=ledger,
                 counts=counts,
-                admission=self._intake.admission,
-                route=route.name,
+                visit=visit,
+                shed=partial(self._intake.admission.shed, route.name),
                 headers={STREAM: stream, POLICY: route.policies, **risk_header(risk)},
                 fail_closed=fail_closed,
                 respond=confirming.respond,

@@ -1,4 +1,4 @@
-"""Sockets, limits and callers: what lies under every HTTP face of the process.
+"""Sockets: what lies under every HTTP face of the process.
 
 A `Connection` is aiohttp's HTTP/1.1 protocol with what a guard needs besides: who handles its request hears at once
 that the caller has left (FIN or RST, in every state), headers have a deadline, and a caller who stops reading is cut
@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import hmac
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 import msgspec
@@ -23,13 +21,8 @@ from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Response, Server, StreamResponse
 
 from checkstream.config import Address
-from checkstream.errors import BodyTooLarge, BodyTooSlow, CallerUnknown, Overloaded
 
-_SHED_S = 1.0
-"""Requests are refused for this time after a check that took longer than its budget; the `retry-after` of 429 too."""
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
-_MIN_BODY_BYTES_PER_S = 16_384
-"""A body slower than this on the whole is given up."""
 _IDLE_S = 75.0
 """A connection that asks nothing is closed after this time; longer than the usual client's pool keeps it."""
 _WRITE_BUFFER_BYTES = 65_536
@@ -252,157 +245,3 @@ class Listener:
         self.stop_accepting()
         if self._http is not None:
             await self._http.shutdown(1.0)
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """Who calls, and how that is known."""
-
-    name: str | None = None
-    """As configured; None when callers have no names."""
-    key_header: str | None = None
-    """The header in which the key came, in lower case: it is for the proxy and goes no further."""
-
-
-class Callers:
-    """Who may call, by key."""
-
-    def __init__(self, keys: Mapping[str, str] | None) -> None:
-        """Know callers by `name -> key`; None: everyone may call, nameless."""
-        self._digests = None if keys is None else [(name, _digest(key)) for name, key in keys.items()]
-
-    @property
-    def known(self) -> bool:
-        """Callers have names and keys."""
-        return self._digests is not None
-
-    def identify(self, request: BaseRequest) -> Identity:
-        """Return who calls. Takes the same time for every wrong key.
-
-        Raises:
-            CallerUnknown: there is no key in `Authorization: Bearer` or `x-api-key`, or nobody has it.
-        """
-        if self._digests is None:
-            return Identity()
-        scheme, _, bearer = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        keys = {
-            "authorization": bearer if scheme.lower() == "bearer" else "",
-            "x-api-key": request.headers.get("x-api-key", ""),
-        }
-        found = Identity()
-        for header, key in keys.items():
-            given = _digest(key.strip())
-            for name, digest in self._digests:
-                if hmac.compare_digest(digest, given):
-                    found = Identity(name, header)
-        if found.name is None:
-            raise CallerUnknown("no valid key; send it as `Authorization: Bearer KEY` or `x-api-key: KEY`")
-        return found
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
-
-
-class Admission:
-    """Caps of the whole process: streams that run and bytes that they hold."""
-
-    def __init__(self, *, streams: int, held_bytes: int, when_idle: Callable[[], None] = lambda: None) -> None:
-        """Start empty; `when_idle` is called when the last exchange that runs has ended."""
-        self._most_streams = streams
-        self._most_held = held_bytes
-        self.streams = 0
-        """Exchanges that run."""
-        self.held_bytes = 0
-        """Bytes that all exchanges hold: bodies of requests, and answers received and not yet sent."""
-        self._shed: dict[str, float] = {}
-        """Route -> until when its new requests are refused, seconds of the loop's clock."""
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._when_idle = when_idle
-
-    def enter(self) -> None:
-        """Take a place.
-
-        Raises:
-            Overloaded: all are taken, or the held bytes are at their cap.
-        """
-        if self.streams >= self._most_streams:
-            raise Overloaded(f"{self.streams} streams run, which is the limit; try again in a moment")
-        if self.full:
-            raise Overloaded("the bytes held for running streams are at their limit; try again in a moment")
-        self.streams += 1
-        self._idle.clear()
-
-    def shed(self, route: str) -> None:
-        """Refuse new requests of a route until a second has passed in which nobody asks for it again."""
-        self._shed[route] = asyncio.get_running_loop().time() + _SHED_S
-
-    def look_whether_shed(self, route: str) -> None:
-        """Go on with a request of a route.
-
-        Raises:
-            Overloaded: its new requests are refused at present.
-        """
-        until = self._shed.get(route)
-        if until is None:
-            return
-        if asyncio.get_running_loop().time() < until:
-            raise Overloaded("checks take longer than they should at present; try again in a moment")
-        del self._shed[route]
-
-    def leave(self) -> None:
-        """Give the place back."""
-        self.streams -= 1
-        if not self.streams:
-            self._idle.set()
-            self._when_idle()
-
-    async def wait_idle(self, seconds: float) -> None:
-        """Return when nothing runs, or after this time."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), seconds)
-
-    def hold(self, change: int) -> None:
-        """Count bytes taken (or, if negative, let go)."""
-        self.held_bytes += change
-
-    @property
-    def full(self) -> bool:
-        """No more bytes may be taken on."""
-        return self.held_bytes >= self._most_held
-
-
-async def read_body(request: BaseRequest, limit: int, times: Times) -> bytes:
-    """Return a request's whole body.
-
-    Raises:
-        BodyTooLarge: it has more than `limit` bytes (a compressed one: after decompression).
-        BodyTooSlow: it stopped coming, or comes too slowly.
-        ConnectionError: the caller has left.
-        RequestPayloadError: it is not what its headers say, or the caller has left.
-    """
-    too_large = f"the request body has more than {limit} bytes; send less"
-    if (request.content_length or 0) > limit:
-        raise BodyTooLarge(too_large)
-    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    body = bytearray()
-    try:
-        while True:
-            deadline = start + times.header_s + len(body) / _MIN_BODY_BYTES_PER_S
-            async with asyncio.timeout_at(min(deadline, loop.time() + times.header_s)):
-                data = await request.content.readany()
-            if not data:
-                return bytes(body)
-            body += data
-            if len(body) > limit:
-                raise BodyTooLarge(too_large)
-    except TimeoutError:
-        raise BodyTooSlow("the request body did not arrive in time; send it faster") from None
-    except (ConnectionError, RequestPayloadError) as error:
-        # The stream keeps its error, and that would keep these frames, with the body so far and the stream: only a
-        # collection would free them, while nobody counts them any more.
-        error.__traceback__ = None
-        raise type(error)(*error.args) from None

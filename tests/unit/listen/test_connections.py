@@ -34,33 +34,6 @@ def test_without_callers_everyone_is_nameless() -> None:
     assert Callers(None).identify(request(authorization="Bearer x")) == Identity()
 
 
-async def test_admission_counts_and_refuses() -> None:
-    admission = Admission(streams=2, held_bytes=100)
-    admission.enter()
-    admission.enter()
-    with pytest.raises(Overloaded, match="streams"):
-        admission.enter()
-    admission.leave()
-    admission.hold(100)
-    with pytest.raises(Overloaded, match="bytes"):
-        admission.enter()
-    admission.hold(-100)
-    admission.leave()
-    await admission.wait_idle(0.01)
-    assert (admission.streams, admission.held_bytes) == (0, 0)
-
-
-async def test_who_waits_for_the_last_exchange_is_told_of_its_end() -> None:
-    told: list[int] = []
-    admission = Admission(streams=2, held_bytes=100, when_idle=lambda: told.append(admission.streams))
-    admission.enter()
-    admission.enter()
-    admission.leave()
-    assert told == []
-    admission.leave()
-    assert told == [0]
-
-
 async def test_g24_a_shed_route_takes_requests_again_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
@@ -83,7 +56,7 @@ async def exchange(data: bytes, limit: int = 1000) -> tuple[list[bytes | type[Ex
 
     async def respond(request: BaseRequest) -> StreamResponse:
         try:
-            seen.append(await read_body(request, limit, TIMES))
+            seen.append(await read_body(request, limit, TIMES, Admission(streams=2, held_bytes=1 << 20).visit()))
         except Exception as error:  # noqa: BLE001 - whatever it is, the test names it
             seen.append(type(error))
         return Response(text="ok")
@@ -116,7 +89,7 @@ async def test_g22_what_came_of_a_body_that_breaks_off_is_freed_without_a_collec
         left.append(weakref.ref(request))
         reads.set()
         try:
-            await read_body(request, 1000, TIMES)
+            await read_body(request, 1000, TIMES, Admission(streams=2, held_bytes=1 << 20).visit())
         except (ConnectionError, RequestPayloadError):
             ended.set()
         return Response()

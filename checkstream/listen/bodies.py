@@ -1,0 +1,59 @@
+"""Reads the body of a request, in time and in the room that there is."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import hdrs
+from aiohttp.web import BaseRequest, RequestPayloadError
+
+from checkstream.errors import BodyTooLarge, BodyTooSlow
+from checkstream.listen.admission import Visit
+from checkstream.listen.connections import Times
+
+_MIN_BODY_BYTES_PER_S = 16_384
+"""A body slower than this on the whole is given up."""
+
+
+async def read_body(request: BaseRequest, limit: int, times: Times, visit: Visit) -> bytes:
+    """Return a request's whole body.
+
+    Room for it is taken before it is read; meanwhile it waits with its sender.
+
+    Raises:
+        BodyTooLarge: it has more than `limit` bytes (a compressed one: after decompression).
+        Overloaded: there is no room for it, or for more like it of this caller, and there was none for a while.
+        BodyTooSlow: it stopped coming, or comes too slowly.
+        ConnectionError: the caller has left.
+        RequestPayloadError: it is not what its headers say, or the caller has left.
+    """
+    too_large = f"the request body has more than {limit} bytes; send less"
+    if (request.content_length or 0) > limit:
+        raise BodyTooLarge(too_large)
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    await visit.upload(request.content_length or 0)
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    body = bytearray()
+    try:
+        while True:
+            deadline = start + times.header_s + len(body) / _MIN_BODY_BYTES_PER_S
+            async with asyncio.timeout_at(min(deadline, loop.time() + times.header_s)):
+                data = await request.content.readany()
+            if not data:
+                return bytes(body)
+            body += data
+            if len(body) > limit:
+                raise BodyTooLarge(too_large)
+            if len(body) > visit.uploaded:
+                begun = loop.time()
+                await visit.upload(len(body) - visit.uploaded)
+                start += loop.time() - begun
+    except TimeoutError:
+        raise BodyTooSlow("the request body did not arrive in time; send it faster") from None
+    except (ConnectionError, RequestPayloadError) as error:
+        # The stream keeps its error, and that would keep these frames, with the body so far and the stream: only a
+        # collection would free them, while nobody counts them any more.
+        error.__traceback__ = None
+        raise type(error)(*error.args) from None
