@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
+from checkstream.core.match.entities.entity import WORD, Entity, SpanPair, before, glued_before, past_mark, whole_if
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
 
@@ -81,8 +81,8 @@ def skip_azure(text: str, start: int, end: int) -> int:
 
 AWS_ACCESS_KEY = Entity(
     name="AWS_ACCESS_KEY",
-    regex=r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
-    refine=refine_aws,
+    regex=WORD + r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
+    refine=past_mark(refine_aws),
     skip=skip_aws,
     group="secret",
 )

@@ -11,9 +11,13 @@ import msgspec
 from checkstream.core.match.entities.assigned import AUTHORIZATION, GENERIC_SECRET
 from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
 from checkstream.core.match.entities.network import is_stand_in_password
+from checkstream.core.match.entities.randomness import char_classes
 
 _JWT_CAP = 8192
 _PEM_CAP = 8192
+_LINE_CHARS = 24
+"""Fewest characters of base64 that are taken for a line of a key."""
+_NO_BASE64 = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "+/=")}
 _CONNECTION_CAP = 1024
 
 
@@ -44,22 +48,17 @@ def refine_jwt(text: str, start: int, end: int) -> Sequence[SpanPair]:
 def refine_private_key(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a PEM or PGP private key, whole or cut off; a bare mention of its first line is none."""
     candidate = text[start:end]
-    head, mark, tail = (
-        candidate.partition("KEY BLOCK-----") if "KEY BLOCK" in candidate else candidate.partition("KEY-----")
-    )
-    if "-----END" in tail:
-        body, closed = tail.partition("-----END")[0], True
-    else:
-        body, closed = tail, False
-    # Lines of a key are long runs of base64; the words of a sentence are not.
-    runs = body.replace("\\r", "\n").replace("\\n", "\n").replace("\\", "\n").split()
-    longest = max(map(len, runs), default=0)
-    if longest < 24:
+    folded = candidate.upper()
+    tail = folded.index("PRIVATE KEY") + len("PRIVATE KEY")
+    mark = folded.rfind("END ", tail)
+    body = candidate[tail:] if mark < 0 else candidate[tail:mark]
+    # Lines of a key are long runs of base64; the words of a sentence are not, and paths mix no digits in.
+    runs = [run for run in body.translate(_NO_BASE64).split() if len(run) >= _LINE_CHARS]
+    if not any(char_classes(run) >= 3 for run in runs):
         return ()
-    if closed:
+    if mark >= 0:
         return ((start, end),)
-    last = next(run for run in reversed(runs) if len(run) >= min(24, longest))
-    return ((start, start + len(head) + len(mark) + tail.rfind(last) + len(last)),)
+    return ((start, start + tail + body.rfind(runs[-1]) + len(runs[-1])),)
 
 
 def refine_connection(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -89,11 +88,11 @@ JWT = Entity(
 )
 PRIVATE_KEY = Entity(
     name="PRIVATE_KEY",
+    # Between the lines there may be whatever quotes, numbers, joins or escapes them, but no more than so.
     regex=(
-        r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[\r\n\\rn]+[A-Z][A-Za-z\-]+: [ -\[\]-~]+)*"
-        r"[A-Za-z0-9+/= \t\r\n\\]*"
-        r"(?:-----END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+        r"-{4,5} ?(?i:BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?) ?-{4,5}"
+        rf"(?:[ -~\t\r\n]{{0,64}}[A-Za-z0-9+/=]{{{_LINE_CHARS},}})*"
+        r"(?:[ -~\t\r\n]{0,96}-{4,5} ?(?i:END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?) ?-{4,5})?"
     ),
     refine=refine_private_key,
     group="secret",
