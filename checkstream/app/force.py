@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkstream.app.lists import lists_beside
 from checkstream.app.models import OpenModel, asked, files_of, labels_of
 from checkstream.config import (
     BUILTIN,
@@ -109,7 +110,11 @@ def load(read: Callable[[], Config]) -> Loaded:
         for reference in policies:
             file = policy_file(reference)
             files[file] = None
-            sources.append((reference if reference.startswith(BUILTIN) else str(file), _content(reference, file)))
+            name, content = reference if reference.startswith(BUILTIN) else str(file), _content(reference, file)
+            sources.append((name, content))
+            for list_name, path, given in lists_beside(name, file, content):
+                files[path] = None
+                sources.append((list_name, given))
         try:
             programs[policies] = compile_sources(sources, labels, reached)
         except PolicyError as error:

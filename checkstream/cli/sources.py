@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from checkstream.app import labels_of
+from checkstream.app.lists import lists_beside
 from checkstream.config import advice_for, policy_file, read_file
 from checkstream.core.policy.classifiers import Installed
 from checkstream.errors import FileUnreadable
@@ -14,15 +15,19 @@ from checkstream.scoring.provenance import described_models
 
 
 def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
-    """Return the names and contents of policy files; `builtin:NAME` is a pack that comes with the package.
+    """Return the names and contents of policy files, and of the files that their `allow` names.
+
+    `builtin:NAME` is a pack that comes with the package.
 
     Raises:
         FileUnreadable: a file is not there or can't be read.
     """
-    sources = []
+    sources: list[tuple[str, bytes]] = []
     for name in files:
         try:
-            sources.append((name, read_file(policy_file(name))))
+            content = read_file(policy_file(name))
+            lists = ((list_name, each) for list_name, _, each in lists_beside(name, policy_file(name), content))
+            sources += [(name, content), *lists]
         except OSError as error:
             reason = error.strerror or "it can't be opened"
             advice = advice_for(name, "give a policy file or builtin:default")

@@ -150,6 +150,8 @@ class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that `enabled_when` leaves out of this exchange."""
     known: dict[int, Any] = msgspec.field(default_factory=dict)
     """Start of code -> its value, of code that reads only the context and the request; filled as it is run."""
+    values: Mapping[str, frozenset[bytes]] = MappingProxyType({})
+    """Ingress channel -> digests of the values in its messages that triggers may spare."""
     shadowed: frozenset[int] = frozenset()
     """Rules that are only recorded here: `enforce_share` does not take in this caller and user."""
 

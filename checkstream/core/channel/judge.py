@@ -331,7 +331,7 @@ class Judge:
 
     def _judge_findings(self, findings: Iterable[Finding]) -> Ruling | None:
         firings: list[Firing] = []
-        for finding in findings:
+        for finding in self.page.unspared(findings):
             if finding.span.end <= self.prelude:
                 continue
             signal = finding.signal
@@ -486,8 +486,9 @@ class Judge:
         firings: list[Firing] = []
         for item in decided:
             for number in self._scope.entity_signals[item.name]:
-                if item.score >= (signals[number].threshold or 0):
-                    firings += self._found(Finding(number, item.span), item.score, covered=True)
+                finding = Finding(number, item.span)
+                if item.score >= (signals[number].threshold or 0) and not self.page.spares(finding):
+                    firings += self._found(finding, item.score, covered=True)
         return firings, end
 
     def _usable(self, scores: dict[str, float], check: Check) -> bool:

@@ -5,7 +5,7 @@ What comes from outside is scanned before it is written: a value that a rule con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -19,7 +19,7 @@ from checkstream.core.policy import templates
 from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
 from checkstream.core.policy.vm import Machine
-from checkstream.core.terms import ExchangeFacts, Facts, Span
+from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span
 
 _CONDEMNED = "[REDACTED]"
 
@@ -69,6 +69,27 @@ class Page:
     @property
     def _is_json(self) -> bool:
         return self._json is not None and bool(self._json.json)
+
+    def spares(self, finding: Finding, text: str | None = None) -> bool:
+        """Tell whether what was found counts for nothing; `text` is what it says, None: what stands here."""
+        signal = self._program.signals[finding.signal]
+        if signal.spares is None or finding.capped:
+            return False
+        said = self.text(finding.span) if text is None else text
+        return signal.spares.let_pass(signal.name, said, self._exchange.values)
+
+    def unspared(self, findings: Iterable[Finding]) -> Sequence[Finding]:
+        """Return what of some findings counts: not what is spared, nor what a trigger that spares finds within that."""
+        found, signals = tuple(findings), self._program.signals
+        if all(signals[finding.signal].spares is None for finding in found):
+            return found
+        spared = [finding.span for finding in found if self.spares(finding)]
+        return [
+            finding
+            for finding in found
+            if signals[finding.signal].spares is None
+            or not any(span.start <= finding.span.start and finding.span.end <= span.end for span in spared)
+        ]
 
     def widen(self, span: Span, scope: Scope) -> Span:
         """Return the span widened to whole words or sentences."""
@@ -131,7 +152,11 @@ class Page:
         if not len(scope.hold):
             return False
         scan = Scan(scope.hold)
-        findings = [*scan.feed(text), *scan.end()]
+        findings = [
+            finding
+            for finding in (*scan.feed(text), *scan.end())
+            if not self.spares(finding, text[finding.span.start : finding.span.end])
+        ]
         facts = Facts(scope.stage, scope.channel, self._exchange)
         for finding in findings:
             facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1

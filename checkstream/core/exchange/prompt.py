@@ -17,6 +17,7 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.known import values_of
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.shaping import Wishes
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
@@ -207,7 +208,8 @@ class Prompt:
             who=(event.caller or "", str(user or "")),
             fail_mode=self._plan.fail_mode,
         )
-        self._checking.exchange = facts
+        values = values_of(self._plan.program, request, self._checking.degrade)
+        self._checking.exchange = msgspec.structs.replace(facts, values=values) if values else facts
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 

@@ -14,11 +14,13 @@ from checkstream.core.policy.groups import Group, Leaf, Not, Trigger, joined
 from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.program import Signal
 from checkstream.core.policy.signals import entity_signal, model_entity_signal, pattern_signal, phrase_signal
+from checkstream.core.policy.spares_syntax import DOMAIN_ENTITIES, EntityTrigger, spares_for
 from checkstream.core.policy.triggers import ClassifierTrigger, Detectors, PatternTrigger, ThresholdCase, WrittenGroup
 from checkstream.errors import PatternError, PatternSyntaxError
 
 GROUPS = ("pii", "secret")
 GROUP_PREFIX = "group:"
+_PII = "group:pii"
 CASE_ROOTS = ("context", "request", "findings", "stream")
 """What the conditions of thresholds may read."""
 
@@ -77,20 +79,29 @@ class TriggerCheck:
             yield Leaf(self._triggers[key])
 
     def _entities(
-        self, names: Sequence[Placed[str]], *, match_all: bool
+        self, named: Sequence[EntityTrigger], *, match_all: bool
     ) -> Iterator[tuple[Place, Trigger, tuple[tuple[str, float], ...]]]:
-        for name in names:
+        domains = next((each for each in named if each.spares is not None and each.spares.domains), None)
+        if domains is not None and not any(each.name.value in (*DOMAIN_ENTITIES, _PII) for each in named):
+            known = " and ".join(f"`{each}`" for each in DOMAIN_ENTITIES)
+            reason = f"entity {shown(domains.name.value)} has no domain, and `allow` names some"
+            self._source.fault(domains.name.at, reason, f"{known} have")
+        for entity in named:
+            name, written = entity.name, entity.spares
             if name.value.startswith(GROUP_PREFIX):
                 for member in self._members(name.value, name.at, match_all=match_all):
-                    yield name.at, Trigger(entity_signal(member)), ()
+                    yield name.at, Trigger(entity_signal(member, spares_for(member, written))), ()
             elif name.value in ENTITIES:
-                yield name.at, Trigger(entity_signal(name.value)), ()
+                yield name.at, Trigger(entity_signal(name.value, spares_for(name.value, written))), ()
             else:
                 found = resolve_entity(name.value, self._classifiers)
-                if len(found) == 1:
-                    yield name.at, Trigger(model_entity_signal(found[0])), ()
-                else:
+                if len(found) != 1:
                     self._source.fault(name.at, *unclear_entity(name.value, found, self._classifiers))
+                elif written is not None and written.request:
+                    reason = f"entity {shown(name.value)} is found by a model, and requests are searched by validators"
+                    self._source.fault(name.at, reason, "`unless: in_request` goes with the entities of LANGUAGE.md")
+                else:
+                    yield name.at, Trigger(model_entity_signal(found[0], spares_for(name.value, written))), ()
 
     def _members(self, name: str, at: Place, *, match_all: bool) -> tuple[str, ...]:
         group = name.removeprefix(GROUP_PREFIX)

@@ -130,7 +130,8 @@ class _Look:
         self._exchange = circumstances.exchange
         of_models = _by_models(program, scope, circumstances.entities)
         searched = (*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text))
-        self._findings = list(dict.fromkeys([*searched, *of_models]))
+        found = dict.fromkeys([*searched, *of_models])
+        self._findings = [finding for finding in found if not self._is_spared(finding, text)]
         self._facts = Facts(
             stage=scope.stage, channel=scope.channel, exchange=circumstances.exchange, stream=circumstances.stream
         )
@@ -142,6 +143,12 @@ class _Look:
                 self._facts.scores[signal] = self._facts.peaks[signal] = score
         self._machine = Machine(program, self._facts)
         self._bare = {entry.rule: entry for entry in (*scope.bare, *(program.bare if scope.stage == "ingress" else ()))}
+
+    def _is_spared(self, finding: Finding, text: str) -> bool:
+        signal = self._program.signals[finding.signal]
+        if signal.spares is None or finding.capped:
+            return False
+        return signal.spares.let_pass(signal.name, text[finding.span.start : finding.span.end], self._exchange.values)
 
     def report(self, index: int) -> RuleReport:
         """Return what became of one rule."""

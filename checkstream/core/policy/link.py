@@ -15,6 +15,7 @@ from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
 from checkstream.core.policy.action import InjectDisclaimer, Redact, RequireDisclaimer, RewriteSpan, holds_text
 from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Variable
+from checkstream.core.policy.signals import entity_signal
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
 
 _PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments"})
@@ -157,6 +158,27 @@ def bare_of(rules: Sequence[RuleMeta], entries: Sequence[Entry]) -> tuple[Entry,
         for entry in entries
         if entry.signal < 0 and rules[entry.rule].mode != "disabled" and Stage.INGRESS in rules[entry.rule].stages
     )
+
+
+_LOOSER = MappingProxyType({"PHONE": ("PHONE", "PHONE_LOOSE")})
+"""What a caller writes needs no word beside it that says what it is: entity -> those that find it there."""
+
+
+def remembered_of(signals: Sequence[Signal]) -> Mapping[str, tuple[PatternSet, tuple[str, ...]]]:
+    """Return what of each ingress channel is remembered for the triggers that spare it.
+
+    Raises:
+        PatternError: the patterns are too much together.
+    """
+    wanted: dict[str, dict[str, None]] = {}
+    for signal in signals:
+        for channel in signal.spares.request if signal.spares is not None else ():
+            wanted.setdefault(channel, {}).update(dict.fromkeys(_LOOSER.get(signal.name, (signal.name,))))
+    return MappingProxyType({channel: (_entities_set(tuple(names)), tuple(names)) for channel, names in wanted.items()})
+
+
+def _entities_set(names: Sequence[str]) -> PatternSet:
+    return PatternSet([pattern_of(number, entity_signal(name)) for number, name in enumerate(names)])
 
 
 def pattern_of(number: int, signal: Signal) -> Pattern:

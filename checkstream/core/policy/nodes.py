@@ -8,7 +8,7 @@ A broken part becomes a `Broken` node, which every reader accepts in silence: on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -84,6 +84,8 @@ class Source:
         self.name = name
         self.text = text
         self.faults: list[Fault] = []
+        self.lists: Mapping[str, bytes] = {}
+        """Content of the files that the policy names, by their paths."""
         self._lines = text.splitlines()
         self._dropped = False
 

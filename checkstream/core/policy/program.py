@@ -18,6 +18,7 @@ from checkstream.core.cel.code import Instruction
 from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.policy.action import Allow, AnyAction, SafeMode, Severity, holds_text
+from checkstream.core.policy.spares import Spares
 from checkstream.core.terms import Facts, Stage
 
 Word = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.:/+-]+\Z")]
@@ -39,6 +40,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     """Of an entity: the model that finds it; None: its regex does."""
     threshold: Share | None = None
     """Of an entity that a model finds: the score from which on it counts."""
+    spares: Spares | None = None
+    """Of an entity: what is found and counts for nothing."""
 
     @property
     def title(self) -> str:
@@ -229,6 +232,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rules of ingress without triggers: decided once, on the request."""
     loads: tuple[Callable[[Facts], Value], ...]
     """Beside each variable: takes its value from the facts."""
+    remembered: Mapping[str, tuple[PatternSet, tuple[str, ...]]] = MappingProxyType({})
+    """Ingress channel -> what of its messages is remembered, for triggers that spare it: patterns, and the entity that
+    each one's signal stands for."""
     steady: frozenset[int] = frozenset()
     """Starts of code that reads only the context and the request: its value is the same for a whole exchange."""
 

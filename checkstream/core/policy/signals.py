@@ -8,19 +8,20 @@ from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import phrase_regex
 from checkstream.core.policy.classifiers import ModelEntity
 from checkstream.core.policy.program import Signal
+from checkstream.core.policy.spares import Spares
 from checkstream.core.policy.triggers import PatternTrigger, WrittenGroup
 from checkstream.errors import PatternError
 
 
-def entity_signal(name: str) -> Signal:
+def entity_signal(name: str, spares: Spares | None = None) -> Signal:
     """Return the signal of an entity that has a regex."""
     entity = ENTITIES[name]
-    return Signal(kind="entity", name=name, regex=entity.regex, max_chars=entity.max_chars)
+    return Signal(kind="entity", name=name, regex=entity.regex, max_chars=entity.max_chars, spares=spares)
 
 
-def model_entity_signal(entity: ModelEntity) -> Signal:
+def model_entity_signal(entity: ModelEntity, spares: Spares | None = None) -> Signal:
     """Return the signal of an entity that a model finds."""
-    return Signal(kind="entity", name=entity.name, model=entity.model, threshold=entity.threshold)
+    return Signal(kind="entity", name=entity.name, model=entity.model, threshold=entity.threshold, spares=spares)
 
 
 def findings_of(groups: Iterator[WrittenGroup]) -> dict[str, list[Signal]]:

@@ -26,6 +26,7 @@ from checkstream.core.policy.action import (
 from checkstream.core.policy.json_values import MAX_JSON_CHARS
 from checkstream.core.policy.placing import SPAN_ACTIONS, action_channels, action_stages
 from checkstream.core.policy.program import ALWAYS, Entry, RuleMeta, Signal, Variable, Waits
+from checkstream.core.policy.spares_syntax import DOMAIN_ENTITIES
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.errors import PatternError, ProgramInvalid, TemplateError
 
@@ -57,10 +58,21 @@ def check_signals(signals: Sequence[Signal]) -> None:
             same = signal.max_chars is None and signal.regex == _phrase_regex(signal.name)
         else:
             same = signal.regex is not None
-        if not same:
+        if not (same and _spares_soundly(signal)):
             raise ProgramInvalid(f"the {signal.kind} `{signal.name[:60]}` is not what this version knows by that name")
     if len(set(signals)) < len(signals):
         raise ProgramInvalid("a detector stands twice in the program")
+
+
+def _spares_soundly(signal: Signal) -> bool:
+    """Tell whether what a signal lets pass is of its kind, in order and each once."""
+    spares = signal.spares
+    if spares is None:
+        return True
+    lists = (spares.request, spares.values, spares.domains)
+    in_order = all(tuple(sorted(set(each))) == each for each in lists) and any(lists)
+    plain = signal.kind == "entity" and (not spares.domains or signal.name in DOMAIN_ENTITIES)
+    return in_order and plain and not (spares.request and signal.model)
 
 
 def _phrase_regex(phrase: str) -> str:

@@ -3,7 +3,7 @@
 `stored` writes it, `load` reads it back as hostile input: nothing of a program runs before its numbers point at what
 is there, its code has been verified to stay within its stack and to end, and its patterns have been compiled.
 
-    {"format": "checkstream.program.3", "packs": [...], "signals": [...], "rules": [...], "constants": [[type, text]],
+    {"format": "checkstream.program.4", "packs": [...], "signals": [...], "rules": [...], "constants": [[type, text]],
      "variables": [...], "functions": [...], "code": [[op, argument], ...], "entries": [...]}
 """
 
@@ -21,7 +21,7 @@ from checkstream.core.cel.functions import FUNCTIONS
 from checkstream.core.cel.values import Value
 from checkstream.core.cel.verify import verify
 from checkstream.core.policy.constants import read_constant, written_constant
-from checkstream.core.policy.link import bare_of, loads_of, scopes_of, steady_of
+from checkstream.core.policy.link import bare_of, loads_of, remembered_of, scopes_of, steady_of
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
 from checkstream.core.policy.soundness import Soundness, check_signals
 from checkstream.core.policy.variables import REQUEST_FIELDS, STREAM_FIELDS
@@ -35,7 +35,7 @@ _FUNCTION_NAMES = tuple(function.key for function in FUNCTIONS)
 class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program as plain data."""
 
-    format: Literal["checkstream.program.3"] = "checkstream.program.3"
+    format: Literal["checkstream.program.4"] = "checkstream.program.4"
     packs: tuple[str, ...]
     signals: tuple[Signal, ...]
     rules: tuple[RuleMeta, ...]
@@ -75,6 +75,7 @@ def assemble(
         scopes=scopes_of(signals, rules, entries, variables),
         bare=bare_of(rules, entries),
         loads=loads_of(variables),
+        remembered=remembered_of(signals),
         steady=steady_of(code, variables, _starts(rules, entries)),
     )
     return msgspec.structs.replace(program, hash=hashlib.sha256(stored(program)).hexdigest())

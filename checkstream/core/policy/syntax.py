@@ -24,6 +24,7 @@ from checkstream.core.policy.action import SEVERITIES, AnyAction
 from checkstream.core.policy.action_syntax import read_action
 from checkstream.core.policy.fields import Fields, word
 from checkstream.core.policy.nodes import MappingNode, Node, Place, Placed, ScalarNode, Source, open_source, read_nodes
+from checkstream.core.policy.spares_syntax import SPARE_KEYS, is_list, lists_of
 from checkstream.core.policy.triggers import (
     FLAT_KEYS,
     MAX_CONDITION_CHARS,
@@ -35,10 +36,10 @@ from checkstream.errors import Fault, PolicyError
 
 STAGES = ("ingress", "midstream", "egress")
 RULE_KEYS = (
-    *("name", "id", "extends", "stage", "channels", "mode", "triggers", *FLAT_KEYS, "match", "conditions"),
+    *("name", "id", "extends", "stage", "channels", "mode", "triggers", *FLAT_KEYS, *SPARE_KEYS, "match", "conditions"),
     *("enabled_when", "enforce_share", "actions", "priority", "metadata", "tags", "fail_mode"),
 )
-TRIGGER_KEYS = frozenset({"triggers", *FLAT_KEYS, "match"})
+TRIGGER_KEYS = frozenset({"triggers", *FLAT_KEYS, *SPARE_KEYS, "match"})
 """Keys that say together what a rule looks for."""
 MAX_RULES = 2_000
 MAX_CONDITIONS = 100
@@ -99,7 +100,8 @@ def load_policies(sources: Sequence[tuple[str, str | bytes]]) -> tuple[Pack, ...
     """Read policy files.
 
     Args:
-        sources: File names (as faults will show them) and contents.
+        sources: File names (as faults will show them) and contents; among them the files that `allow` names
+            (`spares_syntax.list_name`).
 
     Raises:
         PolicyError: something is wrong in the form of a file; carries every fault of every file.
@@ -115,7 +117,10 @@ def read_policies(sources: Sequence[tuple[str, str | bytes]]) -> tuple[tuple[Pac
     packs: list[Pack] = []
     faults: list[Fault] = []
     for name, content in sources:
+        if is_list(name):
+            continue
         source = open_source(name, content)
+        source.lists = lists_of(sources, name)
         root = read_nodes(source)
         pack = None if root is None else _pack(source, root)
         faults.extend(source.faults)

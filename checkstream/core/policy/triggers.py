@@ -1,6 +1,6 @@
 """What a rule asks for, as it was written: detectors, and the groups that they stand in.
 
-    triggers    = entities: [word, ...] | patterns: [pattern, ...] | phrases: [text, ...]
+    triggers    = entities: [entity, ...] | patterns: [pattern, ...] | phrases: [text, ...]
                 | classifiers: [classifier, ...], with match: any | all
                 | triggers: group
     group       = {any: [group, ...]} | {all: [group, ...]} | {not: group}
@@ -9,7 +9,7 @@
     case        = {condition: text, threshold: 0..1 | fpr: 0..1}
     pattern     = {name: word, regex: text, max_chars: int}
 
-What the names mean is not known here: `detectors` asks that.
+Of an entity `spares_syntax` reads what it lets pass. What the names mean is not known here: `detectors` asks that.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from checkstream.core.match.patterns import MAX_CAP_CHARS
 from checkstream.core.policy import fields
 from checkstream.core.policy.fields import Fields, word
 from checkstream.core.policy.nodes import Broken, MappingNode, Node, Place, Placed, Source
+from checkstream.core.policy.spares_syntax import SPARE_KEYS, EntityTrigger, read_entities
 
 FLAT_KEYS = ("entities", "patterns", "phrases", "classifiers")
 GROUP_KEYS = ("any", "all", "not", *FLAT_KEYS)
@@ -62,7 +63,7 @@ class PatternTrigger(msgspec.Struct, frozen=True, kw_only=True):
 class Detectors(msgspec.Struct, frozen=True, kw_only=True):
     """Things to look for."""
 
-    entities: tuple[Placed[str], ...] = ()
+    entities: tuple[EntityTrigger, ...] = ()
     patterns: tuple[PatternTrigger, ...] = ()
     phrases: tuple[Placed[str], ...] = ()
     classifiers: tuple[ClassifierTrigger, ...] = ()
@@ -91,7 +92,7 @@ def read_triggers(rule: Fields) -> WrittenGroup | None:
     flat = _detectors(rule)
     node = rule.node("triggers")
     if node is not None:
-        beside = [key for key in (*FLAT_KEYS, "match") if key in rule.given]
+        beside = [key for key in (*FLAT_KEYS, "match", *SPARE_KEYS) if key in rule.given]
         if beside:
             reason = f"a rule has both `triggers` and `{beside[0]}`"
             within = "say `any` or `all`" if beside[0] == "match" else f"write the `{beside[0]}` as a group"
@@ -112,10 +113,14 @@ def read_group(source: Source, node: Node, depth: int = 1) -> WrittenGroup | Non
         return None
     if isinstance(node, Broken):
         return None
-    group = Fields(source, node, "a group", optional=GROUP_KEYS)
+    group = Fields(source, node, "a group", optional=(*GROUP_KEYS, *SPARE_KEYS))
     if not group.readable:
         return None
     keys = [key for key in GROUP_KEYS if key in group.given]
+    spares = [key for key in SPARE_KEYS if key in group.given]
+    if spares and keys != ["entities"]:
+        source.fault(group.at, f"`{spares[0]}` belongs to `entities`", "put it beside them")
+        return None
     if len(keys) != 1:
         known = ", ".join(f"`{key}`" for key in GROUP_KEYS)
         if keys:
@@ -138,7 +143,7 @@ def read_group(source: Source, node: Node, depth: int = 1) -> WrittenGroup | Non
 def _detectors(read: Fields) -> Detectors:
     source = read.source
     return Detectors(
-        entities=read.items("entities", lambda item: fields.text(source, item, "an entity"), max_items=MAX_ITEMS),
+        entities=read_entities(read),
         patterns=read.items("patterns", lambda item: _pattern(source, item), max_items=MAX_ITEMS),
         phrases=read.items("phrases", lambda item: fields.text(source, item, "a phrase"), max_items=MAX_PHRASES),
         classifiers=read.items("classifiers", lambda item: _classifier(source, item), max_items=MAX_ITEMS),

@@ -48,3 +48,8 @@ def digits_after_plus(digits: str) -> tuple[int, int] | None:
         if plan is not None:
             return plan[0] + width, min(plan[1] + width, 15)
     return None
+
+
+def calling_code(digits: str) -> str:
+    """Return the calling code that an international number begins with; empty when no country has it."""
+    return next((digits[:width] for width in (1, 2, 3) if digits[:width] in _BY_CODE), "")

@@ -21,6 +21,20 @@ _EMAIL = (
 _FILE_ENDS = frozenset({"png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "py", "html", "json", "txt", "md"})
 
 
+_SERVICES = frozenset({"git", "hg"})
+"""Accounts of version control (`git@host:group/project`): nobody's address."""
+
+
+def _is_service(text: str, start: int, local: str) -> bool:
+    """Tell whether the whole word before the sign is such an account, of which `local` may be a later part."""
+    word = local.casefold()
+    return any(
+        name == word
+        or (name.endswith(word) and text[max(0, start - len(name) + len(word)) : start].casefold() + word == name)
+        for name in _SERVICES
+    )
+
+
 def _is_label(label: str) -> bool:
     """Check one label of a domain name: letters, marks and digits, hyphens inside. Source: RFC 5890, 2.3."""
     return (
@@ -71,6 +85,8 @@ def refine_email(text: str, start: int, end: int) -> Sequence[SpanPair]:
     local = candidate[:mark].rstrip(" ")
     first = start + len(local) - len(local.lstrip(".'-%+"))
     stripped = local.strip(".'-%+")
+    if _is_service(text, start, stripped):
+        return ()
     if not stripped or local[-1] == "." or ".." in stripped:
         return ()
     previous = before(text, start)

@@ -88,7 +88,7 @@ def test_any_key_of_triggers_replaces_all_of_them(keys: str) -> None:
     made = rule(found, "A-2").rule
     assert made.triggers is not None
     assert made.triggers.detectors.phrases == ()
-    assert [name.value for name in made.triggers.detectors.entities] == ["EMAIL"]
+    assert [entity.name.value for entity in made.triggers.detectors.entities] == ["EMAIL"]
     assert "phrases" not in made.given
 
 

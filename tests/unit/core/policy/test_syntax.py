@@ -57,7 +57,7 @@ def test_the_form_of_the_interface_is_read_whole() -> None:
         64,
     )
     assert [phrase.value for phrase in detectors.phrases] == ["zero risk", "can't lose"]
-    assert [entity.value for entity in detectors.entities] == ["EMAIL", "CREDIT_CARD"]
+    assert [entity.name.value for entity in detectors.entities] == ["EMAIL", "CREDIT_CARD"]
     assert [condition.value for condition in rule.conditions] == ['context.user.segment == "retail_customer"']
     assert [action.value for action in rule.actions] == [
         InjectDisclaimer(text="Capital at risk. Terms apply.", position="end"),

@@ -32,7 +32,7 @@ def test_flat_lists_are_one_group() -> None:
     group = sound("entities: [EMAIL]\nphrases: [a, b]\nmatch: all\n")
     assert group.kind == "all"
     assert group.items == ()
-    assert [name.value for name in group.detectors.entities] == ["EMAIL"]
+    assert [entity.name.value for entity in group.detectors.entities] == ["EMAIL"]
     assert [phrase.value for phrase in group.detectors.phrases] == ["a", "b"]
 
 

@@ -1,0 +1,72 @@
+"""What is the same value in two spellings, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.entities.canonical import domain_of, keys
+
+SAME = [
+    ("EMAIL", "Ann.Lee@Example.COM", "ann.lee@example.com"),
+    ("EMAIL", "ann.lee [at] example [dot] com", "ann.lee@example.com"),
+    ("EMAIL", "ann.lee%40example.com", "ann.lee@example.com"),
+    ("EMAIL", "ann@b\u00fccher.example", "ann@xn--bcher-kva.example"),
+    ("EMAIL", "\uff41nn\u200b@example.com", "ann@example.com"),
+    ("PHONE", "(415) 555-0132", "+1 415 555 0132"),
+    ("PHONE", "1-415-555-0132", "415.555.0132"),
+    ("PHONE", "+44 20 7946 0958", "020 7946 0958"),
+    ("PHONE", "+44 (0)20 7946 0958", "0044 20 7946 0958"),
+    ("PHONE", "415-555-0132 ext. 4", "(415) 555 0132"),
+    ("PHONE_LOOSE", "4155550132", "+14155550132"),
+    ("CREDIT_CARD", "4111 1111 1111 1111", "4111-1111-1111-1111"),
+    ("IBAN", "GB82 WEST 1234 5698 7654 32", "gb82west12345698765432"),
+    ("US_SSN", "078-05-1120", "078051120"),
+    ("IP_ADDRESS", "2001:DB8::1", "2001:db8:0:0:0:0:0:1"),
+    ("MAC_ADDRESS", "00-1A-2B-3C-4D-5E", "00:1a:2b:3c:4d:5e"),
+]
+OTHER = [
+    ("EMAIL", "ann@example.com", "bob@example.com"),
+    ("EMAIL", "ann@example.com", "ann@mail.example.com"),
+    ("EMAIL", "ann+a@example.com", "ann@example.com"),
+    ("PHONE", "+1 415 555 0132", "+44 415 555 0132"),
+    ("PHONE", "415-555-0132", "415-555-0133"),
+    ("PHONE", "+44 20 7946 0958", "020 7946 0959"),
+    ("CREDIT_CARD", "4111 1111 1111 1111", "4012 8888 8888 1881"),
+    ("AWS_ACCESS_KEY", "AKIAZ7QX2B4N6M8P0R1T", "akiaz7qx2b4n6m8p0r1t"),
+]
+
+
+@pytest.mark.parametrize(("entity", "one", "other"), SAME)
+def test_two_spellings_of_a_value_are_the_same(entity: str, one: str, other: str) -> None:
+    assert set(keys(entity, one).known) & set(keys(entity, other).asked)
+    assert set(keys(entity, other).known) & set(keys(entity, one).asked)
+
+
+@pytest.mark.parametrize(("entity", "one", "other"), OTHER)
+def test_two_values_are_never_the_same(entity: str, one: str, other: str) -> None:
+    assert not set(keys(entity, one).known) & set(keys(entity, other).asked)
+    assert not set(keys(entity, other).known) & set(keys(entity, one).asked)
+
+
+@pytest.mark.parametrize("entity", sorted(ENTITIES))
+@pytest.mark.parametrize(
+    "text", ["", "x", "+", "()", "@", "%40", "\u200b", "0" * 2000, "a" * 2000, "+999", "(0)", "\ud800"]
+)
+def test_every_text_has_keys_and_is_the_same_as_itself(entity: str, text: str) -> None:
+    found = keys(entity, text)
+    assert set(found.known) & set(found.asked)
+
+
+@pytest.mark.parametrize(
+    ("entity", "text", "domain"),
+    [
+        ("EMAIL", "Ann@B\u00dccher.example", "xn--bcher-kva.example"),
+        ("URL", "https://user@Sub.Example.com:8443/a?b@c.org", "sub.example.com"),
+        ("URL", "https://evil.org\\@example.com/", "evil.org"),
+        ("URL", "www.example.com/x", "www.example.com"),
+        ("PHONE", "415-555-0132", ""),
+    ],
+)
+def test_the_domain_is_the_one_that_is_meant(entity: str, text: str, domain: str) -> None:
+    assert domain_of(entity, text) == domain
