@@ -47,6 +47,8 @@ class FaultySession:
         self.go = threading.Event()
         self.started = threading.Event()
         self.around: Callable[[], None] = lambda: None
+        self.spells = False
+        """Windows have tokens, their letters."""
 
     def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
         self.fresh.append(fresh_chars)
@@ -62,7 +64,7 @@ class FaultySession:
             if piece == "pause":
                 yield None
                 continue
-            yield Window(piece, len(piece) + 1)
+            yield Window(piece, len(piece) + 1, [*map(ord, piece)] if self.spells else ())
 
     def run(self, windows: Sequence[Window]) -> Readings:
         texts = [window.text for window in windows]

@@ -1,18 +1,20 @@
 """What a model has said of texts that come again: a chat sends its whole history with every request.
 
-A text is known by the hash of it, never kept. INVARIANT: what is known to one caller is not known to another, or the
+So are the windows of long texts, since a text that has grown, or that stands in another, begins with windows that have
+been read. Each is known by its hash, never kept. INVARIANT: what is known to one caller is not known to another, or the
 time of an answer would tell what others have written. Callers without names can't be told apart: they are one.
 """
 
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import OrderedDict
 
-from checkstream.scoring.session import Reading
+from checkstream.scoring.session import Reading, Window
 
-MOST = 4_096
-"""Readings and entities that are kept together: two megabytes a model, and the history of some hundred chats."""
+MOST = 16_384
+"""Readings and entities that are kept together: eight megabytes a model, the history of some hundred long chats."""
 _MOST_ENTITIES = 32
 """A reading with more is not kept, so that a few long texts don't push out all others."""
 
@@ -48,6 +50,14 @@ def key_of(caller: str, text: str, covered_chars: int) -> bytes:
     """Return what a text is known by, to one caller; `covered_chars`: how much at its end was asked about."""
     said = f"{len(caller)}:{caller}{covered_chars}:{text}"
     return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+
+
+def key_of_part(caller: str, window: Window) -> bytes | None:
+    """Return what a window is known by, to one caller; None: what is said of it depends on where it stands."""
+    if window.words or not window.ids:
+        return None
+    said = f"{len(caller)}:{caller}{window.context}:".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(said + array("q", window.ids).tobytes(), digest_size=32, person=b"window").digest()
 
 
 def _weight(reading: Reading) -> int:

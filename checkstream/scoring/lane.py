@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker, State
-from checkstream.scoring.known import Known, key_of
+from checkstream.scoring.known import Known, key_of, key_of_part
 from checkstream.scoring.line import LaneLimits, Line, Runner, Waiting
 from checkstream.scoring.outcomes import Outcome, judged
 from checkstream.scoring.session import Gate, Reading, Session, Window
@@ -145,6 +145,7 @@ class Lane:
             if reading is not None:
                 ticket.recall(reading)
                 return ticket
+            ticket.caller = caller
         self._tickets.add(ticket)
         self._go_on_cutting(ticket)
         return ticket
@@ -167,7 +168,11 @@ class Lane:
                     if window.tokens < 1:
                         break
                     ticket.expect(window)
-                    self._first.put(ticket, window)
+                    said = self._recalled(ticket, window)
+                    if said is None:
+                        self._first.put(ticket, window)
+                    else:
+                        ticket.take(window, said)
                     if ticket.ahead >= self._limits.ahead_tokens:
                         return
                 yield
@@ -183,9 +188,26 @@ class Lane:
             ticket.fail(ScoringError(f"classifier `{self.name}` cut a text into nothing", reason="garbage"))
         ticket.seal()
 
+    def _recalled(self, ticket: Ticket, window: Window) -> Reading | None:
+        """Return what has been said of a window to the same caller, in another text or an earlier form of this one."""
+        if self._known is None or ticket.caller is None:
+            return None
+        key = key_of_part(ticket.caller, window)
+        return None if key is None else self._known.find(key)
+
+    def _remember(self, ticket: Ticket, window: Window, said: Outcome) -> None:
+        """Remember what is said of a window, unless it is all of its text: that is remembered as a whole."""
+        alone = ticket.sealed and not ticket.parted
+        if self._known is None or ticket.caller is None or alone or not isinstance(said, Reading):
+            return
+        key = key_of_part(ticket.caller, window)
+        if key is not None:
+            self._known.keep(key, said)
+
     def _take(self, entry: Waiting, outcome: Outcome) -> None:
         """Hand what is said of a window to its ticket, and cut more of its text if there is room again."""
         ticket = entry.asker
+        self._remember(ticket, entry.window, outcome)
         ticket.take(entry.window, outcome)
         waits = not ticket.over and not ticket.sealed and ticket not in self._cutting
         if waits and ticket.ahead < self._limits.ahead_tokens:

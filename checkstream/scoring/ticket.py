@@ -47,6 +47,7 @@ class Ticket:
         deadline_s: float,
         share: str = "",
         key: bytes | None = None,
+        caller: str | None = None,
     ) -> None:
         """Start waiting.
 
@@ -56,6 +57,7 @@ class Ticket:
             deadline_s: the most work on `UNIT_TOKENS` of it, seconds.
             share: in whose share of the work it is.
             key: what its text is known by.
+            caller: to whom the parts of it are known; None: to nobody.
         """
         self.future: asyncio.Future[Reading] = asyncio.get_running_loop().create_future()
         """What the model says of the whole text."""
@@ -63,6 +65,7 @@ class Ticket:
         """What is not cut yet."""
         self.share = share
         self.key = key
+        self.caller = caller
         self.started = time.monotonic()
         self.doubted = False
         """A gate has passed some window on to the model behind it ..."""
@@ -72,6 +75,8 @@ class Ticket:
         """Tokens of the windows that are cut and not answered."""
         self.sealed = False
         """All of it is cut."""
+        self.parted = False
+        """It has several windows."""
         self._deadline_s = deadline_s
         self._issuer = issuer
         self._missing = 0
@@ -94,6 +99,7 @@ class Ticket:
 
     def expect(self, window: Window) -> None:
         """Wait for one window more."""
+        self.parted = not self.empty
         self._missing += 1
         self.ahead += window.tokens
 

@@ -117,6 +117,48 @@ async def test_g23_a_failure_is_not_remembered_and_what_is_known_says_nothing_of
         assert len(r.session.batches) == runs + 1
 
 
+async def test_a_text_that_has_grown_is_read_where_it_is_new() -> None:
+    async with rig(inline=False) as r:
+        r.session.spells = True
+        said = "one|two"
+        for word in ("three", "four", "high", "five"):
+            await again(r.scorer, said, "a")
+            said += f"|{word}"
+        grown = await again(r.scorer, said, "a")
+        assert r.session.batches == [[word] for word in said.split("|")]
+        assert grown.scores == {"fake.a": 1.0, "fake.b": 0.75}  # of parts that were remembered too
+        await again(r.scorer, said + "|six", "b")
+        assert len(r.session.batches) == 6 + 7
+
+
+async def test_a_part_is_remembered_in_whatever_text_it_comes_again_but_only_for_its_caller() -> None:
+    async with rig(inline=False) as r:
+        r.session.spells = True
+        await again(r.scorer, "one|two", "a")
+        await again(r.scorer, "two|one|two|new", "a")
+        assert r.session.batches == [["one"], ["two"], ["new"]]
+        for caller in ("b", None):
+            r.session.batches.clear()
+            await again(r.scorer, "two|other", caller)
+            assert r.session.batches == [["two"], ["other"]]
+
+
+async def test_g23_a_part_that_failed_is_read_again_and_a_probe_reads_every_part() -> None:
+    async with rig(inline=False, limits=ScorerLimits(breaker_failures=1, breaker_open_s=1_000.0)) as r:
+        r.session.spells = True
+        await again(r.scorer, "one|two", "a")
+        with pytest.raises(ScoringError):
+            await again(r.scorer, "one|crash|three", "a")
+        assert [state for _, _, state in r.told.states] == ["open"]
+        r.scorer._lanes["fake", True]._line.breaker._open_s = 0.0
+        r.session.batches.clear()
+        await again(r.scorer, "one|two|four", "a")
+        assert r.session.batches == [["one"], ["two"], ["four"]]
+        with pytest.raises(ScoringError):
+            await again(r.scorer, "one|crash", "a")
+        assert r.session.batches[-1] == ["crash"]
+
+
 async def test_what_is_cheap_to_read_is_not_remembered() -> None:
     async with rig(inline=True) as r:
         for _ in range(2):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from checkstream.core.events import EntityFound
-from checkstream.scoring.known import Known, key_of
-from checkstream.scoring.session import Reading
+from checkstream.scoring.known import Known, key_of, key_of_part
+from checkstream.scoring.session import Reading, Window, Word
 
 
 def reading(entities: int = 0) -> Reading:
@@ -48,3 +48,27 @@ def test_entities_count_and_a_text_with_very_many_is_not_kept() -> None:
 def test_no_two_questions_are_taken_for_one(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
     assert key_of(*one) != key_of(*other)
     assert key_of(*one) == key_of(*one)
+
+
+def part(ids: list[int], context: int = 0) -> Window:
+    return Window("", len(ids), ids, context=context)
+
+
+def test_a_part_is_known_by_what_a_model_reads_of_it() -> None:
+    keys = [
+        key_of_part("a", part([1, 2])),
+        key_of_part("b", part([1, 2])),
+        key_of_part("a", part([1, 2], context=1)),
+        key_of_part("a", part([1, 2, 0])),
+        key_of_part("a1", part([1, 2])),
+        key_of_part("\ud800", part([1, 2])),
+        key_of("a", "text", 0),
+    ]
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+    assert key_of_part("a", part([1, 2])) == keys[0]
+
+
+def test_a_part_whose_reading_tells_places_is_not_known_by_its_tokens() -> None:
+    assert key_of_part("a", Window("", 2, [1, 2], words=[Word(0, 3, 5)])) is None
+    assert key_of_part("a", Window("text", 2)) is None
