@@ -96,18 +96,25 @@ def distilled(
 
 
 def further(
-    lesson: Lesson, abroad: Abroad, weights: Weights, settings: FitSettings, work: Path
+    lesson: Lesson, abroad: Abroad, weights: Weights, settings: FitSettings, work: Path, *, draws: int = 2
 ) -> tuple[Encoder, Progress]:
-    """Train a gate's third turn: one more epoch of the lesson, and what is said in other languages.
+    """Train a gate's third turn: further epochs of the lesson, with what is said in other languages.
 
     Args:
         lesson: draws the texts of the turns before, anew.
         abroad: draws those of other languages.
         weights: of the gate that goes on; its graph's own (`weights_of`) will do.
-        settings: of the turn.
-        work: keeps the checkpoint.
+        settings: of the first draw; the second one takes 0.6 of the rate.
+        work: keeps the checkpoints.
+        draws: how often windows are drawn, anew each time.
     """
     gate = Encoder(gate_shape(len(weights["tokens.weight"])), 1)
     gate.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
-    examples = [*windows(lesson, 400), *abroad.windows(lesson, 500)]
-    return gate, fit(gate, examples, text_loss, settings, checkpoint=work / "gate-abroad.pt")
+    curve: list[tuple[int, float]] = []
+    for draw in range(draws):
+        examples = [*windows(lesson, 400 + draw), *abroad.windows(lesson, 500 + draw)]
+        slower = replace(settings, rate=settings.rate * 0.6**draw)
+        done = curve[-1][0] if curve else 0
+        told = fit(gate, examples, text_loss, slower, checkpoint=work / f"gate-abroad-{draw + 1}.pt").curve
+        curve += [(done + step, loss) for step, loss in told]
+    return gate, Progress(curve)

@@ -30,7 +30,7 @@ from models.training.injection.measure import figures, window_logits
 from models.training.injection.ship import GATE_ABOVE, GATE_MISSES, NAME
 
 FOLDER = MODELS / NAME
-SETTINGS = FitSettings(seed=7, epochs=1.0, rate=1e-3, batch_tokens=4096)
+SETTINGS = FitSettings(seed=7, epochs=1.0, rate=8e-4, batch_tokens=4096)
 PROMPT_CHARS = 4_000
 _PROMPTS = 6
 """Long prompts of each language."""
