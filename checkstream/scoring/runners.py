@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Callable
 
 from checkstream.scoring.line import Line, Waiting
 from checkstream.scoring.reader import Done, Job, Reader
@@ -106,14 +107,18 @@ class ThreadRunner:
     another one goes on with the rest.
     """
 
-    def __init__(self, name: str, *, hang_s: float = 10.0, close_s: float = 5.0) -> None:
+    def __init__(
+        self, name: str, *, hang_s: float = 10.0, close_s: float = 5.0, free: Callable[[], bool] = lambda: True
+    ) -> None:
         """Start the thread.
 
         Args:
             name: of the thread.
             hang_s: a window that is neither worked on nor ends for so long hangs.
             close_s: the most that `close` waits for a running window.
+            free: it may take another window; asked on the loop.
         """
+        self._free = free
         self._loop = asyncio.get_running_loop()
         self._name = name
         self._done: deque[Done] = deque()
@@ -146,7 +151,7 @@ class ThreadRunner:
 
     def _flush(self) -> None:
         self._scheduled = None
-        while self._lines and self._ahead < AHEAD_TOKENS and not self._closing:
+        while self._lines and self._ahead < AHEAD_TOKENS and not self._closing and self._free():
             line = self._lines.popleft()
             batch = line.form(1)
             if line.waiting:
@@ -220,6 +225,22 @@ class ThreadRunner:
         except TimeoutError:
             return
         self._reader.join()  # it has said its last word: this returns at once
+
+
+class PairRunner:
+    """Reads lines on a thread, and on a spare one beside it while that is free."""
+
+    def __init__(self, first: ThreadRunner, spare: ThreadRunner) -> None:
+        """Use two threads that somebody else closes."""
+        self._both = first, spare
+
+    def wake(self, line: Line) -> None:
+        """Let each take what it has room for."""
+        for runner in self._both:
+            runner.wake(line)
+
+    async def close(self) -> None:
+        """Do nothing: whoever made the threads closes them."""
 
 
 def _weight(entry: Waiting) -> int:

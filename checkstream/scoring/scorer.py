@@ -8,6 +8,9 @@ this module's choice. It knows nothing of streams, policies or metrics; what it 
 
 from __future__ import annotations
 
+import math
+import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -21,7 +24,7 @@ from checkstream.scoring.known import Known
 from checkstream.scoring.lane import Lane
 from checkstream.scoring.line import LaneLimits, Runner
 from checkstream.scoring.remote import RemoteRunner, RemoteSession
-from checkstream.scoring.runners import LoopRunner, ThreadRunner
+from checkstream.scoring.runners import LoopRunner, PairRunner, ThreadRunner
 from checkstream.scoring.session import Reading, Session
 from checkstream.scoring.slices import Slices
 from checkstream.scoring.ticket import Ticket
@@ -45,6 +48,8 @@ class ScorerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Failures in a row that open a circuit."""
     breaker_open_s: float = 5.0
     """Seconds until an open circuit is probed."""
+    spare_after_s: float = 0.1
+    """So long after the last check of an answer, prompts may have a second thread for what a gate doubts."""
     hang_s: float = 10.0
     """A read that neither works nor ends for so long hangs, as far as the process itself has run meanwhile."""
     close_s: float = 5.0
@@ -137,6 +142,8 @@ class Scorer:
         self._services: list[RemoteRunner] = []
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._states: dict[Lane, State] = {}
+        self._answers_s = -math.inf
+        """When somebody last asked about an answer, monotonic seconds."""
         for model in models:
             session = open_session(model)
             for ingress in (False, True):
@@ -161,16 +168,27 @@ class Scorer:
         if isinstance(session, RemoteSession):
             self._services.append(RemoteRunner(session))
             return self._services[-1]
-        return self._loop_runner if session.inline else self._thread(_lane_name(ingress=ingress), limits)
+        if session.inline:
+            return self._loop_runner
+        first = self._thread(_lane_name(ingress=ingress), limits)
+        if not ingress or session.gate is None or cores() < 2:
+            return first
+        # What a gate doubts of a long prompt takes half of the time on two cores. Answers come first: while there are
+        # any, the loop that carries them would wait for its core.
+        return PairRunner(first, self._thread("spare", limits, lambda: self._quiet_s() >= limits.spare_after_s))
+
+    def _quiet_s(self) -> float:
+        """Return how long nobody has asked about an answer."""
+        return time.monotonic() - self._answers_s
 
     def _gate_runner(self, limits: ScorerLimits, *, ingress: bool) -> Runner:
         # A prompt has many windows, and may wait: the loop is for answers. While its next windows are shown to the
         # gate, those in doubt are read: a long prompt takes half of the time.
         return self._thread("gate", limits) if ingress else self._loop_runner
 
-    def _thread(self, name: str, limits: ScorerLimits) -> ThreadRunner:
+    def _thread(self, name: str, limits: ScorerLimits, free: Callable[[], bool] = lambda: True) -> ThreadRunner:
         if name not in self._threads:
-            self._threads[name] = ThreadRunner(name, hang_s=limits.hang_s, close_s=limits.close_s)
+            self._threads[name] = ThreadRunner(name, hang_s=limits.hang_s, close_s=limits.close_s, free=free)
         return self._threads[name]
 
     @property
@@ -231,6 +249,8 @@ class Scorer:
         Raises:
             ScoringError: some classifier is rested, or not loaded (`crash`), or closed (`overload`).
         """
+        if not ingress:
+            self._answers_s = time.monotonic()
         tickets: list[tuple[Sequence[str], Ticket]] = []
         try:
             for name in classifiers:
@@ -271,6 +291,11 @@ class Scorer:
             await service.close()
         for thread in self._threads.values():
             await thread.close()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _known(session: Session) -> Known | None:

@@ -187,3 +187,28 @@ async def test_g22_a_gate_is_no_further_ahead_of_its_model_than_the_lane_allows(
         session.go.set()
         assert (await asked.answer()).scores == {"fake.a": 0.25, "fake.b": 0.75}
         assert len(session.glances) == 101
+
+
+# Two cores
+
+
+@pytest.mark.parametrize(("count", "after_s", "together"), [(2, 0.0, True), (1, 0.0, False), (2, 1_000.0, False)])
+async def test_what_is_in_doubt_of_a_long_prompt_is_read_on_two_threads_unless_answers_need_the_core(
+    monkeypatch: pytest.MonkeyPatch, count: int, after_s: float, *, together: bool
+) -> None:
+    monkeypatch.setattr("checkstream.scoring.scorer.cores", lambda: count)
+    async with gated(ScorerLimits(spare_after_s=after_s)) as (session, scorer):
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS)).scores
+        meeting, met = threading.Barrier(2), threading.Event()
+
+        def meet() -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                meeting.wait(20 if together else 0.05)
+                met.set()
+
+        session.around = meet
+        prompt = "|".join(f"doubted {number}" for number in range(30))
+        found = await scorer.score(("fake",), prompt, PATIENT_MS, ingress=True)
+        assert found.scores == {"fake.a": 0.25, "fake.b": 0.75}
+        assert met.is_set() == together
+        assert sorted(text for (text,) in session.batches) == sorted(prompt.split("|"))
