@@ -1,8 +1,9 @@
-"""`checkstream config check | schema | reference`: is a configuration sound, and what may stand in one?"""
+"""`checkstream config init | check | schema | reference`: begin a configuration, check it, see what may stand in it."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +12,14 @@ import msgspec
 
 from checkstream.app import load
 from checkstream.cli.results import counted, write_json
-from checkstream.config import json_schema, load_config, reference, warnings
-from checkstream.errors import Fault, FaultyFile
+from checkstream.config import json_schema, load_config, reference, sample, warnings
+from checkstream.errors import ConfigError, Fault, FaultyFile
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
+  checkstream config init --upstream http://127.0.0.1:8000
   checkstream config check checkstream.yaml
   checkstream config schema > checkstream.schema.json
   checkstream config reference
@@ -28,12 +30,23 @@ def add_parser(subparsers: SubParsers) -> None:
     """Register the group `config` with the command line."""
     parser = subparsers.add_parser(
         "config",
-        help="check a configuration file, or print what may stand in one",
-        description="Check configuration files, and print what may stand in them.",
+        help="write, check and explain configuration files",
+        description="Write a configuration to begin with, check one, and print what may stand in it.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="config_command", metavar="COMMAND", required=True)
+    init = commands.add_parser(
+        "init",
+        help="write a commented configuration to begin with",
+        description="Write what `serve --upstream` runs as a file in which every setting stands with what it is for. A "
+        "file that is there is never overwritten. Exit 0: written. 2: it is there already, or can't be written.",
+        epilog="example: checkstream config init checkstream.yaml --upstream http://127.0.0.1:8000",
+    )
+    init.add_argument(
+        "file", metavar="FILE", nargs="?", default="checkstream.yaml", help="default: checkstream.yaml; `-` prints it"
+    )
+    init.add_argument("--upstream", metavar="URL", default="http://127.0.0.1:8000", help="the model server")
     check = commands.add_parser(
         "check",
         help="load a file with its policies and models; report every fault",
@@ -69,8 +82,13 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code.
 
     Returns:
-        0: done; 2: the file has faults.
+        0: done; 2: the file has faults, or is there already.
+
+    Raises:
+        ConfigError: the upstream's url is none.
     """
+    if args.config_command == "init":
+        return _init(args.file, args.upstream)
     if args.config_command == "schema":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
         return 0
@@ -91,6 +109,32 @@ def run(args: argparse.Namespace) -> int:
         if outcome.faults:
             sys.stderr.write(f"{counted(len(outcome.faults), 'fault')}\n")
     return 0 if outcome.ok else 2
+
+
+def _init(name: str, upstream: str) -> int:
+    """Write the file, unless it is there.
+
+    Raises:
+        ConfigError: the upstream's url is none.
+    """
+    try:
+        text = sample(upstream, "checkstream.yaml" if name == "-" else name)
+    except ValueError as error:
+        raise ConfigError((Fault(file="command line", reason=str(error)),)) from error
+    if name == "-":
+        sys.stdout.write(text)
+        return 0
+    try:
+        with Path(name).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        sys.stderr.write(f"checkstream config init: `{name}` is there already; remove it, or name another file\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"checkstream config init: `{name}` can't be written: {(error.strerror or '').lower()}\n")
+        return 2
+    sys.stdout.write(f"{name}: written; `checkstream serve --config {shlex.quote(name)}` runs it\n")
+    return 0
 
 
 def _check(file: Path) -> _Outcome:

@@ -20,6 +20,7 @@ from checkstream.config.own_models import (
 )
 from checkstream.config.parts import Secret
 from checkstream.config.reference import reference
+from checkstream.config.sample import sample
 from checkstream.config.settings import (
     Address,
     AuditSettings,
@@ -80,5 +81,6 @@ __all__ = [
     "reference",
     "require_safe_url",
     "reveal",
+    "sample",
     "warnings",
 ]

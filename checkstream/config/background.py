@@ -83,7 +83,7 @@ class GroundingSettings(Settings, frozen=True):
     sample: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """Share of answers that is scored in the background."""
     profiles: Annotated[tuple[Profile, ...], Meta(min_length=1)] = ("watchdog",)
-    """What scores them."""
+    """What scores them. watchdog: the risk engine. rag: RAG verification. budget: the evidence budget."""
     from_store: bool = False
     """Look for evidence in the store (`evidence`) where a request brings no documents along."""
     inline: bool = False
@@ -119,11 +119,11 @@ class JobsSettings(Settings, frozen=True):
     store: str = "sqlite:var/jobs.db"
     """`sqlite:FILE`, for the processes of one machine, or `redis://HOST:PORT/DB`, `rediss://` with TLS."""
     password: Secret | None = None
-    """Of the Redis server."""
+    """Of the Redis server, such as `{env: REDIS_PASSWORD}`."""
     capacity: Annotated[int, Meta(ge=1, le=100_000_000)] = 100_000
     """Most jobs that wait or are worked on."""
     max_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824
-    """Of all of them together."""
+    """Bytes of all of them together."""
     job_bytes: Annotated[int, Meta(ge=1024, le=104_857_600)] = 1_048_576
     """A longer exchange is not scored."""
     buffer: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000

@@ -128,29 +128,34 @@ def default_config(
     Raises:
         ConfigError: the url or an address is not one.
     """
-    guarding = tuple(policies) or DEFAULT_POLICIES
     try:
-        config = Config(
-            upstreams={"default": Upstream(url=upstream)},
-            routes=(
-                *(
-                    RouteSettings(
-                        name=path.removeprefix("/v1/").replace("/", "-"),
-                        match=Match(path=path),
-                        upstream="default",
-                        policies=guarding,
-                    )
-                    for path in GUARDED_PATHS
-                ),
-                *(
-                    RouteSettings(name=name, match=Match(path=path, method="GET"), upstream="default", pass_=True)
-                    for name, path in PASSED_PATHS.items()
-                ),
-            ),
-        )
-        return _absolute(override(config, listen=listen, admin=admin, log=log), Path.cwd())
+        config = override(unplaced(upstream, policies), listen=listen, admin=admin, log=log)
     except ValueError as error:
         raise _broken("command line", str(error)) from error
+    return _absolute(config, Path.cwd())
+
+
+def unplaced(upstream: str, policies: Sequence[str] = ()) -> Config:
+    """Return the configuration for one model server, with paths that are still relative.
+
+    Raises:
+        ValueError: the url is none.
+    """
+    guarding = tuple(policies) or DEFAULT_POLICIES
+    guarded = [
+        RouteSettings(
+            name=path.removeprefix("/v1/").replace("/", "-"),
+            match=Match(path=path),
+            upstream="default",
+            policies=guarding,
+        )
+        for path in GUARDED_PATHS
+    ]
+    passed = [
+        RouteSettings(name=name, match=Match(path=path, method="GET"), upstream="default", pass_=True)
+        for name, path in PASSED_PATHS.items()
+    ]
+    return Config(upstreams={"default": Upstream(url=upstream)}, routes=(*guarded, *passed))
 
 
 def override(config: Config, *, listen: str | None = None, admin: str | None = None, log: str | None = None) -> Config:

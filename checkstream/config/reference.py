@@ -17,7 +17,11 @@ from checkstream.config.parts import Secret
 from checkstream.config.settings import Config
 
 _FILES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
-    ("checkstream.yaml", Config, "The configuration, for `checkstream serve --config FILE`."),
+    (
+        "checkstream.yaml",
+        Config,
+        "For `checkstream serve --config FILE`; `checkstream config init` writes one to begin with.",
+    ),
     ("models.yaml", OwnModels, "Models of your own; the configuration names the file as `models`."),
 )
 _HEAD = """\

@@ -80,7 +80,7 @@ class Limits(Settings, frozen=True):
     call_bytes: Annotated[int, Meta(ge=1024)] = 8_388_608
     """Bytes of one answer that may wait for a tool call to be whole; then the route's fail mode decides."""
     held_bytes: Annotated[int, Meta(ge=1024)] = 268_435_456
-    """Over all streams of the process."""
+    """Bytes that all exchanges hold together; at the limit new requests get 429."""
     streams: Annotated[int, Meta(ge=1)] = 400
     """Requests that run at once; one more gets 429."""
     header_timeout_ms: Ms = 10_000
@@ -115,9 +115,9 @@ class Server(Settings, frozen=True):
     admin: str = "127.0.0.1:9090"
     """Where health, metrics, status and reload are, for the operator alone."""
     admin_token: Secret | None = None
-    """Needed unless `admin` is on loopback."""
+    """Needed unless `admin` is on loopback, such as `{env: CHECKSTREAM_ADMIN_TOKEN}`."""
     callers: Literal["none"] | list[Caller] = "none"
-    """Who may call, each with a key; `none`: everybody who reaches `listen`."""
+    """Who may call, such as `[{name: app1, key: {env: APP1_KEY}}]`; `none`: everybody who reaches `listen`."""
     behind_gateway: bool = False
     """`callers: none` on an address that others can reach: a gateway in front knows the callers."""
     workers: Literal["auto"] | Annotated[int, Meta(ge=1)] = 1
@@ -155,7 +155,8 @@ class Upstream(Settings, frozen=True):
     url: str
     """Root of the server; a trailing `/v1` is accepted and removed."""
     headers: dict[str, str | Secret] = msgspec.field(default_factory=dict)
-    """Replace the caller's headers of the same name."""
+    """Sent in place of the caller's headers of the same name, such as
+    `{authorization: {env: LLM_API_KEY, prefix: "Bearer "}}`."""
     return_headers: tuple[str, ...] = ()
     """Headers of its answers that callers get besides those that the proxy knows (rate limits, ids of requests): names,
     or beginnings of names followed by `*`."""
@@ -166,7 +167,7 @@ class Upstream(Settings, frozen=True):
     idle_ms: Ms = 60_000
     """Longest silence after that."""
     retries: Annotated[int, Meta(ge=0, le=10)] = 2
-    """Only while the request was not sent."""
+    """How often connecting is tried once more; a request that was sent is never sent again."""
     can: tuple[Can, ...] = ()
     """What the server supports beyond the plain API, for policies that need it."""
 
@@ -337,7 +338,7 @@ class RouteSettings(Settings, frozen=True):
     body_bytes: Annotated[int, Meta(ge=1024)] | None = None
     """Of one request's body; null: as `server.limits.body_bytes` has it, which is the most that counts."""
     pass_: bool = msgspec.field(name="pass", default=False)
-    """Unguarded, and recorded as such."""
+    """Send requests on unguarded; the audit log says so."""
 
     def __post_init__(self) -> None:
         """Guarded or passed, never both."""
@@ -372,13 +373,13 @@ class RecordSettings(Settings, frozen=True):
     dir: str | None = None
     """Where they are kept; null: nothing is recorded."""
     sample: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """Share of exchanges."""
+    """Share of exchanges that is recorded."""
     text: Literal["masked", "plain"] = "masked"
     """masked: specimens stand in place of personal data and secrets; what can't be masked is not recorded."""
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 7
     """Older transcripts are removed."""
     max_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824
-    """Of all transcripts together; the oldest are removed first."""
+    """Bytes of all transcripts together; the oldest are removed first."""
 
     def __post_init__(self) -> None:
         """A share without a place is a mistake."""

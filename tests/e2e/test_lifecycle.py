@@ -165,7 +165,9 @@ def test_the_command_line_alone_is_enough(llm: Llm, tmp_path: Path) -> None:
         assert "maria.lind" not in body.decode()
         assert "4242" not in body.decode()
         assert http("GET", f"{proxy.url}/v1/models")[0] == 200
-        assert http("POST", f"{proxy.url}/v1/embeddings", {})[0] == 404
+        assert http("POST", f"{proxy.url}/v1/embeddings", {})[0] == 400  # guarded: it has no `input`
+        status, _, body = http("POST", f"{proxy.url}/v1/files", {})
+        assert (status, b"pass: true" in body) == (404, True)
 
 
 def test_health_and_metrics(proxy: Proxy) -> None:

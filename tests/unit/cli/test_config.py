@@ -37,6 +37,28 @@ def test_faults_of_files_and_of_policies_are_shown(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out)["faults"][0]["file"].endswith("p.yaml")
 
 
+def test_init_writes_what_check_takes_and_never_overwrites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["config", "init", "--upstream", "http://h:8000"]) == 0
+    assert "checkstream serve --config checkstream.yaml" in capsys.readouterr().out
+    assert main(["config", "check", "checkstream.yaml"]) == 0
+    (tmp_path / "checkstream.yaml").write_text("mine")
+    assert main(["config", "init"]) == 2
+    assert "`checkstream.yaml` is there already" in capsys.readouterr().err
+    assert (tmp_path / "checkstream.yaml").read_text() == "mine"
+    assert main(["config", "init", "other.yaml", "--upstream", "h:8000"]) == 2
+    assert "write `http://h:8000`" in capsys.readouterr().err
+    assert not (tmp_path / "other.yaml").exists()
+    assert main(["config", "init", "nowhere/other.yaml"]) == 2
+    assert main(["config", "init", "-"]) == 0
+    assert 'url: "http://127.0.0.1:8000"' in capsys.readouterr().out
+    (tmp_path / "gone.yaml").symlink_to(tmp_path / "aim.yaml")  # what a link names is not made through it
+    assert main(["config", "init", "gone.yaml"]) == 2
+    assert not (tmp_path / "aim.yaml").exists()
+
+
 def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "schema"]) == 0
     assert "Limits" in json.loads(capsys.readouterr().out)["$defs"]

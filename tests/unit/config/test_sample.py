@@ -1,0 +1,63 @@
+"""What `config init` writes: the configuration of `serve --upstream`, explained, and sound with all uncommented."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.config import GroundingSettings, default_config, read_config, sample
+from checkstream.config.described import descriptions, groups
+from checkstream.config.settings import Config
+
+URL = "http://127.0.0.1:8000"
+TEXT = sample(URL)
+SETTINGS = [
+    number for number, line in enumerate(TEXT.splitlines()) if line.lstrip()[:1] == "#" and line.lstrip()[1:2].isalpha()
+]
+
+
+def uncommented(numbers: set[int]) -> str:
+    return "\n".join(
+        line.replace("#", "", 1) if number in numbers else line for number, line in enumerate(TEXT.splitlines())
+    )
+
+
+def test_it_is_what_the_command_line_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_config("c.yaml", TEXT, tmp_path) == default_config(URL)
+
+
+def test_with_every_line_uncommented_it_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = read_config("c.yaml", uncommented(SETTINGS), tmp_path)
+    first, *others = config.routes
+    assert first.grounding == GroundingSettings()
+    plain = msgspec.structs.replace(config, routes=(msgspec.structs.replace(first, grounding=None), *others))
+    assert plain == default_config(URL)
+
+
+def test_every_setting_stands_in_it_below_what_it_is_for() -> None:
+    lines = [line.strip() for line in TEXT.splitlines()]
+    words = " ".join(line.removeprefix("# ") for line in lines)
+    names = {line.lstrip("-# ").partition(":")[0] for line in lines}
+    left_out = {"Secret", "WebhookSettings", "Caller"}  # whose values nobody can make up
+    for group in groups(Config):
+        if group.cls.__name__ not in left_out:
+            for field in group.fields:
+                assert field.encode_name in names, group.cls
+                assert descriptions(group.cls)[field.encode_name] in words
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"]), min_size=1))
+def test_any_upstream_that_is_one_can_be_read_back(path: str) -> None:
+    url = f"http://host/{path}"
+    try:
+        text = sample(url)
+    except ValueError:
+        return
+    assert yaml.safe_load(text)["upstreams"]["default"]["url"] == url
