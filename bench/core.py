@@ -18,6 +18,7 @@ from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Stage
+from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.sse import Decoder
 from checkstream.core.wire.surfaces import SURFACES
 
@@ -102,11 +103,13 @@ class _Workload:
 
     def read(self) -> Callable[[], None]:
         """Return the finding of the text in an event."""
-        read = self.surface.read_event
+        moulds = Moulds()
+        moulds.learn(self.frames[0], self.surface.read_event(self.frames[0]))
 
         def run() -> None:
             for frame in self.frames:
-                read(frame)
+                if moulds.read(frame) is None:
+                    self.surface.read_event(frame)
 
         return run
 

@@ -26,10 +26,15 @@ class Stage(enum.StrEnum):
 
 
 INGRESS_CHANNELS = ("system", "user", "assistant", "tool_result", "document")
-ANSWER_CHANNELS = ("content", "refusal", "reasoning", "tool_name", "tool_arguments")
+ANSWER_CHANNELS = ("content", "refusal", "reasoning", "tool_name", "tool_arguments", "extra")
+"""`extra`: every string, number and member name of an answer that stands in none of the other channels."""
 STAGE_CHANNELS: Mapping[Stage, tuple[str, ...]] = MappingProxyType(
     {Stage.INGRESS: INGRESS_CHANNELS, Stage.MIDSTREAM: ANSWER_CHANNELS, Stage.EGRESS: ANSWER_CHANNELS}
 )
+
+
+COMMON = -1
+"""In place of a choice's index: the answer as a whole."""
 
 
 class Channel(msgspec.Struct, frozen=True, order=True):
@@ -38,7 +43,7 @@ class Channel(msgspec.Struct, frozen=True, order=True):
     kind: str
     """One of `INGRESS_CHANNELS` or `ANSWER_CHANNELS`."""
     choice: int = 0
-    """Index of the choice (answers); position of the message (prompts)."""
+    """Index of the choice (answers), `COMMON` for what belongs to all; position of the message (prompts)."""
     index: int = 0
     """Index of the tool call within the choice; position of the text part within the message. The parts of a message
     are judged as one text, each on a line of its own: 0; put together without line ends: 1. Ids, names and numbers of
@@ -59,6 +64,19 @@ class Delta(msgspec.Struct, frozen=True):
     text: str
     path: tuple[str | int, ...]
     """Where the text stands in the unit's JSON, e.g. `("choices", 0, "delta", "content")`."""
+    verbatim: bool = False
+    """The text is JSON as it stands there, not what a string there says."""
+
+
+class Extra(msgspec.Struct, frozen=True):
+    """What a unit says outside of the text channels: a string, a number as it is written, the name of a member."""
+
+    choice: int
+    """Whose it is; `COMMON`: of no choice."""
+    text: str
+    path: tuple[str | int, ...]
+    joins: bool = False
+    """Callers may join it with what other units say at the same place, as they join text: an unknown string."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +85,10 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes
     """The bytes as they came: a whole event with its blank line and any comments before it, or a body."""
     deltas: tuple[Delta, ...] = ()
+    extras: tuple[Extra, ...] = ()
+    """All else that it says; the guard makes deltas of what rules must judge."""
+    shadows: tuple[tuple[str | int, ...], ...] = ()
+    """Paths of members that spell text once more and are not known to spell the unit's own: log probabilities, ids."""
     choices: tuple[int, ...] = ()
     """The choices that this unit speaks of; empty: it speaks of the stream as a whole (usage, terminator)."""
     finished: tuple[int, ...] = ()

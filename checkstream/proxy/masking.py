@@ -24,6 +24,7 @@ from checkstream.core.terms import Stage, Unit
 from checkstream.core.transcript import Line, Transcript
 from checkstream.core.wire import sse
 from checkstream.core.wire.openai_fields import EXTENSION
+from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import UnmaskableError, WireError
 from checkstream.proxy.specimens import SPECIMENS
@@ -32,7 +33,7 @@ from checkstream.proxy.strings import Strings, read_object
 _NO_CAP = 1 << 30
 """What the proxy took in was within its own limits."""
 _MOST_PASSES = 4
-_HARMLESS = frozenset({"midstream:choice.logprobs"})
+_HARMLESS = frozenset(f"midstream:{place}{name}" for place in ("", "choice.") for name in SHADOWS)
 """What is not scanned, and taken out."""
 _ENDS = frozenset({"complete", "upstream_failed", "downstream_closed", "drained"})
 _BREAKS = (on.UpstreamFailed, on.DownstreamClosed, on.Draining)

@@ -19,8 +19,10 @@ from checkstream.core.commands import (
     StreamRecord,
 )
 from checkstream.core.events import AnyEvent
+from checkstream.core.exchange.extras import place_of
 from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.wire import sse
+from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
@@ -102,6 +104,7 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
     """Return what the caller reads: `content/0/0` (kind, choice, index) -> text; `error` -> an error's message."""
     units = []
     texts: dict[str, str] = {}
+    places: dict[tuple[int, Path], int] = {}
     try:
         if came.reply is not None:
             units = [surface.read_whole(came.reply.body)]
@@ -117,4 +120,9 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
         for delta in unit.deltas:
             name = f"{delta.channel.kind}/{delta.channel.choice}/{delta.channel.index}"
             texts[name] = texts.get(name, "") + delta.text
+        for extra in unit.extras:
+            if extra.joins:
+                number = places.setdefault((extra.choice, place_of(extra.path)), len(places))
+                name = f"extra/{extra.choice}/{number}"
+                texts[name] = texts.get(name, "") + extra.text
     return dict(sorted(texts.items()))

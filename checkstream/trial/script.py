@@ -170,7 +170,7 @@ def _call(function: dict[str, str], rest: dict[str, str] | None = None) -> dict[
     return {"tool_calls": [{"index": 0, **(rest or {}), "function": function}]}
 
 
-_FIELDS = {"content": "content", "refusal": "refusal", "reasoning": "reasoning_content"}
+_FIELDS = {"content": "content", "refusal": "refusal", "reasoning": "reasoning_content", "extra": "note"}
 
 
 def _whole(model: str, kind: str, texts: Sequence[str]) -> bytes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -44,10 +44,14 @@ ACTIONS = {
     "log_event": "{type: log_event}",
 }
 PATHS = {CHAT: "/v1/chat/completions", COMPLETIONS: "/v1/completions"}
-CHANNELS = {
+CHANNELS: dict[str, Mapping[Stage, tuple[str, ...]]] = {
     CHAT: {stage: STAGE_CHANNELS[stage] for stage in Stage},
     # A completion is one text, asked for by one text.
-    COMPLETIONS: {Stage.INGRESS: ("user", "document"), Stage.MIDSTREAM: ("content",), Stage.EGRESS: ("content",)},
+    COMPLETIONS: {
+        Stage.INGRESS: ("user", "document"),
+        Stage.MIDSTREAM: ("content", "extra"),
+        Stage.EGRESS: ("content", "extra"),
+    },
 }
 
 
@@ -104,6 +108,8 @@ def answer(surface: str, streamed: bool, texts: dict[str, str]) -> list[bytes]:
         key = "delta" if streamed else "message"
         choice = {"index": 0, key: message, "finish_reason": None if streamed else "stop"}
         ends = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    if "extra" in texts:
+        choice["note"] = texts["extra"]
     if not streamed:
         return [json.dumps({"id": "x", "object": "o", "choices": [choice]}).encode()]
     bodies = [{"id": "x", "object": "o", "choices": [each]} for each in (choice, ends)]
@@ -142,6 +148,7 @@ def received(played: Played, surface: str) -> dict[str, str]:
     got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
     for choice in (choice for body in bodies for choice in body.get("choices", ())):
         got["finish"] = choice.get("finish_reason") or got.get("finish", "")
+        got["extra"] += choice.get("note") or ""
         if surface == COMPLETIONS:
             got["content"] += choice.get("text") or ""
             continue

@@ -20,7 +20,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -28,7 +28,7 @@ import msgspec
 from checkstream.core.channel.replacements import Replacements
 from checkstream.core.events import EntityFound
 from checkstream.core.match.language import UNDETERMINED
-from checkstream.core.match.patterns import PatternSet
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.segments import Segments
 from checkstream.core.match.tokens import TokenGrid
@@ -95,13 +95,15 @@ class Check(msgspec.Struct):
     scores: dict[str, float] | None = None
     entities: tuple[EntityFound, ...] = ()
     failed: str | None = None
+    spared: bool = False
+    """The text is of a kind that classifiers have nothing to say about: a token, a number, a word of a protocol."""
     degraded: bool = False
     """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
 
     @property
     def answered(self) -> bool:
         """The classifiers have answered, or failed, or are no longer waited for."""
-        return self.scores is not None or self.failed is not None or self.degraded
+        return self.scores is not None or self.failed is not None or self.degraded or self.spared
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -145,6 +147,8 @@ class Holdback:
     """One channel's text on its way through the guard."""
 
     __slots__ = (
+        "_alone",
+        "_alone_at",
         "_base",
         "_checks",
         "_cluster",
@@ -153,7 +157,9 @@ class Holdback:
         "_grid",
         "_joints",
         "_kept_tokens",
+        "_known",
         "_last_check",
+        "_patterns",
         "_scan",
         "_segments",
         "_settings",
@@ -166,6 +172,7 @@ class Holdback:
         "cut",
         "ended",
         "fence",
+        "free",
         "received",
         "replacements",
         "sent",
@@ -203,13 +210,22 @@ class Holdback:
         self.cleared = 0 if checks else EVERYTHING
         """Classifiers have no say over text before this any more."""
         self.replacements = Replacements()
+        self.free = 0
+        """Text before this is not held for what may follow: it was let go."""
         self.fence = EVERYTHING
         """Text from here on waits for a decision that comes later than in its place."""
         self.wanted = EVERYTHING
         """Text from here on is still to be read by somebody else and must be kept."""
         self._text = ""
         self._base = 0
+        self._patterns = patterns
         self._scan = Scan(patterns)
+        self._alone: Scan | None = None
+        """Reads the latest part of a text that has parts, as if it stood alone; `_scan` reads over their bounds."""
+        self._alone_at = 0
+        """Where that part starts."""
+        self._known: set[tuple[int, Span]] = set()
+        """What has been found since the text has parts: once for both readings."""
         self._findings: deque[Finding] = deque()
         self._checks: deque[Check] = deque()
         self._with_checks = checks
@@ -242,7 +258,9 @@ class Holdback:
             if self._words is not None and self._words is not self._segments:
                 self._words.feed(text)
         found = self._scan.feed(text)
-        if found:
+        if self._alone is not None:
+            self._find_apart(found, self._alone.feed(text), self._alone_at)
+        elif found:
             self._findings.extend(found)
         if self._grid is None:
             return _NO_CHECKS
@@ -254,6 +272,59 @@ class Holdback:
             if count in _EARLY_CHECKS or count % self._settings.check_every == 0:
                 due.append(self._check(end))
         return due
+
+    def part(self) -> None:
+        """Take the end of a part of the text: what comes is another one, which readers may join to it or not.
+
+        What stands in a part alone is found, whatever it touches, and what stands over their bounds.
+        """
+        if self.ended or not self.received:
+            return
+        if self._alone is None:
+            # What has been decided is the same either way; what was still live is read again, with what stands before.
+            start = max(self._scan.live - LEFT_CONTEXT_CHARS, self._base)
+            self._alone, self._alone_at = Scan(self._patterns), start
+            undecided = self._alone.feed(self._text[start - self._base :])
+            least = self._scan.live
+        else:
+            undecided, least = [], 0
+        undecided += self._alone.end()
+        self._find_apart([], [each for each in undecided if each.span.start + self._alone_at >= least], self._alone_at)
+        self._alone, self._alone_at = Scan(self._patterns), self.received
+
+    def let_go(self) -> list[Check]:
+        """Hold nothing of what has come for what may follow: nobody knows that anything will.
+
+        Returns:
+            The check that is due now.
+        """
+        self.part()
+        self.free = self.received
+        if not self._with_checks or self.ended or self.cleared >= self.received or self._covers(self.received):
+            return _NO_CHECKS
+        if self._checks and self._checks[-1].position >= self.received:
+            self._checks[-1].final = True
+            return _NO_CHECKS
+        return [self._check(self.received, final=True)]
+
+    def _find_apart(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
+        """Take what was found over the bounds of parts, and in one of them alone, which starts at `at`."""
+        new = False
+        for each, by in (*((each, 0) for each in joined), *((each, at) for each in alone)):
+            span = Span(max(each.span.start + by, self.free), each.span.end + by)  # what was let go is gone
+            if span.start < span.end and (each.signal, span) not in self._known:
+                self._known.add((each.signal, span))
+                self._findings.append(msgspec.structs.replace(each, span=span))
+                new = True
+        if new:
+            self._findings = deque(sorted(self._findings, key=lambda each: (each.span, each.signal)))
+            self._cluster = 0, 0
+
+    @property
+    def _live(self) -> int:
+        """Oldest start that could still become a match, in either reading."""
+        live = self._scan.live
+        return live if self._alone is None else min(live, self._alone_at + self._alone.live)
 
     def seed(self, text: str) -> None:
         """Begin behind a text that has been sent already: what comes is matched and scored together with it."""
@@ -275,7 +346,11 @@ class Holdback:
             return _NO_CHECKS
         self.ended = True
         self._end_segments()
-        self._findings.extend(self._scan.end())
+        if self._alone is not None:
+            self._find_apart(self._scan.end(), self._alone.end(), self._alone_at)
+            self._alone = None
+        else:
+            self._findings.extend(self._scan.end())
         if self.received == 0:
             self.cleared = EVERYTHING
             return _NO_CHECKS
@@ -291,7 +366,7 @@ class Holdback:
 
     def stall(self) -> list[Check]:
         """Return an early check of what is there, so that it can be released though nothing more comes."""
-        position = min(self._scan.live, self.received)
+        position = min(max(self._live, self.free), self.received)
         if self._segments is not None:
             position = self._segments.floor(position)  # no more can be released
         if self._joints is not None:
@@ -331,7 +406,7 @@ class Holdback:
 
     def next_decision(self) -> Cluster | Check | None:
         """Return the next decision in the order of the text, or None while something before it is unknown."""
-        live = self.received if self.ended else self._scan.live
+        live = self.received if self.ended else max(self._live, self.free)
         check = self._checks[0] if self._checks else None
         if check is None:
             return self._next_cluster(live) if self._findings else None
@@ -399,7 +474,7 @@ class Holdback:
     @property
     def releasable(self) -> int:
         """End of the text that may be sent now."""
-        limit = self.received if self.ended else self._scan.live
+        limit = self.received if self.ended else max(self._live, self.free)
         limit = min(limit, self.cleared, self.fence)
         if self._findings:
             limit = min(limit, self._findings[0].span.start)
@@ -472,6 +547,7 @@ class Holdback:
                     scores=None,
                     entities=(),
                     failed=None,
+                    spared=False,
                     degraded=False,
                 )
                 renewed.append(self._checks[place])
@@ -488,6 +564,7 @@ class Holdback:
         self._end_segments()
         self._checks = deque(check for check in self._checks if check.position <= position)
         self._scan.end()
+        self._alone = None
         self.ended = True
         if self._with_checks and self.cleared < position and not self._covers(position):
             return [self._check(position, final=True)]
@@ -501,7 +578,7 @@ class Holdback:
         """
         if self.ended:
             return _NO_CHECKS
-        position = self._scan.live
+        position = max(self._live, self.free)
         decided = deque(finding for finding in self._findings if finding.span.start < position)
         checks = self.stop(position)
         self._findings = decided
@@ -541,7 +618,7 @@ class Holdback:
         if self._segments is not None and self._words is not None:
             self._segments.forget(self.sent)
             self._words.forget(self.sent)
-        keep = min(self.sent, self._scan.live, self.wanted)
+        keep = min(self.sent, self._live - LEFT_CONTEXT_CHARS, self.wanted)
         if keep - self._base <= _TRIM_CHARS:
             return  # what else is needed can only be older
         if self._grid is not None:

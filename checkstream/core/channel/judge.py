@@ -259,6 +259,14 @@ class Judge:
         self._read_along(text)
         return self.holdback.feed(text)
 
+    def part(self) -> None:
+        """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
+        self.holdback.part()
+
+    def let_go(self) -> list[Check]:
+        """Hold nothing of what has come for what may follow; return the check that is due now."""
+        return self.holdback.let_go()
+
     def _read_along(self, text: str) -> None:
         if self._json is not None:
             self._json.feed(text)
@@ -423,6 +431,9 @@ class Judge:
     # --- scores
 
     def _judge_check(self, check: Check) -> list[Ruling]:
+        if check.spared:
+            self.holdback.clear(self._reach(check).end)
+            return []
         if check.degraded:
             self.holdback.clear(self._reach(check).end)
             return [Ruling(judge=self, degraded=(f"{'+'.join(self.asked)}:degraded",))]

@@ -12,9 +12,11 @@ from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import Closing, Said, closing_of
+from checkstream.core.exchange.extras import Extras
 from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.terms import Channel, Delta, Span, Stage, Unit
+from checkstream.core.terms import ANSWER_CHANNELS, COMMON, Channel, Delta, Span, Stage, Unit
+from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
@@ -24,10 +26,12 @@ _MAX_CHANNELS = 4096
 
 
 def _place(judge: Judge) -> tuple[int, int, int]:
-    """Return where a channel stands in a message: models think, then speak, then call tools."""
+    """Return where a channel stands in a message: models think, then speak, then call tools; extras last."""
     channel = judge.channel
     if channel.kind in _SPOKEN:
         return _SPOKEN.index(channel.kind), channel.index, 0
+    if channel.kind == "extra":
+        return len(_SPOKEN) + 1, channel.index, 0
     return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
 
 
@@ -61,7 +65,11 @@ class Answer:
             checking: Makes judges and asks classifiers.
         """
         self.choices: dict[int, Choice] = {}
+        self.common = Choice()
+        """What belongs to no choice."""
         self.judges: dict[Channel, Judge] = {}
+        self._paths: dict[Channel, Path] = {}
+        """Where the latest text of each channel stood."""
         self._prefixes: list[str] = []
         self.outbox = Outbox(surface, self.choices, self._prefixes)
         self.terminated = False
@@ -75,18 +83,21 @@ class Answer:
         self.may_turn = True
         """The upstream can still be asked to go on."""
         self.first_text_at: float | None = None
+        self.extras = Extras(checking.program)
+        self._surface = surface
         self._prompt = prompt
         self._checking = checking
 
     @property
     def stopped(self) -> bool:
         """A rule has ended a choice."""
-        return any(choice.halt is not None for choice in self.choices.values())
+        return any(choice.halt is not None for choice in (*self.choices.values(), self.common))
 
     @property
     def refused_whole(self) -> Halt | None:
         """The stop that makes an error of the whole answer, when it is not streamed: the first that has a status."""
-        halts = (choice.halt for _, choice in sorted(self.choices.items()) if choice.halt is not None)
+        choices = (*(choice for _, choice in sorted(self.choices.items())), self.common)
+        halts = (choice.halt for choice in choices if choice.halt is not None)
         return next((halt for halt in halts if halt.status is not None), None)
 
     @property
@@ -102,12 +113,32 @@ class Answer:
         """Every channel has ended and been decided."""
         return all(judge.holdback.settled for judge in self.judges.values())
 
-    def check(self, unit: Unit) -> None:
-        """Refuse a unit that goes on with text which was taken to be complete, or opens too many channels.
+    def sift(self, unit: Unit, *, whole: bool = False) -> Unit:
+        """Return a unit as it can be taken: with what rules must judge as deltas, without what spells text ahead of it.
+
+        Args:
+            unit: As it was read.
+            whole: It is all of the answer.
 
         Raises:
-            WireError: a tool's name goes on after its arguments have begun; more than `_MAX_CHANNELS` channels.
+            WireError: it goes on with text which was taken to be complete (a tool's name, after its arguments have
+                begun), or opens more than `_MAX_CHANNELS` channels.
         """
+        if unit.shadows and self._changes:
+            for path in unit.shadows:
+                self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
+            unit = self._surface.without(unit, unit.shadows)
+        unit = self.extras.sift(unit, whole=whole)
+        self._check(unit)
+        return unit
+
+    @property
+    def _changes(self) -> bool:
+        """Rules may change the answer."""
+        program = self._checking.program
+        return any(program.scope(Stage.MIDSTREAM, kind).held for kind in ANSWER_CHANNELS)
+
+    def _check(self, unit: Unit) -> None:
         if len(self.judges) + len(unit.deltas) > _MAX_CHANNELS:
             opened = {delta.channel for delta in unit.deltas if delta.channel not in self.judges}
             if opened and len(self.judges) + len(opened) > _MAX_CHANNELS:
@@ -129,15 +160,15 @@ class Answer:
                 self._begin(number)
         self._look_whether_at_once(unit)
         due: list[tuple[Judge, list[Check]]] = []
-        parts = tuple(self._take_delta(delta, due) for delta in unit.deltas)
+        parts = self._take_deltas(unit, due)
         for name in unit.unscanned:
             ledger.unscanned(f"midstream:{name}")
         if unit.failure is not None:
-            ledger.upstream_failure = "error_event"
-            ledger.unscanned("midstream:error_event")
+            ledger.upstream_failure = ledger.upstream_failure or "error_event"
         called = self.outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
         self.outbox.put(Waiting(unit, parts, self._checking.now, called))
         self._go_on_with(due)
+        self.extras.passed(unit, self._let_go)
         if self.turning is not None:
             return
         for number in unit.finished:
@@ -159,11 +190,38 @@ class Answer:
         return bool(choice.calls) and choice.running
 
     def _is_at_once(self, judge: Judge) -> bool:
-        return self.choices[judge.channel.choice].at_once
+        return self._choice(judge.channel.choice).at_once
+
+    def _let_go(self, judge: Judge) -> None:
+        """Hold a text no longer for what may follow."""
+        self._ask(judge, judge.let_go())
+        self.rule(judge)
+
+    def _choice(self, number: int) -> Choice:
+        return self.common if number == COMMON else self.choices[number]
+
+    def _take_deltas(self, unit: Unit, due: list[tuple[Judge, list[Check]]]) -> tuple[Part, ...]:
+        """Give the deltas of a unit to their channels.
+
+        What stands at another place than the text before it, or beside it in one unit, is another part of it.
+        """
+        parts: list[Part] = []
+        seen: set[Channel] = set()
+        for delta in unit.deltas:
+            channel, path = delta.channel, delta.path
+            latest = self._paths.get(channel, path)
+            if channel in self.judges and (
+                channel in seen or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
+            ):
+                self.judges[channel].part()
+            self._paths[channel] = path
+            parts.append(self._take_delta(delta, due))
+            seen.add(channel)
+        return tuple(parts)
 
     def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Part:
         """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
-        choice = self.choices[delta.channel.choice]
+        choice = self._choice(delta.channel.choice)
         if not choice.running:
             if choice.halt is None:
                 self._checking.degrade("text_after_end")
@@ -176,6 +234,8 @@ class Answer:
             choice.judges.append(judge)
             if delta.channel.kind in CALL:
                 choice.calls.setdefault(delta.channel.index, []).append(judge)
+            if delta.channel.kind == "extra":
+                self._checking.ledger.scanned(f"midstream:extra:{self.extras.judged(judge)}")
         start = judge.holdback.received
         if not delta.text and judge.holdback.ended:
             return Part(judge, start, start)
@@ -244,10 +304,16 @@ class Answer:
         """End every channel that still runs: nothing more will come."""
         for number in sorted(self.choices):
             self._finish(number)
+        self.end_common()
+
+    def end_common(self) -> None:
+        """End the channels that belong to no choice."""
+        for judge in self.common.judges:
+            self._end_channel(judge)
 
     def give_up(self) -> None:
         """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
-        for _, choice in sorted(self.choices.items()):
+        for choice in (*(choice for _, choice in sorted(self.choices.items())), self.common):
             if choice.finished:
                 continue
             choice.finished = True
@@ -266,10 +332,12 @@ class Answer:
 
     def rule(self, judge: Judge) -> None:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
-        choice = self.choices[judge.channel.choice]
+        choice = self._choice(judge.channel.choice)
         for ruling in self._checking.advance(judge):
             self._take_asks(choice, ruling)
-            if ruling.halt is not None:
+            if ruling.halt is not None and choice is self.common:
+                self._halt_all(judge, ruling.halt)
+            elif ruling.halt is not None:
                 self._halt(choice, judge, ruling.halt)
             elif ruling.pivot is not None:
                 self._turn(choice, judge, ruling.pivot)
@@ -303,9 +371,15 @@ class Answer:
             if closing is not None:
                 self._close_with(choice, closing)
 
-    def _halt(self, choice: Choice, judge: Judge, halt: Halt) -> None:
-        """End a choice by policy, in all its channels; of a call that it ends in, nothing is sent."""
-        if judge.channel.kind in CALL:
+    def _halt(self, choice: Choice, judge: Judge | None, halt: Halt) -> None:
+        """End a choice by policy, in all its channels; of a call that it ends in, nothing is sent.
+
+        Args:
+            choice: Which one.
+            judge: Has cut its own channel; None: no channel of the choice was cut.
+            halt: Why.
+        """
+        if judge is not None and judge.channel.kind in CALL:
             self._drop_call(choice, judge.channel.index)
             if not halt.message:
                 halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
@@ -330,18 +404,28 @@ class Answer:
             if not _is_whole(choice, number, last=finished):
                 self._drop_call(choice, number)
 
-    def _end_others(self, choice: Choice, judge: Judge) -> None:
+    def _halt_all(self, judge: Judge, halt: Halt) -> None:
+        """End every choice by policy, for what stands in none of them."""
+        self.common.halt = halt
+        self._end_others(self.common, judge)
+        self._checking.ledger.carried_out("stop")
+        for choice in self.choices.values():
+            if choice.running:
+                self._halt(choice, None, halt)
+        self.cut_off = True
+
+    def _end_others(self, choice: Choice, judge: Judge | None) -> None:
         """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
         for other in choice.judges:
             if other is judge:
                 continue
-            if choice.at_once and _place(other) > _place(judge):
+            if choice.at_once and judge is not None and _place(other) > _place(judge):
                 other.holdback.stop(other.holdback.sent)  # streamed, it would not have come any more
             elif not other.asked:
                 other.holdback.end()  # what has come is all of it, so nothing of it waits for more
                 for ruling in self._checking.advance(other):
                     self._take_asks(choice, ruling)
-                    if _place(other) < _place(judge):
+                    if judge is not None and _place(other) < _place(judge):
                         choice.halt = ruling.halt or choice.halt  # the first of a message ends it
             other.holdback.stop(other.holdback.releasable)
             for ruling in self._checking.advance(other):

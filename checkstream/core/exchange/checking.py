@@ -19,6 +19,7 @@ from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.program import Program
 from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
 
 MAX_UNDER_WAY = 8
@@ -26,8 +27,14 @@ MAX_UNDER_WAY = 8
 must not fill their queue."""
 _PRELUDE_CHARS = 512
 """Of an answer that goes on: text before it that patterns and classifiers read along."""
+_MOST_TOKEN_CHARS = 128
 _SLACK_S = 0.001
 """Timers of an event loop may fire this much early."""
+
+
+def is_token(text: str) -> bool:
+    """Tell whether a text is a token, a number or a word of a protocol: classifiers read sentences."""
+    return len(text) <= _MOST_TOKEN_CHARS and text.isascii() and not any(map(str.isspace, text.strip()))
 
 
 class _Ticket(msgspec.Struct, frozen=True):
@@ -61,6 +68,11 @@ class Checking:
         self._next_ticket = 1
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
+
+    @property
+    def program(self) -> Program:
+        """The compiled policies."""
+        return self._plan.program
 
     def judge(
         self,
@@ -137,6 +149,9 @@ class Checking:
     def ask(self, judge: Judge, checks: Iterable[Check]) -> None:
         """Ask the judge's classifiers about windows of its text, a few at a time."""
         for check in checks:
+            if judge.channel.kind == "extra" and is_token(judge.holdback.text(check.window)):
+                check.spared = True
+                continue
             check.ticket = self._next_ticket
             self._next_ticket += 1
             self._queue.append((judge, check))
@@ -208,12 +223,14 @@ class Checking:
     def advance(self, judge: Judge) -> list[Ruling]:
         """Take the decisions that a judge can take now and note what they come to."""
         rulings = judge.advance()
+        spared = False
         for ruling in rulings:
             self.ask(ruling.judge, ruling.checks)
+            spared = spared or any(check.spared for check in ruling.checks)
             self.decided(ruling.outcome.verdicts)
             for reason in ruling.degraded:
                 self.degrade(reason)
-        return rulings
+        return [*rulings, *self.advance(judge)] if spared else rulings
 
     def decided(self, verdicts: Sequence[Verdict]) -> None:
         """Note verdicts."""

@@ -267,7 +267,7 @@ class Guard:
         course = self._course
         course.cancel_upstream()
         course.answer.may_turn = False
-        for choice in course.answer.choices.values():
+        for choice in (*course.answer.choices.values(), course.answer.common):
             for judge in choice.judges:
                 judge.holdback.end()
                 course.checking.advance(judge)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
+from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import EventTooLarge, WireError
 
@@ -16,12 +17,14 @@ class Incoming:
         """Begin before the first byte."""
         self._course = course
         self._decoder = sse.Decoder(course.plan.event_bytes, course.surface.events)
+        self._moulds = Moulds()
         self._body = bytearray()
         self._answer_bytes = 0
 
     def begin_anew(self) -> None:
         """Read another answer: the request was sent again."""
         self._decoder = sse.Decoder(self._course.plan.event_bytes, self._course.surface.events)
+        self._moulds = Moulds()
         self._body.clear()
 
     # --- streams
@@ -80,8 +83,7 @@ class Incoming:
     def _take_frame(self, frame: Frame) -> None:
         course = self._course
         try:
-            unit = course.surface.read_event(frame)
-            course.answer.check(unit)
+            unit = self._read(frame)
             reason = "event of an unknown type" if unit.opaque else None
         except WireError as error:
             unit, reason = Unit(raw=frame.raw), str(error)
@@ -90,8 +92,27 @@ class Incoming:
                 course.fail("upstream_error", f"the upstream sent an event that can't be checked: {reason}")
                 return
             course.ledger.unscanned("midstream:opaque_event")
+        elif unit.unscanned and course.plan.parts == "refuse":
+            course.fail("upstream_error", f"the upstream sent `{unit.unscanned[0]}`, which this route refuses")
+            return
         course.answer.take(unit)
         self.look_whether_cut_off()
+
+    def _read(self, frame: Frame) -> Unit:
+        """Return the unit of an event, with what of it rules must judge as deltas.
+
+        Raises:
+            WireError: the surface does not allow it.
+        """
+        known = self._moulds.read(frame)
+        if known is not None:
+            return known
+        course = self._course
+        read = course.surface.read_event(frame)
+        unit = course.answer.sift(read)
+        if course.answer.extras.calm and not read.shadows:
+            self._moulds.learn(frame, unit)
+        return unit
 
     def look_whether_cut_off(self) -> None:
         """Cut the upstream off when a rule has ended the last choice that ran, or has turned the answer."""
@@ -121,19 +142,17 @@ class Incoming:
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
         try:
-            unit = course.surface.read_whole(body)
-            course.answer.check(unit)
+            unit = course.answer.sift(course.surface.read_whole(body), whole=True)
         except WireError as error:
             self._take_unreadable(body, str(error))
             return
-        if failed and not unit.choices:
-            # The upstream's own error object, which SDKs want to see as it is.
-            course.ledger.unscanned("midstream:error_body")
-            course.reply(course.status, body, "upstream_failed")
+        if unit.unscanned and course.plan.parts == "refuse":
+            course.fail("upstream_error", f"the upstream sent `{unit.unscanned[0]}`, which this route refuses")
             return
         course.state = State.CLOSING
-        course.ending = Ending("complete")
+        course.ending = Ending("upstream_failed" if failed and not unit.choices else "complete")
         course.answer.take(unit)
+        course.answer.end_common()
 
     def _take_unreadable(self, body: bytes, reason: str) -> None:
         """Let the fail mode decide on a body that is not the surface's; an error status stays what it was."""

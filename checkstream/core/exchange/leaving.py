@@ -123,7 +123,8 @@ class Leaving:
             course.fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
             return
         course.ledger.held_s = max(course.ledger.held_s, whole.held_s)
-        self._finished = data, "stopped" if course.answer.stopped else "complete"
+        outcome = course.ending.outcome if course.ending is not None else "complete"
+        self._finished = data, "stopped" if course.answer.stopped else outcome
         if not self._assess():
             self.deliver()
 

@@ -58,10 +58,15 @@ class Ledger:
         """Note an action that was carried out whether or not a verdict asked for it, as a fail mode may."""
         self._carried_out.append(action)
 
+    def scanned(self, name: str) -> None:
+        """Note that a text was scanned which has a name of its own, besides the kinds of channels."""
+        if len(self._besides) < 2 * _MAX_UNSCANNED:
+            self._besides.setdefault(_short(name))
+
     def unscanned(self, name: str) -> None:
         """Note that something was passed on without a scan."""
         if len(self._unscanned) < _MAX_UNSCANNED:
-            self._unscanned.setdefault(name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}...")
+            self._unscanned.setdefault(_short(name))
         elif name not in self._unscanned:
             self.degraded("unscanned_not_listed")
 
@@ -69,7 +74,7 @@ class Ledger:
         """Note fields of the request that nobody knows and that were scanned all the same."""
         for name in fields:
             if len(self._besides) < _MAX_UNSCANNED:
-                self._besides.setdefault(f"ingress:{name[:_MAX_NAME_CHARS]}")
+                self._besides.setdefault(_short(f"ingress:{name}"))
 
     def degraded(self, reason: str) -> bool:
         """Note a degradation; return whether it is new."""
@@ -102,6 +107,7 @@ class Ledger:
         found = sum(len(judge.digests) for judge in self.judges)
         if found > _MAX_FINDINGS or any(judge.uncounted for judge in self.judges):
             self.degraded("findings_not_listed")
+        scanned = {f"{judge.stage}:{judge.channel.kind}" for judge in self.judges}
         classifiers = {name for judge in self.judges for name in judge.asked}
         return StreamRecord(
             surface=surface,
@@ -110,7 +116,7 @@ class Ledger:
             outcome=outcome,
             policies=program.packs,
             program=program.hash,
-            scanned=tuple(sorted({*self._besides, *(f"{judge.stage}:{judge.channel.kind}" for judge in self.judges)})),
+            scanned=tuple(sorted({*self._besides, *scanned})),
             unscanned=tuple(self._unscanned),
             detectors=("match", *sorted(classifiers)) if self.judges else (),
             findings=tuple(finding for judge in self.judges for finding in judge.digests)[:_MAX_FINDINGS],
@@ -125,6 +131,10 @@ class Ledger:
             released_chars=released_chars,
             risks=risks,
         )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}..."
 
 
 def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:

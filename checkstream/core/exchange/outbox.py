@@ -16,7 +16,8 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.closing import Closing, Said
 from checkstream.core.exchange.heard import Heard
 from checkstream.core.exchange.order import ChoiceQueue
-from checkstream.core.terms import Channel, Unit
+from checkstream.core.terms import COMMON, Channel, Unit
+from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
 
@@ -157,7 +158,7 @@ class Outbox:
         """Add a unit at the end."""
         self._queue.put(waiting, waiting.unit.choices)
         self._count(waiting, 1)
-        if waiting.unit.choices and not self._first.raw:
+        if waiting.unit.choices and not self._first.raw and not _is_doubted(waiting.unit):
             self._first = waiting.unit
 
     def _count(self, waiting: Waiting, sign: int) -> None:
@@ -257,6 +258,8 @@ class Outbox:
 
     def _remember(self, unit: Unit) -> None:
         """Keep whose ids other events can have: how much still comes of a choice behind its end depends on the cut."""
+        if _is_doubted(unit):
+            return
         for number in () if self._turned else unit.choices:
             choice = self._choices[number]
             if not choice.closed:
@@ -276,7 +279,7 @@ class Outbox:
                 return False
             # The end of a choice carries its disclaimers, whoever has ended it.
             number = part.judge.channel.choice
-            if end < part.end and self._choices[number].halt is not None and not self._complete(number):
+            if end < part.end and self._is_halted(number) and not self._complete(number):
                 return False
         return all(self._complete(choice) for choice in waiting.unit.finished)
 
@@ -286,6 +289,9 @@ class Outbox:
         if not self.calls_whole or channel.index in choice.dropped:
             return True
         return not choice.running and all(judge.complete for judge in choice.calls[channel.index])
+
+    def _is_halted(self, number: int) -> bool:
+        return number != COMMON and self._choices[number].halt is not None
 
     def _complete(self, number: int) -> bool:
         """Tell whether every decision that could still add to a finished choice has been taken."""
@@ -327,6 +333,8 @@ class Outbox:
         if not texts and not drop and not gone and not unfinished:
             return [*before, unit.raw, *after]
         written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, frozenset(unfinished)))
+        if _is_doubted(unit) and written:
+            self._remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited
         return [*before, written, *after]
 
     def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
@@ -391,7 +399,7 @@ class Outbox:
                 continue  # a call is taken out; what else there is of its choice stays until that ends
             cut = part.judge.holdback.cut
             number = part.judge.channel.choice
-            if cut is not None and part.end > cut and self._choices[number].halt is not None:
+            if cut is not None and part.end > cut and self._is_halted(number):
                 numbers.add(number)
         numbers.update(number for number in waiting.unit.finished if self._choices[number].halt is not None)
         return numbers
@@ -511,14 +519,29 @@ class Outbox:
 
         Writing a whole answer takes out of a stopped choice all that is not named.
         """
+        deltas = waiting.unit.deltas
+        gone = {_call_of(deltas[place].path) for place, part in enumerate(waiting.parts) if self._is_dropped(part)}
         for place, part in enumerate(waiting.parts):
             if part.judge is None or part.judge.channel.choice not in halted:
                 continue
             if self._is_dropped(part):
                 texts.pop(place, None)
                 self.released_chars -= part.judge.holdback.sent - part.start
+            elif _call_of(deltas[place].path) in gone:
+                texts.pop(place, None)
             else:
-                texts.setdefault(place, waiting.unit.deltas[place].text)
+                texts.setdefault(place, deltas[place].text)
+
+
+def _call_of(path: Path) -> Path | None:
+    """Return where the tool call stands that a path leads into; None for any other."""
+    place = next((i for i, name in enumerate(path) if name in ("tool_calls", "function_call")), None)
+    return None if place is None else path[: place + 2] if path[place] == "tool_calls" else path[: place + 1]
+
+
+def _is_doubted(unit: Unit) -> bool:
+    """Tell whether something is judged of what all events of an answer repeat."""
+    return any(delta.channel.choice == COMMON for delta in unit.deltas)
 
 
 def _last_content(unit: Unit, number: int) -> int | None:

@@ -18,8 +18,8 @@ from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Vari
 from checkstream.core.policy.signals import entity_signal
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
 
-_PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments"})
-"""Edits here stay within the span: a name is no sentence, and JSON has strings for words."""
+_PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments", "extra"})
+"""Edits here stay within the span: a name or a field is no sentence, and JSON has strings for words."""
 _SILENT = frozenset({"allow", "log_event"})
 """Actions that change neither request nor answer."""
 _STEADY = frozenset({"context", "request", "given"})

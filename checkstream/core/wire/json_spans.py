@@ -46,13 +46,18 @@ def value_start(text: str, name_end: int) -> int:
 
 def string_end(text: str, start: int, value: str) -> int | None:
     """Return where the JSON string that starts at `start` ends, None if there is none or it is not `value`."""
+    found = string_at(text, start)
+    return found[1] if found is not None and found[0] == value else None
+
+
+def string_at(text: str, start: int) -> tuple[str, int] | None:
+    """Return what the JSON string that starts at `start` says, and where it ends; None if there is none."""
     if not text.startswith('"', start):
         return None
     try:
-        found, end = _scan_string(text, start + 1)
+        return _scan_string(text, start + 1)
     except ValueError:
         return None
-    return end if found == value else None
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Reads the answers of OpenAI's older surfaces: which text stands where, which choices end, what is not known.
 
-INVARIANT: a string of an answer is either a delta, named in `unscanned`, or in a field that the tables
-below call plain.
+INVARIANT: a string, number or member name of an answer is a delta, an extra, a word of the protocol, or within a
+shadow; bytes spelled as text are named in `unscanned`.
 """
 
 from __future__ import annotations
@@ -10,41 +10,55 @@ from collections.abc import Callable
 
 import msgspec
 
-from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_edits import SHADOWS, without_shadows
-from checkstream.core.wire.openai_json import clean, failure_of, leaves, read_object
+from checkstream.core.terms import COMMON, Channel, Delta, Unit
+from checkstream.core.wire.json_spans import JsonText, Path
+from checkstream.core.wire.openai_extras import Extras
+from checkstream.core.wire.openai_json import clean, failure_of, read_object
+from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
 MAX_INDEX = 4096
 """Choices and tool calls are numbered below this: a bound on what an upstream can make the guard keep."""
 
-PLAIN_FIELDS = frozenset({
-    "id", "object", "created", "model", "system_fingerprint", "service_tier", "choices", "usage", "error",
-    "obfuscation", "prompt_filter_results", "prompt_annotations", "timings", "provider", "kv_transfer_params",
-    "prompt_logprobs", "prompt_token_ids", "stats",
+KNOWN_FIELDS = frozenset({
+    "id", "object", "created", "model", "system_fingerprint", "service_tier", "usage", "error", "obfuscation",
+    "prompt_filter_results", "prompt_annotations", "timings", "provider", "kv_transfer_params", "stats", "x_groq",
 })  # fmt: skip
-PLAIN_CHOICE_FIELDS = frozenset({
-    "index", "finish_reason", "native_finish_reason", "stop_reason", "matched_stop", "logprobs", "token_ids",
-    "content_filter_results", "content_filter_result", "content_filter_offsets", "prompt_logprobs", "prompt_token_ids",
+"""Of an answer, besides its choices."""
+KNOWN_CHOICE_FIELDS = frozenset({
+    "index", "finish_reason", "native_finish_reason", "stop_reason", "matched_stop", "content_filter_results",
+    "content_filter_result", "content_filter_offsets",
 })  # fmt: skip
-_PLAIN_MESSAGE_FIELDS = frozenset({"role", "tool_call_id"})
-_PLAIN_TOOL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+_KNOWN_MESSAGE_FIELDS = frozenset({"role", "tool_call_id"})
+_KNOWN_TOOL_FIELDS = frozenset({"index", "id", "type"})
 # Servers name the same thing differently; each name is its own text, since clients join each for itself.
 _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_text": 3}
 _REASONING_DETAILS = 4
+_CHOICES = frozenset({"choices", *SHADOWS})
+_NOTHING: frozenset[str] = frozenset()
+_TYPE = frozenset({"type"})
+_PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
+_FUNCTIONS = frozenset({"function", "custom"})
+_DETAILS = frozenset({"index", "text", "summary"})
 
 
 class Answer:
     """Collects what one event or one body says, then makes a `Unit` of it."""
 
-    def __init__(self) -> None:
-        """Start with nothing."""
+    def __init__(self, data: bytes) -> None:
+        """Start with nothing.
+
+        Args:
+            data: The JSON that is being read.
+        """
         self.deltas: list[Delta] = []
+        self.extras = Extras()
+        self.shadows: list[Path] = []
         self.choices: list[int] = []
         self.finished: list[int] = []
-        self.unscanned: dict[str, None] = {}
+        self._data = data
+        self._document: JsonText | None = None
 
     def text(self, kind: str, choice: int, index: int, value: object, path: Path) -> None:
         """Take a string as text of a channel.
@@ -57,25 +71,52 @@ class Answer:
         if value:
             self.deltas.append(Delta(Channel(kind, choice, index), clean(value), path))
 
-    def all_text(self, kind: str, choice: int, index: int, value: object, path: Path) -> None:
-        """Take every string within `value` as text of a channel."""
-        for text, at in leaves(value, path):
-            self.text(kind, choice, index, text, at)
+    def source(self, kind: str, choice: int, index: int, path: Path) -> None:
+        """Take a value that is no string as text of a channel: the JSON that it is."""
+        if self._document is None:
+            self._document = JsonText(self._data.decode())
+        span = self._document.span(path)
+        if span is None:
+            raise WireError(f"`{path[-1]}` in an answer is not where it was read; check the upstream")
+        text = clean(self._document.text[slice(*span)])
+        self.deltas.append(Delta(Channel(kind, choice, index), text, path, verbatim=True))
 
-    def unknown(self, where: str, fields: dict[str, object], known: frozenset[str]) -> None:
-        """Name each field outside `known` that could carry text."""
+    def rest(
+        self, choice: int, fields: dict[str, object], known: frozenset[str], own: frozenset[str], at: Path
+    ) -> None:
+        """Take the fields of an object that are not `own`: `known` ones are the servers', all others are anybody's."""
         for name, value in fields.items():
-            if name not in known and value and isinstance(value, str | list | dict):
-                self.unscanned[f"{where}{name}"] = None
+            if name in known:
+                self.extras.known(choice, value, (*at, name))
+            elif name not in own:
+                self.extras.unknown(choice, value, (*at, name))
+
+    def look_at_shadows(self, choice: int, fields: dict[str, object], at: Path, *, whole: bool) -> None:
+        """Tell which members of an object spell something that is not known to be its text in this unit."""
+        texts = {delta.text for delta in self.deltas if choice in (delta.channel.choice, COMMON)}
+        for name in SHADOWS:
+            value = fields.get(name)
+            if not spells_any(value):
+                continue
+            path = (*at, name)
+            others = besides(value, texts, choice, path, whole=whole) if name == PROBABILITIES else None
+            if name in IDS and whole and any(texts):
+                others = ids(value, choice, path)  # of a whole text; they leave if none of it was edited
+            if others is None:
+                self.shadows.append(path)
+            else:
+                self.extras.found += others
 
     def unit(self, raw: bytes, *, usage: bool = False, failure: str | None = None, opaque: bool = False) -> Unit:
         """Return what was collected, with the bytes that it stands in."""
         return Unit(
             raw=raw,
             deltas=tuple(self.deltas),
+            extras=tuple(self.extras.found),
+            shadows=tuple(self.shadows),
             choices=tuple(dict.fromkeys(self.choices)),
             finished=tuple(dict.fromkeys(self.finished)),
-            unscanned=tuple(self.unscanned),
+            unscanned=tuple(self.extras.binary),
             usage=usage,
             failure=failure,
             opaque=opaque,
@@ -100,22 +141,22 @@ def read_object_event(frame: Frame, read: ReadChoice, own: frozenset[str]) -> Un
     Raises:
         WireError: not an object, or a value has the wrong type.
     """
-    body = read_object(frame.data or b"")
-    unit = read_answer(frame.raw, body, read, own, whole=False)
+    unit = read_answer(frame.raw, frame.data or b"", read, own, whole=False)
     if frame.event != "error" or unit.failure is not None:
         return unit
-    message = body.get("message")
-    failure = message if isinstance(message, str) else "the upstream reported an error"
+    said = (extra.text for extra in unit.extras if extra.path == ("message",))
+    failure = next(said, "the upstream reported an error")
     return msgspec.structs.replace(unit, failure=failure, opaque=False)
 
 
-def read_answer(raw: bytes, body: dict[str, object], read: ReadChoice, own: frozenset[str], *, whole: bool) -> Unit:
-    """Read an event's or a whole answer's object; `own` are the choice fields that `read` takes care of.
+def read_answer(raw: bytes, data: bytes, read: ReadChoice, own: frozenset[str], *, whole: bool) -> Unit:
+    """Read an event's or a whole answer's object, which is `data`; of `own` choice fields `read` takes care.
 
     Raises:
         WireError: a value has the wrong type; a whole body has neither choices nor an error.
     """
-    answer = Answer()
+    body = read_object(data)
+    answer = Answer(data)
     failure = failure_of(body)
     choices = body.get("choices")
     if choices is None:
@@ -127,8 +168,7 @@ def read_answer(raw: bytes, body: dict[str, object], read: ReadChoice, own: froz
         opaque = False
     if not isinstance(choices, list):
         raise WireError("`choices` is not an array; check the upstream")
-    known = PLAIN_CHOICE_FIELDS | own
-    ahead: list[int] = []
+    own = own.union(SHADOWS)
     for position, choice in enumerate(choices):
         if not isinstance(choice, dict):
             raise WireError("a choice is not an object; check the upstream")
@@ -139,24 +179,13 @@ def read_answer(raw: bytes, body: dict[str, object], read: ReadChoice, own: froz
             raise WireError("`finish_reason` is not a string; check the upstream")
         if whole or reason:
             answer.finished.append(number)
-        before = len(answer.deltas)
-        read(answer, number, choice, ("choices", position))
-        if len(answer.deltas) == before and not whole and any(_spells(choice.get(name)) for name in SHADOWS):
-            ahead.append(position)
-        answer.unknown("choice.", choice, known)
-    answer.unknown("", body, PLAIN_FIELDS)
-    if ahead:
-        # They spell text that comes later, and that a rule may still condemn (G4, G15).
-        answer.unscanned["choice.logprobs"] = None
-        raw = without_shadows(raw, ahead)
+        path = ("choices", position)
+        read(answer, number, choice, path)
+        answer.look_at_shadows(number, choice, path, whole=whole)
+        answer.rest(number, choice, KNOWN_CHOICE_FIELDS, own, path)
+    answer.look_at_shadows(COMMON, body, (), whole=whole)
+    answer.rest(COMMON, body, KNOWN_FIELDS, _CHOICES, ())
     return answer.unit(raw, usage=body.get("usage") is not None, failure=failure, opaque=opaque)
-
-
-def _spells(shadow: object) -> bool:
-    """Tell whether log probabilities or token ids spell any text."""
-    if isinstance(shadow, dict):
-        return any(_spells(value) for value in shadow.values())
-    return bool(shadow) and isinstance(shadow, list | str)
 
 
 def index_of(fields: dict[str, object], position: int) -> int:
@@ -188,15 +217,18 @@ def read_message(answer: Answer, choice: int, message: dict[str, object], path: 
         elif name == "refusal":
             answer.text("refusal", choice, 0, value, at)
         elif name in _REASONING:
-            answer.all_text("reasoning", choice, _REASONING[name], value, at)
+            if isinstance(value, str):
+                answer.text("reasoning", choice, _REASONING[name], value, at)
+            else:
+                answer.extras.unknown(choice, value, at)
         elif name == "reasoning_details":
             _reasoning_details(answer, choice, value, at)
         elif name == "tool_calls":
             _tool_calls(answer, choice, value, at)
         elif name == "function_call":
             _function(answer, choice, 0, value, at)
-        elif name not in _PLAIN_MESSAGE_FIELDS and value and isinstance(value, str | list | dict):
-            answer.unscanned[f"{path[-1]}.{name}"] = None
+        else:
+            answer.rest(choice, {name: value}, _KNOWN_MESSAGE_FIELDS, _NOTHING, path)
 
 
 def _content(answer: Answer, choice: int, value: object, path: Path) -> None:
@@ -212,11 +244,28 @@ def _content(answer: Answer, choice: int, value: object, path: Path) -> None:
             raise WireError("a part of `content` is neither a string nor an object; check the upstream")
         else:
             for name, inner in part.items():
-                if name in ("text", "refusal", "thinking", "reasoning") and inner is not None:
-                    kind = {"text": "content", "refusal": "refusal"}.get(name, "reasoning")
-                    answer.all_text(kind, choice, 0, inner, (*at, name))
-                elif name != "type" and inner and isinstance(inner, str | list | dict):
-                    answer.unscanned[f"{path[-2]}.content.{clean(name)}"] = None
+                if name in _PARTS and isinstance(inner, str):
+                    answer.text(_PARTS[name], choice, 0, inner, (*at, name))
+                elif name in _PARTS and inner is not None:
+                    _thoughts(answer, choice, _PARTS[name], inner, (*at, name))
+                else:
+                    answer.rest(choice, {name: inner}, _TYPE, _NOTHING, at)
+
+
+def _thoughts(answer: Answer, choice: int, kind: str, value: object, path: Path) -> None:
+    """Read the text of a part that has parts of its own, as Mistral's `thinking` has."""
+    if not isinstance(value, list):
+        answer.extras.unknown(choice, value, path)
+        return
+    for i, inner in enumerate(value):
+        at = (*path, i)
+        if isinstance(inner, str):
+            answer.text(kind, choice, 0, inner, at)
+        elif isinstance(inner, dict) and isinstance(inner.get("text"), str):
+            answer.text(kind, choice, 0, inner["text"], (*at, "text"))
+            answer.rest(choice, inner, _TYPE, frozenset({"text"}), at)
+        else:
+            answer.extras.unknown(choice, inner, at)
 
 
 def _reasoning_details(answer: Answer, choice: int, value: object, path: Path) -> None:
@@ -228,10 +277,11 @@ def _reasoning_details(answer: Answer, choice: int, value: object, path: Path) -
             raise WireError("a reasoning detail is not an object; check the upstream")
         number = _REASONING_DETAILS + index_of(part, i)
         for name in ("text", "summary"):
-            if part.get(name) is not None:
-                answer.all_text("reasoning", choice, number, part[name], (*path, i, name))
-        if part.get("data"):
-            answer.unscanned[f"{path[-2]}.reasoning_details.data"] = None
+            if isinstance(part.get(name), str):
+                answer.text("reasoning", choice, number, part[name], (*path, i, name))
+            elif part.get(name) is not None:
+                answer.extras.unknown(choice, part[name], (*path, i, name))
+        answer.rest(choice, part, _TYPE, _DETAILS, (*path, i))
 
 
 def _tool_calls(answer: Answer, choice: int, value: object, path: Path) -> None:
@@ -246,11 +296,11 @@ def _tool_calls(answer: Answer, choice: int, value: object, path: Path) -> None:
                 _function(answer, choice, number, call[name], (*path, i, name))
         if call.get("function") is None and call.get("custom") is None:
             answer.text("tool_name", choice, number, "", (*path, i))  # a call's beginning, which must not leave alone
-        answer.unknown("tool_call.", call, _PLAIN_TOOL_FIELDS)
+        answer.rest(choice, call, _KNOWN_TOOL_FIELDS, _FUNCTIONS, (*path, i))
 
 
 def _function(answer: Answer, choice: int, number: int, value: object, path: Path) -> None:
-    """Read a function's or custom tool's name and arguments; arguments sent as an object are read leaf by leaf."""
+    """Read a function's or custom tool's name and arguments; an object is read as the JSON that it is."""
     if not isinstance(value, dict):
         raise WireError("the `function` of a tool call is not an object; check the upstream")
     for name, inner in value.items():
@@ -260,6 +310,9 @@ def _function(answer: Answer, choice: int, number: int, value: object, path: Pat
         if name == "name":
             answer.text("tool_name", choice, number, inner, at)
         elif name in ("arguments", "input"):
-            answer.all_text("tool_arguments", choice, number, inner, at)
-        elif inner and isinstance(inner, str | list | dict):
-            answer.unscanned[f"tool_call.function.{name}"] = None
+            if isinstance(inner, str):
+                answer.text("tool_arguments", choice, number, inner, at)
+            else:
+                answer.source("tool_arguments", choice, number, at)
+        else:
+            answer.extras.unknown(choice, inner, at)

@@ -6,8 +6,7 @@ Azure add to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -24,44 +23,6 @@ from checkstream.errors import WireError
 
 _FORM = "chat.completion.chunk"
 _ID = "chatcmpl-checkstream"
-_SKIPPED = msgspec.Raw()
-
-
-class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A choice of the common event. What is not declared sends the event to the general reader."""
-
-    index: int = -1
-    delta: dict[str, Any] = {}
-    finish_reason: str | None = None
-    logprobs: msgspec.Raw = _SKIPPED
-    content_filter_results: msgspec.Raw = _SKIPPED
-    stop_reason: msgspec.Raw = _SKIPPED
-    matched_stop: msgspec.Raw = _SKIPPED
-    token_ids: msgspec.Raw = _SKIPPED
-
-
-class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The common event: enough of it to find the text, the rest skipped."""
-
-    choices: list[_Choice]
-    id: msgspec.Raw = _SKIPPED
-    object: msgspec.Raw = _SKIPPED
-    created: msgspec.Raw = _SKIPPED
-    model: msgspec.Raw = _SKIPPED
-    system_fingerprint: msgspec.Raw = _SKIPPED
-    service_tier: msgspec.Raw = _SKIPPED
-    obfuscation: msgspec.Raw = _SKIPPED
-    prompt_token_ids: msgspec.Raw = _SKIPPED
-    timings: msgspec.Raw = _SKIPPED
-    usage: None = None
-
-
-_EVENT = msgspec.json.Decoder(_Event)
-# The first choices of a stream come by the million: their channels and paths are made once.
-_PLACES = tuple((Channel("content", i), ("choices", 0, "delta", "content")) for i in range(8))
-_ALONE = tuple((i,) for i in range(8))
-
-
 _OWN = frozenset({"delta"})
 
 
@@ -101,22 +62,7 @@ class OpenAIChat:
         Raises:
             WireError: the event is not what the surface allows.
         """
-        bare = read_bare(frame)
-        if bare is not None:
-            return bare
-        data = frame.data or b""
-        if not frame.event and _unambiguous(data):
-            try:
-                if not data.isascii():
-                    data.decode()  # msgspec doesn't look at what it skips
-                event = _EVENT.decode(data)
-            except (ValueError, RecursionError):
-                pass  # the general reader knows more, and says what is wrong
-            else:
-                unit = _common(frame.raw, event)
-                if unit is not None:
-                    return unit
-        return read_object_event(frame, _read_delta, _OWN)
+        return read_bare(frame) or read_object_event(frame, _read_delta, _OWN)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return the event with the edit applied, or `b""` when nothing of it remains.
@@ -125,6 +71,14 @@ class OpenAIChat:
             WireError: the event's JSON has two members of one name where it is edited.
         """
         return openai_edits.edit_event(unit, edit)
+
+    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
+        """Return an event or a whole answer with null at these places.
+
+        Raises:
+            WireError: the JSON has two members of one name on the way to one.
+        """
+        return openai_edits.without(unit, paths)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
@@ -140,7 +94,7 @@ class OpenAIChat:
         Raises:
             WireError: not JSON of the surface's form.
         """
-        return read_answer(body, openai_json.read_object(body), _read_message, frozenset({"message"}), whole=True)
+        return read_answer(body, body, _read_message, frozenset({"message"}), whole=True)
 
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
         """Return the body with the edit applied; stopped choices stay, emptied.
@@ -200,36 +154,6 @@ class OpenAIChat:
     def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
         """Return OpenAI's error object."""
         return openai_json.error_body(kind, message, rule_id, param)
-
-
-def _unambiguous(data: bytes) -> bool:
-    """Say whether no name on the way to the text can stand there twice; the general reader looks closely.
-
-    A name in quotes can't stand within a JSON string, where quotes are escaped. A name spelled with escapes has at
-    least one letter from U+0061 to U+007A in them.
-    """
-    return data.count(b'"content"') == data.count(b'"delta"') == data.count(b'"choices"') == 1 and (
-        b"\\" not in data or (b"\\u006" not in data and b"\\u007" not in data)
-    )
-
-
-def _common(raw: bytes, event: _Event) -> Unit | None:
-    """Return the unit of an event with one choice and nothing but content in it, None for any other."""
-    if len(event.choices) != 1:
-        return None
-    choice = event.choices[0]
-    delta = choice.delta
-    number = choice.index
-    if len(delta) != 1 or not 0 <= number < len(_PLACES):
-        return None
-    text = delta.get("content")
-    if type(text) is not str or not text:
-        return None
-    channel, path = _PLACES[number]
-    alone = _ALONE[number]
-    return Unit(
-        raw=raw, deltas=(Delta(channel, text, path),), choices=alone, finished=alone if choice.finish_reason else ()
-    )
 
 
 def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

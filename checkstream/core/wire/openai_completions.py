@@ -5,7 +5,7 @@ Source: OpenAI API reference, "Completions" (legacy); what vLLM, SGLang and llam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -74,6 +74,14 @@ class OpenAICompletions:
         """
         return openai_edits.edit_event(unit, edit)
 
+    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
+        """Return an event or a whole answer with null at these places.
+
+        Raises:
+            WireError: the JSON has two members of one name on the way to one.
+        """
+        return openai_edits.without(unit, paths)
+
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
 
@@ -88,7 +96,7 @@ class OpenAICompletions:
         Raises:
             WireError: not JSON of the surface's form.
         """
-        return read_answer(body, openai_json.read_object(body), _read_whole_text, _OWN, whole=True)
+        return read_answer(body, body, _read_whole_text, _OWN, whole=True)
 
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
         """Return the body with the edit applied; stopped choices stay, emptied.

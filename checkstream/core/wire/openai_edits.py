@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from checkstream.core.terms import Delta, Unit
+from checkstream.core.terms import COMMON, Delta, Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice, string_end, value_start
 from checkstream.core.wire.openai_json import quote
+from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.surface import Edit, Request
 from checkstream.errors import WireError
 
-SHADOWS = ("logprobs", "token_ids")
-"""Fields of a choice that spell its text once more: nulled when the text is altered (G15)."""
 _CALLS = frozenset({"tool_calls", "function_call"})
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
@@ -57,11 +56,8 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
             splices += _null(document, [("choices", position, "finish_reason")])
         if number in altered and position not in doomed:
             splices += _null(document, (("choices", position, name) for name in SHADOWS))
-    splices += [
-        _replace(document, unit.deltas[i].path, text)
-        for i, text in texts.items()
-        if unit.deltas[i].channel.choice not in dropped
-    ]
+    splices += _null(document, ((name,) for name in SHADOWS))
+    splices += _replacements(document, unit, texts, dropped)
     # A line end can only stand between tokens here: JSON strings have none.
     return sse.reframe(unit.raw, document.apply(splices).replace("\n", " ").encode())
 
@@ -92,7 +88,7 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     can't stand within a JSON string, where quotes are escaped, and none is spelled with escapes. So where the name in
     quotes stands only once, that is the member, whatever surrounds it.
     """
-    if not isinstance(delta.path[-1], str):
+    if not isinstance(delta.path[-1], str) or delta.verbatim or delta.channel.kind == "extra":
         return None
     name = f'"{delta.path[-1]}"'
     if data.count(name) != 1 or "\\u00" in data:
@@ -106,14 +102,18 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
 
 
-def without_shadows(raw: bytes, positions: Iterable[int]) -> bytes:
-    """Return an event in which the choices at these places of `choices` have no log probabilities and token ids."""
-    data = sse.parse(raw).data
-    if data is None:
-        return raw
-    document = JsonText(data.decode())
-    splices = _null(document, (("choices", position, name) for position in positions for name in SHADOWS))
-    return sse.reframe(raw, document.apply(splices).replace("\n", " ").encode())
+def without(unit: Unit, paths: Iterable[Path]) -> Unit:
+    """Return an event or a whole answer with null at these places.
+
+    Raises:
+        WireError: the JSON has two members of one name on the way to one.
+    """
+    if unit.raw.lstrip().startswith(b"{"):
+        document = JsonText(unit.raw.decode())
+        return msgspec.structs.replace(unit, raw=document.apply(_null(document, paths)).encode(), shadows=())
+    document = JsonText((sse.parse(unit.raw).data or b"").decode())
+    nulled = document.apply(_null(document, paths)).replace("\n", " ").encode()
+    return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, nulled), shadows=())
 
 
 def rename_event(unit: Unit, name: str | None) -> Unit:
@@ -146,31 +146,56 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
         return unit.raw
     document = JsonText(unit.raw.decode())
     altered = {unit.deltas[i].channel.choice for i in texts} | dropped
-    splices: list[Splice] = []
+    splices = _null(document, ((name,) for name in SHADOWS)) if altered else []
+    splices += _replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
     for position, number in _numbers(document).items():
         path: Path = ("choices", position)
         if number in altered:
             splices += _null(document, ((*path, name) for name in SHADOWS))
-        grown: set[Path] = set()
-        if number in finish:
-            splices.append(_put(document, path, "finish_reason", finish[number], doomed=frozenset(), grown=grown))
-        doomed: frozenset[str | int] = frozenset()
-        if message is not None and number in dropped:
-            kept = {unit.deltas[i].path for i in edit.texts}
-            doomed = _empty(document, (*path, message), kept)
-            splices += document.cut((*path, message), doomed)
-            splices += _cut_parts(document, (*path, message), kept)
-        for i, delta in enumerate(unit.deltas):
-            if delta.channel.choice != number:
-                continue
-            text = texts.get(i, "" if number in dropped and i not in edit.texts else None)
-            if text is None or (doomed and delta.path[3] in doomed):
-                continue
-            if delta.path[:-1] == (*path, message) or delta.path[:-1] == path:
-                splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
-            else:
-                splices.append(_replace(document, delta.path, text))
+        edited = _Choice(number, path, number in dropped, finish.get(number), message)
+        splices += _choice_splices(document, unit, edit, texts, edited)
     return document.apply(splices).encode()
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    """A choice of a whole answer, as it is edited."""
+
+    number: int
+    path: Path
+    dropped: bool
+    finish: str | None
+    """Replaces its finish reason."""
+    message: str | None
+    """The member of it that holds its texts."""
+
+
+def _choice_splices(
+    document: JsonText, unit: Unit, edit: Edit, texts: Mapping[int, str], choice: _Choice
+) -> list[Splice]:
+    """Return the splices that edit one choice of a whole answer."""
+    path, message = choice.path, choice.message
+    splices: list[Splice] = []
+    grown: set[Path] = set()
+    if choice.finish is not None:
+        splices.append(_put(document, path, "finish_reason", choice.finish, doomed=frozenset(), grown=grown))
+    doomed: frozenset[str | int] = frozenset()
+    if message is not None and choice.dropped:
+        kept = {unit.deltas[i].path for i in edit.texts}
+        doomed = _empty(document, (*path, message), kept)
+        splices += document.cut((*path, message), doomed)
+        splices += _cut_parts(document, (*path, message), kept)
+    for i, delta in enumerate(unit.deltas):
+        # Of two choices with one number each has its own texts.
+        if delta.channel.choice != choice.number or delta.path[:2] != path:
+            continue
+        text = texts.get(i, "" if choice.dropped and i not in edit.texts else None)
+        if text is None or (doomed and len(delta.path) > 3 and delta.path[3] in doomed):
+            continue
+        if delta.channel.kind != "extra" and not delta.verbatim and delta.path[:-1] in (path, (*path, message)):
+            splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
+        else:
+            splices += _replacements(document, unit, {i: text}, frozenset())
+    return splices
 
 
 def edit_request(request: Request, texts: Mapping[int, str], removed: frozenset[str]) -> bytes:
@@ -270,6 +295,40 @@ def _outlives_choices(document: JsonText) -> bool:
 def _null(document: JsonText, paths: Iterable[Path]) -> list[Splice]:
     spans = [document.span(path) for path in paths]
     return [Splice(span[0], span[1], "null") for span in spans if span is not None]
+
+
+def _is_common(unit: Unit, place: int) -> bool:
+    return unit.deltas[place].channel.choice == COMMON
+
+
+def _replacements(document: JsonText, unit: Unit, texts: Mapping[int, str], dropped: frozenset[int]) -> list[Splice]:
+    """Return the splices that put texts in their places, but for those of dropped choices."""
+    splices: list[Splice] = []
+    beside: dict[Path, _Names] = {}
+    for i, text in texts.items():
+        delta = unit.deltas[i]
+        if delta.channel.choice in dropped:
+            continue
+        if delta.path[-1] in SHADOWS and delta.channel.kind == "extra":
+            splices += _null(document, [delta.path])
+        elif delta.path[-1] == NAME:
+            names = beside.setdefault(delta.path[:-2], _Names(document.entries(delta.path[:-2])))
+            splices.append(_replace(document, delta.path, names.new(text)))
+        elif delta.verbatim:
+            splice = _replace(document, delta.path, text)
+            splices.append(msgspec.structs.replace(splice, text=text) if _is_json(text) else splice)
+        else:
+            splices.append(_replace(document, delta.path, text))
+    return splices
+
+
+def _is_json(text: str) -> bool:
+    """Tell whether JSON has stayed JSON: what was cut off goes out as a string, as cut JSON in strings does."""
+    try:
+        msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _replace(document: JsonText, path: Path, text: str) -> Splice:

@@ -7,13 +7,14 @@ are forwarded as the bytes they came in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
 
 from checkstream.core.terms import Delta, Document, Unit
+from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.text_files import Encoding
 
 
@@ -154,6 +155,13 @@ class Surface(Protocol):
 
         Raises:
             WireError: the event's JSON has two members of one name where it is edited.
+        """
+
+    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
+        """Return an event or a whole answer with null at these places, such as those of `unit.shadows`.
+
+        Raises:
+            WireError: the JSON has two members of one name on the way to one.
         """
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:

@@ -33,6 +33,9 @@ def texts(subject: Case, cut: Cut, turn: int = 0) -> dict[tuple[str, int], str]:
         for delta in unit.deltas:
             key = (delta.channel.kind, delta.channel.choice)
             found[key] = found.get(key, "") + delta.text
+        for extra in unit.extras:
+            if extra.joins:
+                found["extra", extra.choice] = found.get(("extra", extra.choice), "") + extra.text
     return found
 
 

@@ -220,9 +220,12 @@ def test_g22_an_upstream_can_open_only_so_many_channels() -> None:
 
 
 def test_g22_the_record_keeps_few_of_the_names_that_an_upstream_makes_up() -> None:
-    out = stream(MAIL, [event((0, {f"x{i}" + "y" * 500: "z"}, None)) for i in range(300)] + [ends(), DONE])
+    sound = {"data": "QUJD" * 100, "transcript": "joe@example.com"}
+    out = stream(MAIL, [event((0, {f"x{i}" + "y" * 500: sound}, None)) for i in range(300)] + [ends(), DONE])
     assert out.record is not None
     assert len(out.record.unscanned) == 100
+    assert 100 < len(out.record.scanned) < 220
+    assert max(map(len, out.record.scanned)) < 120
     assert max(map(len, out.record.unscanned)) < 120
     assert "unscanned_not_listed" in out.record.degradations
 

@@ -9,7 +9,7 @@ from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import phrase_refine
 from checkstream.core.policy.link import loads_of, pattern_of, steady_of
 from checkstream.core.policy.program import Scope, Signal, Variable
-from checkstream.core.terms import ExchangeFacts, Facts, Stage, StreamFacts
+from checkstream.core.terms import ANSWER_CHANNELS, ExchangeFacts, Facts, Stage, StreamFacts
 from tests.unit.core.policy.test_compile import program
 
 
@@ -59,7 +59,7 @@ def test_scopes_follow_stages_and_channels() -> None:
     assert active == {
         ("ingress", "user"): (0,),
         ("midstream", "content"): (0,),
-        **{("egress", channel): (1,) for channel in ("content", "refusal", "reasoning", "tool_name", "tool_arguments")},
+        **{("egress", channel): (1,) for channel in ANSWER_CHANNELS},
     }
 
 

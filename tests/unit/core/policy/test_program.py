@@ -110,6 +110,6 @@ def test_a_program_turns_answers_where_a_rule_may_have_them_continued(mode: str,
 
 def test_a_stage_has_its_own_channels_only() -> None:
     program = compile_sources([], [ClassifierLabel("toy.alpha")])
-    assert len(program.scopes) == 15
+    assert len(program.scopes) == 17
     with pytest.raises(KeyError):
         program.scope(Stage.INGRESS, "content")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from checkstream.core.terms import Channel, Unit
+from checkstream.core.wire.json_spans import NAME
 from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.sse import Decoder
 from checkstream.core.wire.surface import Edit
@@ -144,20 +145,42 @@ def test_g13_less_common_places_of_text() -> None:
     assert found >= {("tool_name", "n"), ("tool_arguments", "i")}
 
 
-def test_g13_arguments_sent_as_an_object_are_read_leaf_by_leaf() -> None:
-    unit = read(chunk([delta(tool_calls=[{"function": {"arguments": {"to": "a@b.c", "n": 1, "l": ["q"]}}}])]))
-    assert [text for *_, text in texts(unit)] == ["a@b.c", "q"]
+def test_g34_arguments_sent_as_an_object_are_read_as_the_json_that_they_are() -> None:
+    given = {"to": "a@b.c", "n": 4111111111111111, "l": ["q"]}
+    unit = read(chunk([delta(tool_calls=[{"function": {"arguments": given}}])]))
+    assert texts(unit) == [("tool_arguments", 0, 0, json.dumps(given))]
+    edited = data(CHAT.write_event(unit, Edit({0: '{"to":"x"}'})))["choices"][0]["delta"]
+    assert edited["tool_calls"][0]["function"]["arguments"] == {"to": "x"}
+    cut = data(CHAT.write_event(unit, Edit({0: '{"to":"x'})))["choices"][0]["delta"]
+    assert cut["tool_calls"][0]["function"]["arguments"] == '{"to":"x'
 
 
-def test_g17_unknown_fields_that_may_carry_text_are_named() -> None:
+def test_g34_what_stands_in_unknown_fields_is_read_with_its_place() -> None:
     unit = read(
         chunk(
-            [delta(audio={"data": "AAAA"}, annotations=[{"url": "u"}], flag=True, note="") | {"extra": "text"}],
-            citations=["http://x"],
+            [delta(audio={"transcript": "hi"}, annotations=[{"url": "u"}], flag=True, note="") | {"more": "words"}],
+            sources=["http://x"],
             count=3,
         )
     )
-    assert unit.unscanned == ("delta.audio", "delta.annotations", "choice.extra", "citations")
+    assert [(extra.choice, extra.text, extra.path, extra.joins) for extra in unit.extras if extra.joins] == [
+        (0, "hi", ("choices", 0, "delta", "audio", "transcript"), True),
+        (0, "u", ("choices", 0, "delta", "annotations", 0, "url"), True),
+        (0, "words", ("choices", 0, "more"), True),
+        (-1, "http://x", ("sources", 0), True),
+    ]
+    names = {extra.text for extra in unit.extras if extra.path[-1] == NAME}
+    assert names == {"audio", "flag", "note", "more", "sources", "count"}
+    assert {extra.text for extra in unit.extras if not extra.joins} - names == {"c1", "m", "3"}
+    assert unit.unscanned == ()
+
+
+def test_g17_bytes_spelled_as_text_are_named() -> None:
+    long, short = "QUJD" * 100, "QUJD"
+    image = {"url": f"data:image/png;base64,{long}"}
+    unit = read(chunk([delta(audio={"data": long}, x={"data": short})], images=[image]))
+    assert unit.unscanned == ("delta.audio.data", "images.url")
+    assert [extra.text for extra in unit.extras if extra.joins] == [short]
 
 
 def test_g17_an_event_that_is_nothing_known_is_opaque() -> None:
@@ -406,7 +429,7 @@ def test_g01_whole_body_is_read_into_the_same_channels() -> None:
         ("content", 1, 0, ""),
     ]
     assert (unit.choices, unit.finished, unit.usage) == ((0, 1), (0, 1), True)
-    assert unit.unscanned == ("message.annotations",)
+    assert {extra.text for extra in unit.extras} == {"c1", "m", "t", "url_citation"}
 
 
 def test_whole_body_is_edited_in_place() -> None:

@@ -1,0 +1,192 @@
+"""What an answer says outside of its text channels: which of it rules must judge, and what of it is joined.
+
+Most of it is the same in every event (ids, names of models, counts) and quiet: nothing is found in it. That is settled
+once for each value. What is found there, and what callers could join over events, gets a channel, `extra`, for each
+place in the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from checkstream.core.channel.judge import Judge
+from checkstream.core.exchange.checking import is_token
+from checkstream.core.match.scan import Scan
+from checkstream.core.policy.program import Program
+from checkstream.core.terms import COMMON, Channel, Delta, Extra, Stage, Unit
+from checkstream.core.wire.json_spans import NAME, Path
+
+_STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
+_BETWEEN = "\n|\n"
+"""Stands between texts that are searched at once: what a pattern finds over it is looked at again, apart."""
+_MOST_APART = 256
+"""Texts of one unit that are searched one by one."""
+_MOST_QUIET = 4096
+_MOST_QUIET_CHARS = 256
+_MOST_JOINED = 128
+"""Places of one answer whose texts are joined over events; what stands at others is judged event by event."""
+_LEAST_STATE_CHARS = 3
+
+
+class _Place(msgspec.Struct):
+    """What has been said at one place of the events."""
+
+    channel: Channel
+    name: str
+    """As people write it."""
+    latest: str = ""
+    judge: Judge | None = None
+    open: bool = False
+    """What has come may go on with the next unit."""
+
+
+class Extras:
+    """Sifts the units of one answer."""
+
+    __slots__ = ("_anchored", "_asked", "_by_channel", "_next", "_open", "_places", "_program", "_quiet", "calm")
+
+    def __init__(self, program: Program) -> None:
+        """Start with nothing known.
+
+        Args:
+            program: Its rules for the channel `extra` say what is quiet.
+        """
+        self.calm = True
+        """Nothing of the latest unit was left for a judge."""
+        self._program = program
+        scopes = [program.scope(stage, "extra") for stage in _STAGES]
+        patterns = [each for scope in scopes for patterns in (scope.hold, scope.watch) for each in patterns.patterns]
+        self._anchored = any(mark in each.regex for each in patterns for mark in ("^", "$", "\\A", "\\z"))
+        self._asked = any(scope.hold_classifiers or scope.watch_classifiers for scope in scopes)
+        self._quiet: set[str] = set()
+        self._places: dict[tuple[int, Path], _Place] = {}
+        self._by_channel: dict[Channel, _Place] = {}
+        self._open: dict[Channel, None] = {}
+        """Those whose text may go on with the next unit."""
+        self._next: dict[int, int] = {}
+
+    def sift(self, unit: Unit, *, whole: bool) -> Unit:
+        """Return a unit with those of its extras among its deltas that a judge must see.
+
+        Args:
+            unit: As it was read.
+            whole: Nothing will follow that callers could join to it.
+        """
+        self.calm = not any(extra.joins for extra in unit.extras)
+        if not unit.extras:
+            return unit
+        loud = self._loud(unit.extras, whole=whole)
+        judged: list[Delta] = []
+        for number, extra in enumerate(unit.extras):
+            if number not in loud and (whole or not self._joins(extra)):
+                continue
+            place = self._place(extra)
+            if number not in loud and self._is_state(place, extra):
+                continue
+            place.latest, place.open = extra.text, extra.joins and not whole
+            judged.append(Delta(place.channel, extra.text, extra.path))
+        if judged:
+            self.calm = False
+            return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged))
+        return unit
+
+    def _joins(self, extra: Extra) -> bool:
+        known = (extra.choice, place_of(extra.path)) in self._places
+        return extra.joins and (known or len(self._places) < _MOST_JOINED)
+
+    def _place(self, extra: Extra) -> _Place:
+        key = extra.choice, place_of(extra.path)
+        place = self._places.get(key)
+        if place is None:
+            number = self._next.get(extra.choice, 0)
+            self._next[extra.choice] = number + 1
+            place = _Place(Channel("extra", extra.choice, number), spelled(key[1]))
+            self._places[key] = self._by_channel[place.channel] = place
+        return place
+
+    def _is_state(self, place: _Place, extra: Extra) -> bool:
+        """Tell whether a place says again what it has said, as states do and pieces of text don't."""
+        text = extra.text
+        return text == place.latest and len(text) >= _LEAST_STATE_CHARS and any(map(str.isalpha, text))
+
+    def _loud(self, extras: Sequence[Extra], *, whole: bool) -> set[int]:
+        """Return the numbers of extras in which, each by itself, something is found, or that classifiers must read."""
+        loud = {
+            number
+            for number, extra in enumerate(extras)
+            if self._asked and (whole or not extra.joins) and extra.path[-1] != NAME and not is_token(extra.text)
+        }
+        new = {extra.text: None for number, extra in enumerate(extras) if number not in loud}
+        texts = [text for text in new if text not in self._quiet]
+        if not texts or (not self._anchored and not self._finds(_BETWEEN.join(texts))):
+            found: set[str] = set()
+        elif len(texts) == 1 and not self._anchored:
+            found = set(texts)
+        else:
+            found = {text for at, text in enumerate(texts) if at >= _MOST_APART or self._finds(text)}
+        self._remember(text for text in texts if text not in found)
+        return loud.union(number for number, extra in enumerate(extras) if extra.text in found)
+
+    def _remember(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            if len(self._quiet) < _MOST_QUIET and len(text) <= _MOST_QUIET_CHARS:
+                self._quiet.add(text)
+
+    def _finds(self, text: str) -> bool:
+        for stage in _STAGES:
+            scope = self._program.scope(stage, "extra")
+            for patterns in (scope.hold, scope.watch):
+                if len(patterns):
+                    scan = Scan(patterns)
+                    if scan.feed(text) or scan.end():
+                        return True
+        return False
+
+    # --- what may go on
+
+    def judged(self, judge: Judge) -> str:
+        """Note who judges one of the channels; return where its text stands, for the record."""
+        place = self._by_channel[judge.channel]
+        place.judge = judge
+        return place.name
+
+    def passed(self, unit: Unit, let_go: Callable[[Judge], None]) -> None:
+        """Let go of what could have gone on with a unit, and did not.
+
+        Args:
+            unit: Has been taken.
+            let_go: Holds a judge's text no longer.
+        """
+        if not self._by_channel:
+            return
+        said = {delta.channel: None for delta in unit.deltas if delta.channel.kind == "extra"}
+        over = [channel for channel in self._open if channel not in said and _speaks_of(unit, channel.choice)]
+        for channel in said:
+            if self._by_channel[channel].open:
+                self._open[channel] = None
+            else:
+                over.append(channel)
+        for channel in over:
+            self._open.pop(channel, None)
+            judge = self._by_channel[channel].judge
+            if judge is not None:
+                let_go(judge)
+
+
+def _speaks_of(unit: Unit, choice: int) -> bool:
+    if choice == COMMON:
+        return bool(unit.choices or unit.extras or unit.usage or unit.terminator)
+    return choice in unit.choices
+
+
+def place_of(path: Path) -> Path:
+    """Return where a path leads in any event: a choice stands at any place in its list."""
+    return path[2:] if path[:1] == ("choices",) and len(path) > 1 else ("", *path)
+
+
+def spelled(path: Path) -> str:
+    """Return a general path as people write it."""
+    parts = [str(part) for part in path if part not in ("", NAME)]
+    return ".".join(parts)

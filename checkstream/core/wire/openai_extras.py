@@ -1,0 +1,140 @@
+"""Reads what an answer says outside of its text channels: every string, number and member name is text somewhere.
+
+Fields that servers are known to send are told from the others: what stands in them is whole each time it is sent,
+while callers may join what stands in a field that nobody knows, as they join text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkstream.core.terms import Extra
+from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.openai_json import clean
+
+CONSTANTS = frozenset({
+    "assistant", "chat.completion", "chat.completion.chunk", "text_completion", "stop", "length", "tool_calls",
+    "function_call", "content_filter", "function", "custom", "text", "thinking", "refusal", "default", "auto", "safe",
+    "low", "medium", "high", "STOP", "tool_use", "end_turn", "eos", "error", "reasoning.text", "reasoning.summary",
+})  # fmt: skip
+"""Words of the protocol, which say nothing wherever they stand."""
+
+NAMES = frozenset({
+    "id", "object", "created", "model", "choices", "index", "delta", "message", "usage", "error", "type", "code",
+    "param",
+    "prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details",
+    "cached_tokens", "audio_tokens", "reasoning_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens",
+    "text_tokens", "image_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "queue_time", "prompt_time",
+    "completion_time", "total_time", "cost", "cost_details", "is_byok", "upstream_inference_cost",
+    "cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n", "predicted_ms",
+    "predicted_per_token_ms", "predicted_per_second", "draft_n", "draft_n_accepted",
+    "hate", "self_harm", "sexual", "violence", "jailbreak", "profanity", "protected_material_text",
+    "protected_material_code", "filtered", "detected", "severity", "prompt_index", "content_filter_results",
+    "content_filter_result", "check_offset", "start_offset", "end_offset", "data", "url", "text", "title", "name",
+    "arguments", "input", "format", "signature", "transcript", "expires_at", "annotations", "citations", "content",
+})  # fmt: skip
+"""Names of members that servers in common use send."""
+
+_PLAIN_NUMBER = 10**11
+"""Numbers below it, in fields that are known to count or to measure, are what they seem: moments are in seconds."""
+_BINARY_NAMES = frozenset({
+    "data", "b64_json", "signature", "thought_signature", "encrypted_content", "url",
+})  # fmt: skip
+_LEAST_BINARY = 256
+"""Less could be a word or a number in an alphabet that base64 has, too."""
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-")
+_LEAST_BYTES = 4
+_MOST_BYTE = 255
+
+
+class Extras:
+    """Collects what one event or one body says besides its texts."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.found: list[Extra] = []
+        self.binary: dict[str, None] = {}
+        """Names of members with bytes spelled as text, which can't be read."""
+
+    def known(self, choice: int, value: object, path: Path) -> None:
+        """Take a value that stands in a field which servers are known to send."""
+        if isinstance(value, str):
+            if value and value not in CONSTANTS:
+                self.found.append(Extra(choice, clean(value), path))
+        elif isinstance(value, int | float):
+            if not isinstance(value, bool) and not abs(value) < _PLAIN_NUMBER:
+                self.found.append(Extra(choice, number(value), path))
+        elif value:
+            spelled = spelled_by(value)
+            if spelled is not None:
+                self.found.append(Extra(choice, spelled, path))
+            for inner, at in _members(value, path):
+                if at[-1] != NAME:
+                    self.known(choice, inner, at)
+                elif inner not in NAMES:
+                    self.found.append(Extra(choice, clean(str(inner)), at))
+
+    def unknown(self, choice: int, value: object, path: Path) -> None:
+        """Take a value that stands in a field which nobody knows; its name as well."""
+        name = path[-1]
+        if isinstance(name, str) and name not in NAMES:
+            self.found.append(Extra(choice, clean(name), (*path, NAME)))
+        self._value(choice, value, path)
+
+    def _value(self, choice: int, value: object, path: Path) -> None:
+        pending: list[tuple[object, Path]] = [(value, path)]
+        while pending:
+            inner, at = pending.pop()
+            if isinstance(inner, str):
+                self._string(choice, inner, at)
+            elif isinstance(inner, int | float):
+                if not isinstance(inner, bool):
+                    self.found.append(Extra(choice, number(inner), at))
+            elif inner:
+                spelled = spelled_by(inner)
+                if spelled is not None:
+                    self.found.append(Extra(choice, spelled, at))
+                pending += reversed(list(_members(inner, at)))
+
+    def _string(self, choice: int, text: str, path: Path) -> None:
+        if path[-1] == NAME:
+            if text not in NAMES:
+                self.found.append(Extra(choice, clean(text), path))
+        elif path[-1] in _BINARY_NAMES and is_binary(text):
+            self.binary[".".join(name for name in path if isinstance(name, str) and name != "choices")] = None
+        elif text and text not in CONSTANTS:
+            self.found.append(Extra(choice, clean(text), path, joins=True))
+
+
+def number(value: float) -> str:
+    """Return a number as programs print it, whatever way it was spelled."""
+    return str(value) if isinstance(value, int) or not value.is_integer() else str(int(value))
+
+
+def is_binary(text: str) -> bool:
+    """Tell whether a string is bytes in base64, by itself or in a `data:` URL."""
+    if text.startswith("data:"):
+        head, comma, text = text.partition(";base64,")
+        if not comma or len(head) > _LEAST_BINARY:
+            return False
+    return len(text) >= _LEAST_BINARY and _BASE64.issuperset(text)
+
+
+def _members(value: object, path: Path) -> Iterator[tuple[object, Path]]:
+    """Yield the entries of a container with their paths, a member's name before its value."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name, (*path, name, NAME)
+            yield inner, (*path, name)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield inner, (*path, i)
+
+
+def spelled_by(value: object) -> str | None:
+    """Return the text that a list of numbers spells byte by byte, as log probabilities do; None for any other."""
+    if not isinstance(value, list) or len(value) < _LEAST_BYTES:
+        return None
+    entries: list[object] = value
+    spelled = [byte for byte in entries if isinstance(byte, int) and 0 <= byte <= _MOST_BYTE]
+    return None if len(spelled) < len(value) else bytes(spelled).decode(errors="replace")

@@ -1,0 +1,150 @@
+"""Log probabilities and token ids: what spells an answer's text once more, and whether it spells just that (G15).
+
+They leave with the text of their own event or body where they spell that text, and nothing else, to the letter. Which
+of them stand behind text that is still held, or was edited, can't be told in any other case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from checkstream.core.terms import Extra
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_extras import spelled_by
+from checkstream.core.wire.openai_json import clean
+
+SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")
+"""Fields, of choices and of answers, that spell text once more."""
+PROBABILITIES = "logprobs"
+IDS = frozenset({"token_ids", "prompt_token_ids"})
+"""Nobody here has the vocabulary that they are of."""
+_ENTRY = frozenset({"token", "logprob", "bytes", "top_logprobs"})
+_LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})
+
+
+def spells_any(shadow: object) -> bool:
+    """Tell whether log probabilities or token ids spell any text."""
+    if isinstance(shadow, dict):
+        return any(spells_any(value) for value in shadow.values())
+    return bool(shadow) and isinstance(shadow, list | str)
+
+
+def besides(shadow: object, texts: Collection[str], choice: int, path: Path, *, whole: bool) -> list[Extra] | None:
+    """Return what log probabilities say besides the text that they spell; None where they don't spell just that.
+
+    Args:
+        shadow: The value of `logprobs`.
+        texts: What stands beside them: they spell one of these.
+        choice: Whose they are.
+        path: Where they stand.
+        whole: All of the answer is there: they may go on behind the text, with the tokens that have ended it.
+    """
+    if not isinstance(shadow, dict):
+        return None
+    reading = _Reading(texts, whole=whole)
+    try:
+        if "tokens" in shadow:
+            _legacy(shadow, reading)
+        else:
+            for name, entries in shadow.items():
+                if name not in ("content", "refusal"):
+                    return None
+                if spells_any(entries):
+                    _entries(entries, reading)
+    except (_OtherFormError, TypeError, ValueError, AttributeError):
+        return None
+    # A rank is read as it would be joined, and token by token.
+    read = (text for rank in reading.ranks for text in ("".join(rank), "\n".join(rank)))
+    return [Extra(choice, clean(text), path) for text in dict.fromkeys(read) if text]
+
+
+def ids(shadow: object, choice: int, path: Path) -> list[Extra] | None:
+    """Return what token ids say as they stand there, read as bytes; None where they are no list of numbers."""
+    rows = shadow if isinstance(shadow, list) and all(isinstance(row, list) for row in shadow) else [shadow]
+    if not all(isinstance(row, list) and all(type(each) is int for each in row) for row in rows):
+        return None
+    read = (spelled_by(row) for row in rows)
+    return [Extra(choice, clean(text), path) for text in read if text is not None]
+
+
+class _OtherFormError(Exception):
+    """These log probabilities are of another form, or spell another text."""
+
+
+class _Reading:
+    """What log probabilities are held against, and what they say besides."""
+
+    def __init__(self, texts: Collection[str], *, whole: bool) -> None:
+        self.ranks: list[list[str]] = []
+        """The alternatives to the tokens, by rank, and what stands behind the text."""
+        self._texts = texts
+        self._whole = whole
+
+    def hold(self, tokens: list[str]) -> None:
+        """Hold the tokens against the texts.
+
+        Raises:
+            _OtherFormError: they spell none of them.
+        """
+        spelled = "".join(tokens)
+        if spelled in self._texts:
+            return
+        if not self._whole or not any(text and spelled.startswith(text) for text in self._texts):
+            raise _OtherFormError
+        begun = max((text for text in self._texts if spelled.startswith(text)), key=len)
+        self.ranks.append([spelled[len(begun) :]])
+
+    def note(self, place: int, other: str) -> None:
+        """Note an alternative to a token."""
+        while place >= len(self.ranks):
+            self.ranks.append([])
+        self.ranks[place].append(other)
+
+
+def _entries(entries: object, reading: _Reading) -> None:
+    """Read OpenAI's list of tokens."""
+    if not isinstance(entries, list):
+        raise _OtherFormError
+    tokens = [_token(entry) for entry in entries]
+    reading.hold(tokens)
+    for entry, token in zip(entries, tokens, strict=True):
+        others = (_token(other) for other in entry.get("top_logprobs") or ())
+        for place, other in enumerate(other for other in others if other != token):
+            reading.note(place, other)
+
+
+def _token(entry: object) -> str:
+    """Return the token of an entry that says nothing else."""
+    if not isinstance(entry, dict) or not _ENTRY.issuperset(entry):
+        raise _OtherFormError
+    token, spelled = entry.get("token"), entry.get("bytes")
+    if not isinstance(token, str) or not isinstance(entry.get("logprob"), int | float | None):
+        raise _OtherFormError
+    if spelled is not None and bytes(spelled) != token.encode():
+        raise _OtherFormError
+    return token
+
+
+def _legacy(shadow: Mapping[str, object], reading: _Reading) -> None:
+    """Read the lists of legacy completions."""
+    tokens, tops = shadow["tokens"], shadow.get("top_logprobs") or []
+    numbers = [*_list(shadow.get("token_logprobs")), *_list(shadow.get("text_offset"))]
+    if not isinstance(tokens, list) or not isinstance(tops, list) or not _LISTS.issuperset(shadow):
+        raise _OtherFormError
+    if not all(isinstance(each, int | float | None) for each in numbers):
+        raise _OtherFormError
+    reading.hold(tokens)
+    for token, top in zip(tokens, tops, strict=False):
+        for place, (other, probability) in enumerate((top or {}).items()):
+            if not isinstance(probability, int | float | None):
+                raise _OtherFormError
+            if other != token:
+                reading.note(place, other)
+    if len(tops) > len(tokens):
+        raise _OtherFormError
+
+
+def _list(value: object) -> list[object]:
+    if value is not None and not isinstance(value, list):
+        raise _OtherFormError
+    return value or []

@@ -1,0 +1,268 @@
+"""A secret anywhere in an answer, in any JSON, spelled and cut in any way: no caller's parser ever finds it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.wire.surfaces import SURFACES
+from tests.guarded import plan
+from tests.playbook import Played, play
+
+RULES = """  - name: m
+    id: PII-1
+    stage: [midstream]
+    entities: [EMAIL, CREDIT_CARD, US_SSN, AWS_ACCESS_KEY]
+    phrases: [zebra crossing]
+    actions: [{type: redact}]
+"""
+PLAN = plan(RULES)
+SECRETS = ["john.doe@example.com", "4111111111111111", "123-45-6789", "AKIAIOSFODNN7EXAMPLQ", "zebra crossing"]
+PATHS = ["/v1/chat/completions", "/v1/completions"]
+NAMES = st.sampled_from(
+    [
+        "record_field",
+        "annotations",
+        "content",
+        "text",
+        "delta",
+        "message",
+        "title",
+        "url",
+        "x",
+        "thinking_blocks",
+        "transcript",
+        "data",
+        "0",
+        "logprobs",
+        "bytes",
+        "token_ids",
+        "Content",
+        "parsed",
+        "index",
+        "citations",
+    ]
+)  # fmt: skip
+CALM = st.sampled_from(["", "a", "ok", "see page", "v1.2", 0, 7, 1.5, True, None, "stop"])
+
+
+def spelled(value: object, draw: Callable[..., Any]) -> str:
+    """Return a value as JSON; some characters of its strings are escaped."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{spelled(name, draw)}: {spelled(inner, draw)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(spelled(inner, draw) for inner in value) + "]"
+    if not isinstance(value, str) or not value:
+        return json.dumps(value)
+    at = draw(st.integers(-len(value) - 2, len(value) - 1))
+    return json.dumps(value) if at < 0 else f'"{_quoted(value[:at])}\\u{ord(value[at]):04x}{_quoted(value[at + 1 :])}"'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+@st.composite
+def nests(draw: st.DrawFn, secret: object) -> Any:
+    """Return JSON of any shape with the secret somewhere in it: a string, a part of one, a name, a number."""
+    planted = draw(st.sampled_from(["string", "within", "name", "number", "bytes"]))
+    value: object = secret
+    if planted == "within":
+        value = f"{draw(st.sampled_from(['mail ', '(', '']))}{secret}{draw(st.sampled_from([' ok', ')', '.', '']))}"
+    elif planted == "name":
+        value = {str(secret): draw(CALM)}
+    elif planted == "number" and str(secret).isdigit():
+        value = draw(st.sampled_from([int(str(secret)), float(str(secret))]))
+    elif planted == "bytes" and isinstance(secret, str):
+        value = list(secret.encode())
+    for _ in range(draw(st.integers(0, 3))):
+        if draw(st.booleans()):
+            value = {**draw(st.dictionaries(NAMES, CALM, max_size=2)), draw(NAMES): value}
+        else:
+            value = [*draw(st.lists(CALM, max_size=2)), value, *draw(st.lists(CALM, max_size=1))]
+    return value
+
+
+Put = Callable[[dict[str, Any], dict[str, Any], dict[str, Any], str, Any], object]
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def call(**fields: Any) -> list[dict[str, Any]]:
+    return [{"index": 0, **fields}]
+
+
+def probability(**fields: Any) -> dict[str, Any]:
+    return {"content": [{"logprob": 0.0, **fields}]}
+
+
+def member(of: int, name: str, *, text: bool = False) -> Put:
+    """Return what puts a value under a name into the answer (0), the choice (1) or what it says (2)."""
+
+    def put(body: dict[str, Any], choice: dict[str, Any], said: dict[str, Any], _: str, value: Any) -> None:
+        (body, choice, said)[of][name] = as_text(value) if text else value
+
+    return put
+
+
+PLACES: dict[str, Put] = {
+    "said": lambda _, choice, said, name, value: (said or choice).update({name: value}),
+    "choice": lambda _, choice, __, name, value: choice.update({f"x_{name}": value}),
+    "top": lambda body, _, __, name, value: body.update({name: value}),
+    "usage": lambda body, _, __, name, value: body.update(usage={"prompt_tokens": 3, name: value}),
+    "tool_id": lambda _, __, said, ___, value: said.update(tool_calls=call(id=value)),
+    "tool_type": lambda _, __, said, ___, value: said.update(tool_calls=call(type=value)),
+    "tool_field": lambda _, __, said, name, value: said.update(tool_calls=call(**{f"x_{name}": value})),
+    "function_field": lambda _, __, said, name, value: said.update(tool_calls=call(function={f"x_{name}": value})),
+    "arguments": lambda _, __, said, ___, value: said.update(tool_calls=call(function={"arguments": {"q": value}})),
+    "function_call": lambda _, __, said, ___, value: said.update(function_call={"name": "f", "arguments": value}),
+    "parts": lambda _, __, said, ___, value: said.update(content=[{"text": "code abc"}, {"text": as_text(value)}]),
+    "part_field": lambda _, __, said, name, value: said.update(content=[{"text": "see", f"x_{name}": value}]),
+    "reasoning_details": lambda _, __, said, name, value: said.update(
+        reasoning_details=[{"text": "hm", f"x_{name}": value}, {"text": as_text(value)}]
+    ),
+    "logprobs": lambda _, choice, __, ___, value: choice.update(logprobs=probability(token=as_text(value))),
+    "top_logprobs": lambda _, choice, __, ___, value: choice.update(
+        logprobs=probability(token="fine, ", top_logprobs=[{"token": as_text(value), "logprob": -1.0}])
+    ),
+    "finish_reason": member(1, "finish_reason", text=True),
+    **{name: member(1, name) for name in ("stop_reason", "content_filter_results", "token_ids")},
+    **{name: member(2, name, text=True) for name in ("role", "refusal", "reasoning")},
+    **{name: member(0, name) for name in ("error", "prompt_logprobs", "timings", "provider", "obfuscation", "id")},
+    **{name: member(0, name) for name in ("created", "model", "object", "system_fingerprint", "service_tier")},
+}
+
+
+def put(place: str, name: str, value: Any, *, chat: bool, streamed: bool) -> dict[str, Any]:
+    """Return an event or a body with a value at a place."""
+    said: dict[str, Any] = {"content": "fine, "} if chat else {}
+    choice: dict[str, Any] = {"index": 0, "finish_reason": None if streamed else "stop"}
+    if not chat:
+        choice["text"] = "fine, "
+    body: dict[str, Any] = {"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
+    PLACES[place](body, choice, said, name, value)
+    if chat:
+        choice["delta" if streamed else "message"] = said
+    return {**body, "choices": [] if place == "error" else [choice]}
+
+
+def found(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], str]]:
+    """Yield every string, number and name of a JSON value, and what lists of bytes spell, with its place."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield (*path, name, "name"), name
+            yield from found(inner, (*path, name))
+    elif isinstance(value, list):
+        if len(value) > 3 and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
+            yield path, bytes(value).decode(errors="replace")
+        for i, inner in enumerate(value):
+            yield from found(inner, (*path, i))
+    elif value is not None:
+        whole = isinstance(value, float) and value.is_integer()
+        yield (*path, type(value).__name__), str(int(value)) if whole and isinstance(value, float) else str(value)
+
+
+def heard(out: Played) -> Iterator[tuple[tuple[object, ...], str]]:
+    """Yield what a caller's parser finds in what left."""
+    data = out.joined if out.reply is None else b"data: " + out.reply.body.replace(b"\n", b" ")
+    for line in data.split(b"\n"):
+        if line.startswith(b"data: ") and not line.startswith(b"data: [DONE]"):
+            yield from found(json.loads(line[6:]))
+
+
+def assert_unheard(secret: str, out: Played) -> None:
+    joined: defaultdict[tuple[object, ...], str] = defaultdict(str)
+    for path, text in heard(out):
+        assert secret not in text, (path, text)
+        joined[path] += text
+    for path, text in joined.items():
+        assert secret not in text, (path, text)
+    data = out.joined if out.reply is None else out.reply.body
+    assert secret.encode() not in data
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_g34_a_secret_anywhere_in_an_event_or_a_body_never_leaves(data: st.DataObject) -> None:
+    path, secret = data.draw(st.sampled_from(PATHS)), data.draw(st.sampled_from(SECRETS))
+    place, name = data.draw(st.sampled_from(sorted(PLACES))), data.draw(NAMES)
+    streamed = data.draw(st.booleans())
+    value = data.draw(nests(secret))
+    body = put(place, name, value, chat=path == PATHS[0], streamed=streamed)
+    raw = spelled(body, data.draw).encode()
+    request: dict[str, Any] = {"model": "m", "stream": streamed}
+    request |= {"messages": [{"role": "user", "content": "hi"}]} if path == PATHS[0] else {"prompt": "hi"}
+    status = data.draw(st.sampled_from([200, 200, 400, 500])) if not streamed else 200
+    if streamed:
+        calm = put("said", "content" if path == PATHS[0] else "text", "more ", chat=path == PATHS[0], streamed=True)
+        events = [calm, calm, None, calm] if data.draw(st.booleans()) else [None]
+        pieces = [b"data: " + (raw if event is None else json.dumps(event).encode()) + b"\n\n" for event in events]
+        raw = b"".join([*pieces, b"data: [DONE]\n\n"])
+    out = play(SURFACES[path], PLAN, json.dumps(request).encode(), [raw], streaming=streamed, status=status)
+    assert out.reply is not None or out.closed
+    assert_unheard(secret, out)
+
+
+def cut(text: str, draw: Callable[..., Any]) -> list[str]:
+    edges = sorted({0, len(text), *draw(st.lists(st.integers(1, max(len(text) - 1, 1)), max_size=4))})
+    return [text[low:high] for low, high in itertools.pairwise(edges)]
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.data())
+def test_g34_a_secret_cut_over_events_at_one_place_never_leaves(data: st.DataObject) -> None:
+    secret = data.draw(st.sampled_from(SECRETS))
+    where = data.draw(st.sampled_from(["said", "choice", "top", "tool_field", "part_field", "reasoning_details"]))
+    name = data.draw(st.sampled_from(["record_field", "thinking_blocks", "citations", "x"]))
+    nested = data.draw(st.sampled_from(["plain", "list", "object"]))
+    events = []
+    for piece in cut(f"so {secret} it is", data.draw):
+        value: object = {"plain": piece, "list": [{"thinking": piece}], "object": {"a": {"b": piece}}}[nested]
+        event = put(where, name, value, chat=True, streamed=True)
+        events.append(event)
+    raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    request = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    out = play(SURFACES[PATHS[0]], PLAN, request, [raw, b"data: [DONE]\n\n"])
+    assert_unheard(secret, out)
+
+
+CALM_NEST = st.recursive(
+    CALM,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES.filter(lambda n: n != "index"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["said", "choice", "top", "usage", "tool_field"]), CALM_NEST), max_size=5))
+def test_g05_unknown_fields_in_which_nothing_is_found_leave_as_they_came(found: list[tuple[str, Any]]) -> None:
+    events = [
+        put(place, f"x_{number % 2}", value, chat=True, streamed=True) for number, (place, value) in enumerate(found)
+    ]
+    pieces = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
+    raw = b"".join([*pieces, b"data: [DONE]\n\n"])
+    request = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    out = play(SURFACES[PATHS[0]], PLAN, request, [raw])
+    assert out.joined == raw
+
+
+@pytest.mark.parametrize("place", sorted(PLACES))
+@pytest.mark.parametrize("streamed", [True, False])
+def test_g34_every_place_is_read(place: str, *, streamed: bool) -> None:
+    body = put(place, "record_field", SECRETS[0], chat=True, streamed=streamed)
+    raw = json.dumps(body).encode()
+    request = {"model": "m", "stream": streamed, "messages": [{"role": "user", "content": "hi"}]}
+    pieces = [b"data: " + raw + b"\n\n", b"data: [DONE]\n\n"] if streamed else [raw]
+    out = play(SURFACES[PATHS[0]], PLAN, json.dumps(request).encode(), pieces, streaming=streamed)
+    assert_unheard(SECRETS[0], out)
