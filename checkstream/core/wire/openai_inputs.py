@@ -1,19 +1,20 @@
 """OpenAI's APIs that answer a text with figures: embeddings (`POST /v1/embeddings`) and moderations.
 
 Their requests are read like any other: each text of `input` is checked, edited or refused (G13, G31). Their answers
-hold vectors and scores, so there is no text in them to hold back, and no stream; what an answer says besides is named
-in the record. Source: OpenAI API reference, "Embeddings" and "Moderations"; what vLLM adds to them.
+hold vectors and scores, and there is no stream; what an answer says besides is read as `extra`. Source: OpenAI API
+reference, "Embeddings" and "Moderations"; what vLLM adds to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from checkstream.core.terms import Unit
+from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_extras import Extras
 from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -25,6 +26,9 @@ _PLAIN_ENTRY = frozenset({
     "object", "index", "embedding", "flagged", "categories", "category_scores", "category_applied_input_types",
 })  # fmt: skip
 _BASE64 = b'"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\'
+_LEAST_VECTOR = 256
+"""Less could be a word or a number in an alphabet that base64 has, too."""
+_SPACE = b" \t\r\n"
 _FIGURES = b"[]0123456789+-.eE, \t\r\nnul"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ENTRIES = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
@@ -73,22 +77,34 @@ class OpenAIInputs:
         failure = None if error is None else openai_json.failure_of({"error": msgspec.json.decode(error)})
         if failure is None and self._answer not in found:
             raise WireError(f"the answer has neither `{self._answer}` nor `error`; check the upstream")
-        unread = _texts(found, _PLAIN_ANSWER, "")
+        extras = Extras()
+        _read(extras, {name: value for name, value in found.items() if name != self._answer}, _PLAIN_ANSWER, ())
         if self._answer in found:
-            try:
-                entries = _ENTRIES.decode(found[self._answer])
-            except (ValueError, RecursionError) as wrong:
-                raise WireError(f"`{self._answer}` is not an array of objects; check the upstream") from wrong
-            for entry in entries:
-                unread += _texts(entry, _PLAIN_ENTRY, f"{self._answer}.")
-                if not _is_vector(entry.get("embedding")):
-                    unread.append(f"{self._answer}.embedding")
-        return Unit(raw=body, unscanned=tuple(dict.fromkeys(unread)), usage=_says(found.get("usage")), failure=failure)
+            entries = _entries(found[self._answer], self._answer)
+            for i, entry in enumerate(entries):
+                _read(extras, entry, _PLAIN_ENTRY, (self._answer, i))
+            found[self._answer] = msgspec.Raw(msgspec.json.encode(entries))
+        # Of two members of one name only the last was read, so that is the one which is sent.
+        once = msgspec.json.encode(found)
+        return Unit(
+            raw=body if body.translate(None, _SPACE) == once.translate(None, _SPACE) else once,
+            extras=tuple(extras.found),
+            unscanned=tuple(extras.binary),
+            usage=_says(found.get("usage")),
+            failure=failure,
+        )
 
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the answer as it came: it has no text and no choices."""
-        del edit, finish
-        return unit.raw
+        """Return the answer with the edit applied; it has no choices."""
+        return openai_edits.edit_whole(unit, edit, finish, None)
+
+    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
+        """Return the answer with null at these places.
+
+        Raises:
+            WireError: the JSON has two members of one name on the way to one.
+        """
+        return openai_edits.without(unit, paths)
 
     def read_event(self, frame: Frame) -> Unit:
         """Refuse an event.
@@ -210,9 +226,26 @@ def _says(member: msgspec.Raw | None) -> bool:
     return member is not None and bytes(member)[:1] in (b'"', b"[", b"{") and len(bytes(member)) > 2
 
 
-def _texts(found: Mapping[str, msgspec.Raw], known: frozenset[str], where: str) -> list[str]:
-    """Return the names of the members outside `known` that could carry text."""
-    return [f"{where}{openai_json.clean(name)}" for name, value in found.items() if name not in known and _says(value)]
+def _entries(member: msgspec.Raw, name: str) -> list[dict[str, msgspec.Raw]]:
+    try:
+        return _ENTRIES.decode(member)
+    except (ValueError, RecursionError) as wrong:
+        raise WireError(f"`{name}` is not an array of objects; check the upstream") from wrong
+
+
+def _read(extras: Extras, found: Mapping[str, msgspec.Raw], known: frozenset[str], path: Path) -> None:
+    """Read what the members of an object say, but for figures."""
+    for name, member in found.items():
+        if name == "embedding" and _is_vector(member):
+            continue
+        try:
+            value = msgspec.json.decode(member)
+        except (ValueError, RecursionError) as wrong:
+            raise WireError(f"`{name}` is not JSON; check the upstream") from wrong
+        if name in known and name != "embedding":
+            extras.known(COMMON, value, (*path, name))
+        else:
+            extras.unknown(COMMON, value, (*path, name))
 
 
 def _is_vector(embedding: msgspec.Raw | None) -> bool:
@@ -220,4 +253,6 @@ def _is_vector(embedding: msgspec.Raw | None) -> bool:
     if embedding is None:
         return True
     written = bytes(embedding)
-    return not written.translate(None, _BASE64 if written.startswith(b'"') else _FIGURES)
+    if written.startswith(b'"'):
+        return len(written) >= _LEAST_VECTOR and not written.translate(None, _BASE64)
+    return not written.translate(None, _FIGURES)
