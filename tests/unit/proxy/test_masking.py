@@ -133,7 +133,7 @@ def test_answers_of_classifiers_are_kept_where_nothing_was_masked() -> None:
         [request(), UpstreamOpened(500, streaming=False), UpstreamBytes(b'{"error": "x"}'), UpstreamClosed()],
         [request(), UpstreamOpened(200, streaming=False), UpstreamBytes(b"<html>"), UpstreamClosed()],
         [request(), *streamed(b"data: not json\n\n")],
-        [request(), *streamed(delta({"audio": {"transcript": MAIL}}) + DONE)],
+        [request(), *streamed(delta({"audio": {"data": "QUJD" * 100}}) + DONE)],
         [request(), *streamed(delta({"content": "a"}) + b'data: {"strange": 1}\n\n')],
         [request(), UpstreamOpened(200, streaming=True), UpstreamOpened(200, streaming=True)],
     ],
