@@ -31,6 +31,7 @@ ACTIONS = {
     "constrain_tools": "{type: constrain_tools, allow: [look_up]}",
     "redact": "{type: redact}",
     "rewrite_span": "{type: rewrite_span, words: {zebra crossing: crosswalk}, scope: span}",
+    "remove_message": "{type: remove_message}",
     "stop": "{type: stop}",
     "inject_disclaimer": f"{{type: inject_disclaimer, text: {ADDED}}}",
     "inject_disclaimer start": f"{{type: inject_disclaimer, text: {ADDED}, position: start}}",
@@ -73,7 +74,10 @@ def combinations() -> Iterator[tuple[str, Stage, str, str, bool]]:
         if surface in SURFACE_ACTIONS[action.partition(" ")[0]]:
             for stage in stages(action):
                 only_content = stage is Stage.MIDSTREAM and action in {"safe_mode", "inject_disclaimer after_sentence"}
-                for channel in ("content",) if only_content else CHANNELS[surface][stage]:
+                channels = ("content",) if only_content else CHANNELS[surface][stage]
+                if action == "remove_message":
+                    channels = tuple(channel for channel in channels if channel in {"tool_result", "document"})
+                for channel in channels:
                     yield action, stage, channel, surface, streamed
 
 
@@ -254,6 +258,14 @@ def check_nothing(ran: Ran) -> None:
         assert ran.got[ran.channel].endswith(found_in(ran.channel))
 
 
+def check_removal(ran: Ran) -> None:
+    (sent,) = forwards(ran.played)
+    assert FOUND not in json.dumps(sent)
+    if ran.channel == "tool_result":
+        note = {"role": "tool", "tool_call_id": "c", "content": "[removed by policy R-1]"}
+        assert sent["messages"][-1] == note
+
+
 CHECKS: dict[str, Check] = {
     "allow": check_nothing,
     "reject": check_refusal(403),
@@ -261,6 +273,7 @@ CHECKS: dict[str, Check] = {
     "constrain_tools": check_tools,
     "redact": check_edit("[REDACTED]"),
     "rewrite_span": check_edit("crosswalk"),
+    "remove_message": check_removal,
     "stop": check_stop,
     "inject_disclaimer": check_end,
     "inject_disclaimer start": check_start,

@@ -24,6 +24,7 @@ from checkstream.core.policy.action import (
     LogEvent,
     Redact,
     Reject,
+    RemoveMessage,
     RequireConfirmation,
     RewriteSpan,
     SafeMode,
@@ -44,6 +45,7 @@ STRICTNESS = (
     "allow_constrained",
     "rewrite_span",
     "redact",
+    "remove_message",
     "require_confirmation",
     "safe_mode",
     "stop",
@@ -134,6 +136,15 @@ class Refusing(NamedTuple):
     span: Span
 
 
+class Removal(NamedTuple):
+    """Something that is taken out of the request for what stands in it."""
+
+    rule: RuleMeta
+    note: str
+    """What stands in its place, where something must."""
+    span: Span
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What some firings come to."""
 
@@ -145,6 +156,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Never beside a halt."""
     refusing: tuple[Refusing, ...] = ()
     """In the order of the firings."""
+    removals: tuple[Removal, ...] = ()
     asks: tuple[Ask, ...] = ()
 
 
@@ -220,6 +232,7 @@ def resolve(
     halts: list[tuple[Firing, Stop]] = []
     pivots: list[tuple[Firing, SafeMode]] = []
     refusing: list[Refusing] = []
+    removals: list[Removal] = []
     asks: list[Ask] = []
     for firing in firings:
         exception = exceptions.over(firing, shift) if firing.signal is not None else None
@@ -237,6 +250,8 @@ def resolve(
                 case Reject() | RequireConfirmation():
                     filled = msgspec.structs.replace(action, message=page.fill(action.message, firing))
                     refusing.append(Refusing(firing.rule, filled, firing.span))
+                case RemoveMessage():
+                    removals.append(Removal(firing.rule, page.fill(action.text, firing), firing.span))
                 case Allow() | LogEvent():
                     pass
                 case _:
@@ -255,6 +270,7 @@ def resolve(
         halt=halt,
         pivot=pivot,
         refusing=tuple(refusing),
+        removals=tuple(removals),
         asks=tuple(asks),
     )
 

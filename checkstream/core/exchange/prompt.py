@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from checkstream.core.cel.values import from_json
-from checkstream.core.channel.actions import Firing, Outcome, Refusing, resolve
+from checkstream.core.channel.actions import Firing, Outcome, Refusing, Removal, resolve
 from checkstream.core.channel.json_leaves import inside_json, is_json
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
@@ -28,7 +28,8 @@ from checkstream.core.wire.context import read_context
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
 from checkstream.core.wire.openai_prompt import place_of, unit_of
-from checkstream.core.wire.surface import Extension, Request, Surface
+from checkstream.core.wire.openai_shaping import MESSAGE_FRAME
+from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
 from checkstream.errors import RequestInvalid, WireError
 
 
@@ -72,6 +73,10 @@ class _Joined:
             self._parts.append((place, at, at + size))
             at += size + len(between)
         self.text = between.join(deltas[place].text for place in places)
+
+    def touched(self, span: Span) -> list[int]:
+        """Return the places of the texts that a span touches."""
+        return [place for place, start, end in self._parts if start < span.end and span.start < end]
 
     def path(self, request: Request, span: Span) -> Path:
         """Return where the first text stands that a span touches."""
@@ -125,6 +130,11 @@ def _is_part(delta: Delta) -> bool:
     return len(delta.path) > 3 and delta.path[2] == "content"
 
 
+def _is_frame(path: Path) -> bool:
+    """Tell whether a text stands in what a message keeps when all that it says is taken out."""
+    return path[0] == "messages" and len(path) > 2 and path[2] in MESSAGE_FRAME and path[2] != "content"
+
+
 class Prompt:
     """A request on its way to the upstream."""
 
@@ -149,6 +159,8 @@ class Prompt:
         self._confirmed: tuple[str, ...] = ()
         self._failed: tuple[RuleMeta, str | None] | None = None
         self._places: dict[Channel, _Joined] = {}
+        self._removed: dict[Path, str] = {}
+        """What is taken out of the request, and the note in its place."""
         self._forwarded: dict[int, str] = {}
         """Place of a text that was changed -> what was forwarded in its place."""
 
@@ -156,7 +168,8 @@ class Prompt:
     def documents(self) -> tuple[Document, ...]:
         """What the answer is to be true to."""
         extension = self.request.extension if self.request is not None else None
-        return extension.documents if extension is not None else ()
+        given = extension.documents if extension is not None else ()
+        return tuple(document for at, document in enumerate(given) if (*DOCUMENTS, at) not in self._removed)
 
     @property
     def structured(self) -> bool:
@@ -319,6 +332,8 @@ class Prompt:
 
     def _note(self, outcome: Outcome, page: Page, channel: Channel) -> None:
         ledger = self._checking.ledger
+        for removal in outcome.removals:
+            self._remove(removal, channel)
         for refusing in outcome.refusing:
             rule, place = refusing.rule, self._place(channel, refusing.span)
             if isinstance(refusing.action, Reject):
@@ -331,6 +346,18 @@ class Prompt:
             # What is written into the answer is judged as the answer is.
             for_model = isinstance(ask.action, AdaptTone | SafeMode)
             self.wishes.add(ask, page if for_model else self._checking.page(), self.documents)
+
+    def _remove(self, removal: Removal, channel: Channel) -> None:
+        """Take out all that a span touches; refuse what can't go without the message that it frames."""
+        joined, request = self._places.get(channel), self.request
+        if joined is None or request is None:
+            raise AssertionError("what is removed stands in a text of the request")
+        for place in joined.touched(removal.span):
+            delta, unit = request.unit.deltas[place], self._unit(request, place)
+            if _is_frame(delta.path):
+                refusing = Refusing(removal.rule, Reject(), removal.span)
+                self._rejects.append((refusing, place_of(unit)))
+            self._removed.setdefault(unit, removal.note)
 
     @property
     def refusal(self) -> Refusal | None:
@@ -367,7 +394,22 @@ class Prompt:
             joined.edits(edits)
         texts = {place: _written(request.unit.deltas[place], found) for place, found in edits.items()}
         self._forwarded = texts
-        return self._surface.write_request(request, texts, self.wishes.shaping(continue_from))
+        shaping = self.wishes.shaping(continue_from)
+        if self._removed:
+            texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}
+            shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
+        return self._surface.write_request(request, texts, shaping)
+
+    def _is_removed(self, request: Request, place: int) -> bool:
+        """Tell whether a text goes with what is taken out; the frame of a message stays."""
+        path = request.unit.deltas[place].path
+        return self._unit(request, place) in self._removed and not _is_frame(path)
+
+    @staticmethod
+    def _unit(request: Request, place: int) -> Path:
+        """Return the path of the message, file, document or field that a text belongs to."""
+        delta = request.unit.deltas[place]
+        return unit_of(delta.channel.kind, delta.path)
 
     def dialogue(self, answers: Mapping[int, str]) -> Dialogue:
         """Return the prompt as it was forwarded, with what was answered."""
@@ -377,11 +419,18 @@ class Prompt:
         extension = request.extension or Extension()
         messages: dict[tuple[str, int], list[str]] = {}
         documents: dict[str | int, dict[Path, str]] = {}
+        noted = set[Path]()
         changed = {request.unit.deltas[place].path[: len(DOCUMENTS) + 1] for place in self._forwarded}
         for place, delta in enumerate(request.unit.deltas):
             if place in request.quiet:
                 continue
             text = self._forwarded.get(place, delta.text)
+            if self._is_removed(request, place):
+                unit = self._unit(request, place)
+                if unit in noted:
+                    continue
+                noted.add(unit)
+                text = self._removed[unit]
             if delta.path[: len(DOCUMENTS)] == DOCUMENTS:
                 documents.setdefault(delta.path[len(DOCUMENTS)], {})[delta.path[len(DOCUMENTS) + 1 :]] = text
             else:
@@ -393,6 +442,7 @@ class Prompt:
             documents=tuple(
                 reworded(document, documents[at]) if (*DOCUMENTS, at) in changed else document
                 for at, document in enumerate(extension.documents)
+                if (*DOCUMENTS, at) not in self._removed
             ),
             conversation=extension.conversation or "",
         )

@@ -103,6 +103,18 @@ class RewriteSpan(Action, frozen=True, tag="rewrite_span"):
     scope: Literal["span", "word", "sentence"] = "sentence"
 
 
+class RemoveMessage(Action, frozen=True, tag="remove_message"):
+    """Take the tool result or the document out of the request in which the span stands; all else is forwarded.
+
+    A tool result keeps its place and its id, since the call before it wants an answer: a note stands in its content. So
+    does a file in a message. A document is left out.
+    """
+
+    name: ClassVar[str] = "remove_message"
+    text: Text = "[removed by policy {rule_id}]"
+    """The note."""
+
+
 class Stop(Action, frozen=True, tag="stop"):
     """End the choice before the span, with a message in its place."""
 
@@ -195,6 +207,7 @@ AnyAction = (
     | ConstrainTools
     | Redact
     | RewriteSpan
+    | RemoveMessage
     | Stop
     | InjectDisclaimer
     | RequireDisclaimer
@@ -210,7 +223,16 @@ AnyAction = (
 def holds_text(action: AnyAction) -> bool:
     """Tell whether text must wait for a rule with this action: what it condemns or edits must not have left."""
     match action:
-        case Allow() | Reject() | RequireConfirmation() | Redact() | RewriteSpan() | Stop() | SafeMode():
+        case (
+            Allow()
+            | Reject()
+            | RequireConfirmation()
+            | Redact()
+            | RewriteSpan()
+            | RemoveMessage()
+            | Stop()
+            | SafeMode()
+        ):
             return True
         case InjectDisclaimer():
             return action.position == "after_sentence"

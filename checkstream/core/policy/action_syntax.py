@@ -142,6 +142,10 @@ def _rewrite_span(read: Fields) -> Values:
     }
 
 
+def _remove_message(read: Fields) -> Values:
+    return {"text": _template(read, "text")}
+
+
 def _stop(read: Fields) -> Values:
     return {"message": _template(read, "message", empty=True), "status": _plain(read.integer("status", *STOP_STATUS))}
 
@@ -230,6 +234,7 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Fields], 
         "constrain_tools": (("allow",), ("message",), _constrain_tools),
         "redact": ((), ("style", "text", "scope", "numbers"), _redact),
         "rewrite_span": (("words",), ("editor", "scope"), _rewrite_span),
+        "remove_message": ((), ("text",), _remove_message),
         "stop": ((), ("message", "status"), _stop),
         "inject_disclaimer": (("text",), ("position",), _inject_disclaimer),
         "require_disclaimer": (("text",), (), _require_disclaimer),

@@ -35,6 +35,7 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "constrain_tools": _WITH_MESSAGES,
         "redact": _ALL,
         "rewrite_span": _ALL,
+        "remove_message": _ALL,
         "stop": _ALL,
         "inject_disclaimer": _ALL,
         "require_disclaimer": _ALL,

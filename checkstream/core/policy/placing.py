@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from checkstream.core.policy.action import AnyAction, InjectDisclaimer, SafeMode
+from checkstream.core.policy.action import AnyAction, InjectDisclaimer, RemoveMessage, SafeMode
 from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.nodes import Place, Source, shown
 from checkstream.core.policy.syntax import Rule
@@ -20,6 +20,7 @@ ACTION_STAGES: Mapping[str, tuple[Stage, ...]] = MappingProxyType(
         "constrain_tools": (Stage.INGRESS,),
         "redact": (Stage.INGRESS, Stage.MIDSTREAM),
         "rewrite_span": (Stage.INGRESS, Stage.MIDSTREAM),
+        "remove_message": (Stage.INGRESS,),
         "stop": (Stage.MIDSTREAM,),
         "inject_disclaimer": _ALL,
         "require_disclaimer": _ALL,
@@ -37,9 +38,11 @@ POSITION_STAGES: Mapping[str, tuple[Stage, ...]] = MappingProxyType(
 )
 DEFAULT_STAGES = (Stage.INGRESS, Stage.MIDSTREAM)
 """Where a rule runs that doesn't say. Egress sees the text that midstream saw: a rule there says so."""
-SPAN_ACTIONS = frozenset({"allow", "redact", "rewrite_span"})
+SPAN_ACTIONS = frozenset({"allow", "redact", "rewrite_span", "remove_message"})
 """Actions on what was found: a rule without triggers can't have them."""
 _CONTENT = ("content",)
+_BROUGHT = ("tool_result", "document")
+"""Channels of what was brought into a prompt, and can be taken out of it."""
 
 
 def action_stages(action: AnyAction) -> tuple[Stage, ...]:
@@ -51,6 +54,8 @@ def action_stages(action: AnyAction) -> tuple[Stage, ...]:
 
 def action_channels(action: AnyAction, stage: Stage) -> tuple[str, ...]:
     """Return the channels of a stage on which an action can be carried out."""
+    if isinstance(action, RemoveMessage):
+        return _BROUGHT if stage is Stage.INGRESS else ()
     continues = isinstance(action, SafeMode) or (
         isinstance(action, InjectDisclaimer) and action.position == "after_sentence"
     )
@@ -131,7 +136,8 @@ def channels_of(source: Source, rule: Rule, stages: frozenset[Stage], *, bare: b
             barred = sorted(given & set(STAGE_CHANNELS[stage]) - set(action_channels(action.value, stage)))
             if barred:
                 reason = f"the action `{action.value.name}` can't run on channel `{barred[0]}` at stage `{stage}`"
-                source.fault(action.at, reason, "there it runs on `content` only: name that channel, or make two rules")
+                only = " and ".join(f"`{name}`" for name in action_channels(action.value, stage))
+                source.fault(action.at, reason, f"there it runs on {only} only: name that channel, or make two rules")
     return given
 
 

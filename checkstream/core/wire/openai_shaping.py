@@ -23,6 +23,8 @@ from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 
 _FORMS = (*sorted(FORM_FIELDS), "guided_whitespace_pattern", "response_format")
+MESSAGE_FRAME = ("role", "tool_call_id", "name", "content")
+"""What a tool's message keeps when what it says is taken out: the call before it wants its answer."""
 _CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
 _LEADING = ("system", "developer")
 _PREFILL = ("prefix", "partial")
@@ -60,6 +62,25 @@ class Shaped:
         """Take these entries out of the container at `path`, where they are there."""
         there = self.document.entries(path)
         self._doomed.setdefault(path, set()).update(name for name in names if name in there)
+
+    def take_out(self, path: Path, note: str) -> None:
+        """Leave a document out; put a note in the place of a file, and of all that a tool's message says."""
+        span = self.document.span(path)
+        if span is None:
+            return  # of our own field, which goes as a whole
+        match path:
+            case ("messages", int()):
+                there = self.document.entries(path)
+                self.remove(path, [name for name in there if name not in MESSAGE_FRAME])
+                given = there.get("content")
+                if given is not None:
+                    self.splices.append(Splice(given.start, given.end, quote(note)))
+                else:
+                    self.splices.append(Splice(span[0] + 1, span[0] + 1, f'"content":{quote(note)},'))
+            case ("messages", _, "content", _):
+                self.splices.append(Splice(*span, f'{{"type":"text","text":{quote(note)}}}'))
+            case _:
+                self.remove(path[:-1], path[-1:])
 
     def append(self, path: Path, values: Sequence[str], *, behind: int | None = None) -> None:
         """Add JSON values to the array at `path`: at its end, or behind its first `behind` entries."""
@@ -118,8 +139,7 @@ def shape(shaped: Shaped, shaping: Shaping, go_on: Continue) -> None:
     Raises:
         WireError: a field has a form that can't be shaped, or the answer can't be continued.
     """
-    for path in undoing(shaped.body, shaping, shaped.request.strange):
-        shaped.remove(path[:-1], path[-1:])
+    _clear(shaped, shaping)
     if shaping.max_temperature is not None:
         _cool(shaped, shaping.max_temperature)
     if shaping.tools is not None:
@@ -138,6 +158,14 @@ def shape(shaped: Shaped, shaping: Shaping, go_on: Continue) -> None:
         if form is not None or is_structured(shaped.body):
             raise WireError("an answer of a fixed form can't be continued; the upstream would begin the form anew")
         go_on(shaped, shaping.continue_from)
+
+
+def _clear(shaped: Shaped, shaping: Shaping) -> None:
+    """Take out what policies have removed, and what could undo the rest."""
+    for path, note in shaping.removed:
+        shaped.take_out(path, note)
+    for path in undoing(shaped.body, shaping, shaped.request.strange):
+        shaped.remove(path[:-1], path[-1:])
 
 
 def _cool(shaped: Shaped, most: float) -> None:

@@ -98,6 +98,9 @@ class Shaping(msgspec.Struct, frozen=True, kw_only=True):
     """Grammar of the answer, in the same way; with a schema, the schema counts."""
     instructions: tuple[str, ...] = ()
     """System messages, behind the request's own."""
+    removed: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    """What is taken out of the request: a tool result, a document, a file in a message, by its path; and the note that
+    stands in its place, where something must."""
     continue_from: str | None = None
     """What the answer begins with: the model is to go on from there."""
 
