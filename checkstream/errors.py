@@ -20,6 +20,8 @@ CheckstreamError
 │   ├── MethodWrong         the path is known, the method is not
 │   ├── CallerUnknown       no key, or a key that nobody has
 │   ├── BodyTooLarge        the request's body passes its cap
+│   ├── HostForeign         a request without a key was meant for another machine's name
+│   ├── OriginForeign       a page of another site asks where nobody needs a key
 │   ├── MediaRefused        the request's body is said to be what two readers could read differently
 │   ├── BodyTooSlow         the request's body did not arrive in time
 │   ├── Overloaded          a cap on streams or held bytes is reached
@@ -190,6 +192,14 @@ class CallerUnknown(RequestRefused):
 
 class BodyTooLarge(RequestRefused):
     """The request's body is larger than the configured cap."""
+
+
+class HostForeign(RequestRefused):
+    """A request without a key was meant for another machine's name."""
+
+
+class OriginForeign(RequestRefused):
+    """A page of another site asks where nobody needs a key."""
 
 
 class MediaRefused(RequestRefused):

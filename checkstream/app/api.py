@@ -19,7 +19,7 @@ from checkstream.errors import ConfigError, Fault, StoreUnusable
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import Past
 from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
-from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
@@ -79,9 +79,10 @@ async def serve_api(
         if gate is not None:
             past = await stack.enter_async_context(_past(gate, environment))
             operations += _evaluation(gate, past, environment).operations
+        callers = _callers(config.server, address)
         face = Face(
             operations,
-            callers=_callers(config.server, address),
+            callers=callers,
             admission=admission,
             times=times,
             body_bytes=min(limits.body_bytes, config.jobs.job_bytes),
@@ -89,7 +90,7 @@ async def serve_api(
             log=log,
             version=checkstream.__version__,
         )
-        listener = Listener(face.respond, times)
+        listener = Listener(face.respond, times, None if callers.known else Hosts(config.server.hosts))
         await _open(listener, address)
         try:
             yield str(listener.address)

@@ -28,7 +28,8 @@ from checkstream.audit.keys import AuditKey, key_from_text, load_key
 from checkstream.config import AuditSettings, Config, RecordSettings, Server, parse_address, reveal
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.jobs import Watching
-from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.proxy.cors import origins_of
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
 from checkstream.proxy.recorder import Recorder, RecorderSettings
@@ -136,7 +137,9 @@ class App:
             assessor=assessor,
         )
         admin = Admin(self, self._trail, self._expose, token)
-        self.listener, self.admin = Listener(self.proxy.respond, times), Listener(admin.respond, times)
+        hosts, of_admin = self._hosts(config.server)
+        self.listener = Listener(self.proxy.respond, times, hosts)
+        self.admin = Listener(admin.respond, times, of_admin)
         self._note(
             StartEntry(
                 version=checkstream.__version__,
@@ -278,6 +281,13 @@ class App:
 
     def _idle(self) -> None:
         self._loop.call_soon(self._tidy)  # behind the end of the last answer
+
+    def _hosts(self, server: Server) -> tuple[Hosts | None, Hosts | None]:
+        """Return whose requests each listener takes on loopback where it asks for no key."""
+        hosts = None
+        if server.callers == "none" and not server.behind_gateway:
+            hosts = Hosts(server.hosts, lambda path: origins_of(self._force.routes, path))
+        return hosts, Hosts(server.hosts) if server.admin_token is None else None
 
     def _tidy(self) -> None:
         """Do what would stop streams, if none has begun since."""

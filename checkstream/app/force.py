@@ -212,7 +212,12 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
 def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer) -> Route:
     if route.pass_:
         return Route(
-            name=route.name, match=route.match, upstream=upstream, quota=route.quota, body_bytes=route.body_bytes
+            name=route.name,
+            match=route.match,
+            upstream=upstream,
+            origins=_origins(route),
+            quota=route.quota,
+            body_bytes=route.body_bytes,
         )
     limits = loaded.config.server.limits
     program = loaded.programs[route.policies]
@@ -253,6 +258,11 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         scorer=scorer,
         policies=", ".join(program.packs),
         grounding=route.grounding,
+        origins=_origins(route),
         quota=route.quota,
         body_bytes=route.body_bytes,
     )
+
+
+def _origins(route: RouteSettings) -> frozenset[str]:
+    return frozenset() if route.cors is None else frozenset(origin.lower() for origin in route.cors.origins)

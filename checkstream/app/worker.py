@@ -30,7 +30,7 @@ from checkstream.jobs import (
     signing_key,
 )
 from checkstream.jobs.backoff import Backoff
-from checkstream.listen import Listener, Times
+from checkstream.listen import Hosts, Listener, Times
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import CONTENT_TYPE, Metrics
 
@@ -165,7 +165,7 @@ async def _metrics(metrics: Metrics, address: Address | None) -> AsyncIterator[s
             return Response(text="ok\n")
         return Response(status=404, text="there are /metrics and /livez\n")
 
-    listener = Listener(respond, _TIMES)
+    listener = Listener(respond, _TIMES, Hosts())
     try:
         await listener.open(address)
     except OSError as error:

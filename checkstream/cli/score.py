@@ -16,7 +16,7 @@ import uvloop
 from checkstream.config import Address, parse_address
 from checkstream.detect import Detection
 from checkstream.errors import ConfigError, Fault
-from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.scoring import Model, ModelKind, Scorer, open_session
 from checkstream.scoring.provenance import installed_models
 from checkstream.telemetry.logs import LibraryLogs, open_log
@@ -116,7 +116,7 @@ async def _serve(models: tuple[Model, ...], address: Address, callers: Callers, 
     scorer = Scorer(models, open_session)
     admission = Admission(streams=requests, held_bytes=_HELD_BYTES)
     detection = Detection(models, scorer, callers=callers, admission=admission, times=_TIMES, body_bytes=_BODY_BYTES)
-    listener = Listener(detection.respond, _TIMES)
+    listener = Listener(detection.respond, _TIMES, None if callers.known else Hosts())
     try:
         try:
             await listener.open(address)

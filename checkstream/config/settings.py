@@ -122,6 +122,9 @@ class Server(Settings, frozen=True):
     """`callers: none` on an address that others can reach: a gateway in front knows the callers."""
     workers: Literal["auto"] | Annotated[int, Meta(ge=1)] = 1
     """Processes that share the port; 1 in this version."""
+    hosts: tuple[str, ...] = ()
+    """Names besides this machine's own (`localhost`, `127.0.0.1`) under which callers without keys may ask on loopback,
+    such as `host.docker.internal`. A request for any other is refused: a web page could send it."""
     drain_ms: Ms = 30_000
     """How long running streams may go on after SIGTERM."""
     limits: Limits = Limits()
@@ -133,6 +136,9 @@ class Server(Settings, frozen=True):
         """Listeners that others can reach are guarded."""
         if self.workers != 1:
             raise ValueError(f"`workers: {self.workers}` is not available in this version; write 1")
+        for name in self.hosts:
+            if not name or set(name) - _HOST_CHARS:
+                raise ValueError(f"`{name}` in `hosts` is not a name; write it without scheme and port")
         listen, admin = parse_address(self.listen), parse_address(self.admin)
         if self.callers == "none" and not listen.loopback and not self.behind_gateway:
             raise ValueError(
@@ -222,6 +228,7 @@ _OWN_HEADERS = frozenset(
     }
 )  # fmt: skip
 """They say what a body is and how it is sent on one connection, which is not a setting."""
+_HOST_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:")
 _URL_CHARS = frozenset(map(chr, range(0x21, 0x7F)))
 _HEADER_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
 
@@ -304,6 +311,28 @@ class Deadline(Settings, frozen=True):
     """Of a check of an answer."""
 
 
+class Cors(Settings, frozen=True):
+    """Pages that may use a route from a browser. The proxy answers for itself; the upstream is never asked."""
+
+    origins: tuple[str, ...]
+    """Such as `https://chat.example.com`, or `*` for every page."""
+
+    def __post_init__(self) -> None:
+        """Each is an origin."""
+        if not self.origins:
+            raise ValueError("`origins` is empty, so no page may ask; add one, or remove `cors`")
+        for origin in self.origins:
+            if origin == "*":
+                continue
+            try:
+                parts = urlsplit(origin)
+                sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            except ValueError:
+                sound = False
+            if not sound or f"{parts.scheme}://{parts.netloc}" != origin or "@" in origin:
+                raise ValueError(f"`{origin}` is not an origin; write `https://host` or `http://host:port`, or `*`")
+
+
 class RouteSettings(Settings, frozen=True):
     """What happens to the requests that match. The first route that matches is taken."""
 
@@ -333,6 +362,8 @@ class RouteSettings(Settings, frozen=True):
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
     grounding: GroundingSettings | None = None
     """How answers are scored after they have gone out; null: not at all."""
+    cors: Cors | None = None
+    """Which web pages may ask and read the answers; null: none."""
     quota: Quota | None = None
     """What one caller may have on this route, besides what it may have of the whole process."""
     body_bytes: Annotated[int, Meta(ge=1024)] | None = None

@@ -4,11 +4,13 @@ from checkstream.listen.admission import Admission, Visit
 from checkstream.listen.bodies import read_body
 from checkstream.listen.callers import Callers, Identity, Who, who_of
 from checkstream.listen.connections import Connection, Listener, Respond, Times, connection_of
+from checkstream.listen.hosts import Hosts
 
 __all__ = [
     "Admission",
     "Callers",
     "Connection",
+    "Hosts",
     "Identity",
     "Listener",
     "Respond",

@@ -21,6 +21,8 @@ from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Response, Server, StreamResponse
 
 from checkstream.config import Address
+from checkstream.errors import HostForeign, OriginForeign
+from checkstream.listen.hosts import Hosts
 
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
 _IDLE_S = 75.0
@@ -107,13 +109,7 @@ class Connection(RequestHandler):
             words = "the request body has an encoding that can't be read; send it plain, or with gzip or deflate"
         elif status < 500:
             kind, words = "invalid_request_error", "this is not HTTP/1.1 that can be read; check the request's head"
-        error = {"type": kind, "code": kind, "message": words, "param": None}
-        body = msgspec.json.encode({"error": error})
-        response = Response(
-            status=status, body=body, content_type="application/json", headers={hdrs.SERVER: "checkstream"}
-        )
-        response.force_close()
-        return response
+        return _refusal(status, kind, words)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the header deadline; let the kernel give up on a caller that vanished."""
@@ -186,6 +182,20 @@ class Connection(RequestHandler):
             self._write_timer = None
 
 
+def _refusal(status: int, kind: str, words: str) -> Response:
+    """Return the answer to what no responder has seen; what is left of the request is not read."""
+    told = words.encode("utf-8", "replace").decode()  # what was quoted may be no text
+    error = {"type": kind, "code": kind, "message": told, "param": None}
+    response = Response(
+        status=status,
+        body=msgspec.json.encode({"error": error}),
+        content_type="application/json",
+        headers={hdrs.SERVER: "checkstream"},
+    )
+    response.force_close()
+    return response
+
+
 def connection_of(request: BaseRequest) -> Connection:
     """Return the connection that a request of a `Listener` came on."""
     return cast("Connection", request.protocol)
@@ -205,10 +215,17 @@ class _HttpServer(Server):
 class Listener:
     """One HTTP face on one address."""
 
-    def __init__(self, respond: Respond, times: Times) -> None:
-        """Answer requests with `respond`, once opened."""
+    def __init__(self, respond: Respond, times: Times, hosts: Hosts | None = None) -> None:
+        """Answer requests with `respond`, once opened.
+
+        Args:
+            respond: Answers.
+            times: Deadlines.
+            hosts: Whose requests are taken where only this machine can ask; None: everybody's, since each has a key.
+        """
         self._respond = respond
         self._times = times
+        self._hosts = hosts
         self._http: _HttpServer | None = None
         self._sockets: asyncio.Server | None = None
         self.address = Address("", 0)
@@ -229,7 +246,13 @@ class Listener:
         connection = connection_of(request)
         connection.begin()
         try:
+            if self._hosts is not None and self.address.loopback:
+                self._hosts.require(request)
             return await self._respond(request)
+        except HostForeign as error:
+            return _refusal(421, "host_not_allowed", str(error))
+        except OriginForeign as error:
+            return _refusal(403, "origin_not_allowed", str(error))
         finally:
             connection.finish()
 

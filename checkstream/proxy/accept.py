@@ -32,6 +32,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """`name@version, ...` for the response header."""
     grounding: GroundingSettings | None = None
     """How its answers are held against evidence; None: not at all."""
+    origins: frozenset[str] = frozenset()
+    """Whose pages may read its answers, in lower case; `*`: everybody's."""
     quota: Quota | None = None
     """What one caller may have on it; None: no less than of the process."""
     body_bytes: int | None = None
@@ -49,14 +51,19 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
         RouteUnknown: no route has this path.
         MethodWrong: routes with this path have other methods; its second argument lists them.
     """
-    on_path = [route for route in routes if _on_path(route.match.path, path)]
-    if not on_path:
+    there = on_path(routes, path)
+    if not there:
         raise RouteUnknown(wrong_path(_taken(routes), path, method))
-    found = [route for route in on_path if route.match.method == method]
+    found = [route for route in there if route.match.method == method]
     if not found:
-        allowed = sorted({route.match.method for route in on_path})
+        allowed = sorted({route.match.method for route in there})
         raise MethodWrong(f"`{path}` takes {' or '.join(allowed)}, not `{method[:20]}`", allowed)
     return found
+
+
+def on_path(routes: Sequence[Route], path: str) -> list[Route]:
+    """Return the routes that take this path, whatever the method."""
+    return [route for route in routes if _on_path(route.match.path, path)]
 
 
 def _on_path(pattern: str, path: str) -> bool:

@@ -32,6 +32,7 @@ from checkstream.listen import (
 from checkstream.proxy.accept import Route, candidates, choose
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
+from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.headers import Media, media_of_request
 from checkstream.proxy.passing import Passing
@@ -113,11 +114,16 @@ class Proxy:
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request. Every error has its row in `replies.TABLE`."""
         stream = secrets.token_hex(12)
-        shape: Surface = SURFACES.get(request.rel_url.raw_path, _DEFAULT_SHAPE)
+        path = request.rel_url.raw_path
+        shape: Surface = SURFACES.get(path, _DEFAULT_SHAPE)
+        asks_first = preflight(self._routes(), request)
+        if asks_first is not None:
+            return asks_first
+        headers = {STREAM: stream, **shown_to(origins_of(self._routes(), path), request)}
         try:
             return await self._take(request, stream)
         except CheckstreamError as error:
-            response = error_response(error, shape, {STREAM: stream})
+            response = error_response(error, shape, headers)
             self._counts.refused(stream, error)
             if not request.content.is_eof():
                 response.force_close()  # what remains of the body is not read
@@ -126,7 +132,7 @@ class Proxy:
             return Response(status=499)  # the caller left while its body was read: nobody hears this
         except Exception as error:  # noqa: BLE001 - a bug in one request is that request's alone
             self._counts.crashed(stream, error)
-            return error_response(error, shape, {STREAM: stream})
+            return error_response(error, shape, headers)
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = self._intake.callers.identify(request)
@@ -207,7 +213,12 @@ class Proxy:
                 counts=counts,
                 visit=visit,
                 shed=partial(self._intake.admission.shed, route.name),
-                headers={STREAM: stream, POLICY: route.policies, **risk_header(risk)},
+                headers={
+                    STREAM: stream,
+                    POLICY: route.policies,
+                    **risk_header(risk),
+                    **shown_to(route.origins, request),
+                },
                 fail_closed=fail_closed,
                 respond=confirming.respond,
                 enqueue=afterwards.put,
@@ -232,7 +243,9 @@ class Proxy:
         async def record(status: int) -> None:
             await ledger.passed(request.method, request.rel_url.raw_path, status)
 
-        passing = Passing(request, connection_of(request), {STREAM: ledger.stream}, record)
+        passing = Passing(
+            request, connection_of(request), {STREAM: ledger.stream, **shown_to(route.origins, request)}, record
+        )
         return await passing.run(route, outgoing, body)
 
     @property

@@ -70,7 +70,7 @@ def test_g22_a_body_over_its_cap_is_refused_unread(llm: Llm, start: Callable[...
     large = {"model": model, "messages": [{"role": "user", "content": "x" * 5000}]}
     status, _, body = http("POST", f"{proxy.url}{CHAT}", large)
     assert (status, error(body)["type"]) == (413, "request_too_large")
-    head = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n".encode()
     chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
     assert b" 413 " in raw(proxy.url, head + chunk * 3).split(b"\r\n", 1)[0]
     assert llm.requests(model) == []
@@ -92,7 +92,7 @@ def test_headers_and_bodies_that_never_come_are_given_up(start: Callable[..., Pr
     begun = time.monotonic()
     assert raw(proxy.url, b"") == b""
     assert raw(proxy.url, b"POST / HTTP/1.1\r\nhost:") == b""
-    late = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{".encode()
+    late = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{{".encode()
     assert b" 408 " in raw(proxy.url, late).split(b"\r\n", 1)[0]
     assert time.monotonic() - begun < 4
 
@@ -100,10 +100,8 @@ def test_headers_and_bodies_that_never_come_are_given_up(start: Callable[..., Pr
 def test_a_body_may_be_announced_first(llm: Llm, proxy: Proxy) -> None:
     model = llm.put("announced", {"choices": [{"content": "fine"}]})
     data = json.dumps({**BODY, "model": model}).encode()
-    head = (
-        f"POST {CHAT} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\nconnection: close\r\ncontent-length: {len(data)}"
-    )
-    answer = raw(proxy.url, f"{head}\r\n\r\n".encode() + data)
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\nconnection: close"
+    answer = raw(proxy.url, f"{head}\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data)
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
 
 
@@ -138,7 +136,7 @@ def test_a_reload_that_needs_a_restart_says_so(start: Callable[..., Proxy]) -> N
 
 def test_malformed_requests_leave_the_process_serving(llm: Llm, proxy: Proxy) -> None:
     chance = random.Random(7)
-    good = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+    good = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{{}}".encode()
     for number in range(200):
         data = bytearray(good)
         for _ in range(chance.randint(1, 6)):
@@ -156,3 +154,41 @@ def test_malformed_requests_leave_the_process_serving(llm: Llm, proxy: Proxy) ->
         return bool(json.loads(http("GET", f"{proxy.admin_url}/admin/status")[2])["streams"] == 0)
 
     until(idle, what="no stream left")
+
+
+def test_without_callers_a_foreign_name_or_page_is_refused_on_both_listeners(
+    llm: Llm, start: Callable[..., Proxy]
+) -> None:
+    proxy = start(server={"hosts": ["gpu.internal"]})
+    body = {**BODY, "model": llm.put("names", {"choices": [{"content": "fine"}]})}
+    for headers, expected in (
+        ({}, 200),
+        ({"host": "gpu.internal:1"}, 200),
+        ({"origin": "http://localhost:3000"}, 200),
+        ({"host": "attacker.example"}, 421),
+        ({"origin": "https://attacker.example", "content-type": "text/plain"}, 403),
+    ):
+        status, _, answer = http("POST", f"{proxy.url}{CHAT}", body, headers=headers)
+        assert status == expected, answer
+    assert http("POST", f"{proxy.admin_url}/admin/reload", {}, headers={"host": "attacker.example"})[0] == 421
+    assert http("POST", f"{proxy.admin_url}/admin/reload", {}, headers={"origin": "https://attacker.example"})[0] == 403
+    assert http("GET", f"{proxy.admin_url}/livez", headers={"host": "gpu.internal"})[0] == 200
+
+
+def test_a_listed_page_may_ask_and_read_answers_and_errors(llm: Llm, start: Callable[..., Proxy]) -> None:
+    page = "https://chat.example"
+    proxy = start(cors={"origins": [page]}, body_bytes=2048)
+    model = llm.put("pages", {"choices": [{"content": "fine"}]})
+    asked = {"origin": page, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    status, headers, _ = http("OPTIONS", f"{proxy.url}{CHAT}", headers=asked)
+    assert (status, headers["access-control-allow-origin"]) == (204, page)
+    for body, expected in (
+        ({**BODY, "model": model}, 200),
+        ({**BODY, "model": model, "stream": True}, 200),
+        ({**BODY, "nothing": "x" * 3000}, 413),
+        ({"model": model}, 400),
+    ):
+        status, headers, _ = http("POST", f"{proxy.url}{CHAT}", body, headers={"origin": page})
+        assert (status, headers["access-control-allow-origin"]) == (expected, page)
+        assert "x-checkstream-stream" in headers["access-control-expose-headers"]
+    assert http("OPTIONS", f"{proxy.url}{CHAT}", headers={**asked, "origin": "https://attacker.example"})[0] == 403

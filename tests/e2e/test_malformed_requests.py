@@ -23,7 +23,7 @@ SLOW = 30
 """Callers that begin a request and then say nothing, until they are cut off."""
 CHAT = b"/v1/chat/completions"
 BODY = b'{"model": "clean", "stream": true, "messages": [{"role": "user", "content": "hi"}]}'
-HEAD = b"host: x\r\ncontent-type: application/json\r\n"
+HEAD = b"host: localhost\r\ncontent-type: application/json\r\n"
 GOOD = b"POST " + CHAT + b" HTTP/1.1\r\n" + HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
 CHUNKED = b"POST " + CHAT + b" HTTP/1.1\r\n" + HEAD + b"transfer-encoding: chunked\r\n\r\n"
 BODIES = (
@@ -39,12 +39,14 @@ LINES = (
     b"", b"\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     b"hello\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1 x\r\n\r\n",
     b"GET  / HTTP/1.1\r\n\r\n", b"G\x00T / HTTP/1.1\r\n\r\n", b"POST " + b"/a" * 20_000 + b" HTTP/1.1\r\n\r\n",
-    b"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n", b"\n" * 500, b"\xff" * 300,
-    b"CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n", b"GET http://evil/ HTTP/1.1\r\nhost: x\r\n\r\n",
-    b"GET /%00%ff%zz?\xe9=%u0041 HTTP/1.1\r\nhost: x\r\n\r\n", b"GET /../../etc/passwd HTTP/1.1\r\nhost: x\r\n\r\n",
-    b"POST //v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}",
+    b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n", b"\n" * 500, b"\xff" * 300,
+    b"CONNECT example.com:443 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET http://evil/ HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /%00%ff%zz?\xe9=%u0041 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /../../etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"POST //v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}",
     b"GET http://[::1 HTTP/1.1\r\n\r\n", b"POST /v1/chat/completions/ HTTP/1.0\r\ncontent-length: 2\r\n\r\n{}",
-    b"GET /v1/models HTTP/1.1\nhost: x\n\n",
+    b"GET /v1/models HTTP/1.1\nhost: localhost\n\n",
 )  # fmt: skip
 HEADERS = (
     b"content-length: -1", b"content-length: 1, 2", b"content-length: 5\r\ncontent-length: 6", b"content-length: 0x10",
@@ -89,7 +91,9 @@ def draw(dice: random.Random, mutator: Mutator) -> Case:
         return Case(dice.choice(LINES), dice.choice(GOING))
     if kind in (1, 2):
         line = dice.choice((b"POST " + CHAT, b"GET " + CHAT, b"DELETE /v1/models", b"POST /v1/embeddings"))
-        return Case(line + b" HTTP/1.1\r\nhost: x\r\n" + dice.choice(HEADERS) + b"\r\n\r\n{}{}", dice.choice(GOING))
+        return Case(
+            line + b" HTTP/1.1\r\nhost: localhost\r\n" + dice.choice(HEADERS) + b"\r\n\r\n{}{}", dice.choice(GOING)
+        )
     if kind == 3:
         return Case(CHUNKED + dice.choice(CHUNKS), dice.choice(GOING))
     if kind in (4, 5):

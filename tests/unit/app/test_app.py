@@ -106,7 +106,7 @@ async def test_g17_one_models_entry_is_passed_on_and_recorded_as_such(tmp_path: 
 async def test_g24_requests_over_a_budget_are_shed_and_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("checkstream.listen._SHED_S", 0.2)
+    monkeypatch.setattr("checkstream.listen.admission._SHED_S", 0.2)
     async with rig(tmp_path) as given:
         given.policy.write_text(
             "pack: {name: t, version: 1.0.0}\npolicies: [{name: i, id: I-1, stage: [ingress], classifiers: "
