@@ -14,7 +14,21 @@ from pathlib import Path
 from typing import TextIO
 
 import checkstream
-from checkstream.cli import audit, config, demo, gate, ingest, jobs, models, policy, replay, score, serve, worker
+from checkstream.cli import (
+    audit,
+    completion,
+    config,
+    demo,
+    gate,
+    ingest,
+    jobs,
+    models,
+    policy,
+    replay,
+    score,
+    serve,
+    worker,
+)
 from checkstream.cli.parser import Parser
 from checkstream.cli.workflow import as_text
 from checkstream.errors import CheckstreamError
@@ -35,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"checkstream {checkstream.__version__}")
+    parser.set_defaults(root=parser)  # what shells complete
     above: argparse.ArgumentParser = parser
     commands = above.add_subparsers(dest="command", metavar="COMMAND", required=True)
     runs: dict[str, Callable[[argparse.Namespace], int]] = {}
@@ -51,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("worker", worker),
         ("jobs", jobs),
         ("ingest", ingest),
+        ("completion", completion),
     ):
         group.add_parser(commands)
         runs[name] = group.run

@@ -1,0 +1,55 @@
+"""`checkstream completion bash | zsh | fish`: what a shell needs to complete commands, options and files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+
+_EXAMPLES = """examples:
+  checkstream completion bash > ~/.local/share/bash-completion/completions/checkstream
+  checkstream completion zsh > ~/.zfunc/_checkstream      # with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
+  checkstream completion fish > ~/.config/fish/completions/checkstream.fish
+"""
+_FILES = frozenset({"FILE", "TRANSCRIPT"})
+_FOLDERS = frozenset({"FOLDER", "DIR"})
+
+
+def add_parser(subparsers: SubParsers) -> None:
+    """Register `completion` with the command line."""
+    parser = subparsers.add_parser(
+        "completion",
+        help="print what a shell needs to complete commands",
+        description="Print a script with which a shell completes commands, options and files; a new shell knows it.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script.
+
+    Returns:
+        0: done.
+    """
+    import shtab  # noqa: PLC0415 - no other command needs it
+
+    root = args.root
+    _name_places(root, file=shtab.FILE, folder=shtab.DIRECTORY)
+    sys.stdout.write(shtab.complete(root, shell=args.shell) + "\n")
+    return 0
+
+
+def _name_places(parser: argparse.ArgumentParser, *, file: object, folder: object) -> None:
+    """Tell which arguments are files and folders: their metavar says so."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other list of them
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for below in action.choices.values():
+                _name_places(below, file=file, folder=folder)
+        elif action.metavar in _FILES | _FOLDERS:
+            place = file if action.metavar in _FILES else folder
+            action.complete = place  # type: ignore[attr-defined]  # where shtab looks for it
