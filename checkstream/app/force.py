@@ -209,6 +209,10 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
     return UpstreamClient(name, settings, headers)
 
 
+_TURN_WORK = 1500
+"""The most work of one turn of a guard on the event loop (see `core.match.work`): well below 5 ms on slow cores too."""
+
+
 def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer) -> Route:
     if route.pass_:
         return Route(
@@ -238,6 +242,8 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         ingress_budget_ms=route.budget.ingress_ms,
         on_exceeded=route.budget.on_exceeded,
         check_budget_ms=route.budget.check_ms,
+        turn_work=_TURN_WORK,
+        work=route.budget.work_ms * 1000,
         keepalive_ms=route.keepalive_ms,
         held_bytes=limits.held_bytes_per_stream,
         call_bytes=limits.call_bytes,

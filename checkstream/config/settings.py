@@ -296,6 +296,9 @@ class Budget(Settings, frozen=True):
     on_exceeded: Literal["degrade", "hold", "shed"] = "hold"
     """hold (the safe default): text waits for the answer. degrade: the rules' own patterns, phrases and entities decide
     alone, where every rule that waits has some; else it waits. shed: text waits, new requests get 429 for a moment."""
+    work_ms: Annotated[int, Meta(ge=100, le=3_600_000)] = 20_000
+    """The most work of patterns, phrases and entities on one exchange, in milliseconds of a usual core, counted and not
+    measured. Past it `fail_mode` decides: closed ends the exchange with the error `work_exceeded`, open records it."""
 
 
 class Deadline(Settings, frozen=True):

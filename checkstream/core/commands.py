@@ -181,6 +181,10 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     released_chars: int
 
 
+class Yield(Command, frozen=True):
+    """Give others their turn, then send `Resumed`: there is more to be done. The last command of its event."""
+
+
 class Enqueue(Command, frozen=True):
     """Have what was said scored when nobody waits for it any more. Comes right before `Record`, if the plan asks."""
 
@@ -216,6 +220,7 @@ AnyCommand = (
     | Decided
     | Degraded
     | ShedRequests
+    | Yield
     | Enqueue
     | Record
     | Observe

@@ -107,6 +107,10 @@ class TimerFired(Event, frozen=True):
     timer: Literal["stall", "keepalive", "budget"]
 
 
+class Resumed(Event, frozen=True):
+    """The guard has its turn again, as it asked for with `Yield`."""
+
+
 class DownstreamClosed(Event, frozen=True):
     """The caller's connection has gone."""
 
@@ -125,6 +129,7 @@ AnyEvent = (
     | ScoringFailed
     | Assessed
     | TimerFired
+    | Resumed
     | DownstreamClosed
     | Draining
 )

@@ -199,7 +199,8 @@ class Recording:
         """Tell the guard what has happened and return what is to be done."""
         commands = self._guard.receive(event, now)
         if not self._ended:
-            self._keep(event, now)
+            if not isinstance(event, on.Resumed):  # where turns end changes nothing
+                self._keep(event, now)
             for command in commands:
                 if isinstance(command, do.Score):
                     self.asked[command.ticket] = command

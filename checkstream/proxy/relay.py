@@ -30,6 +30,7 @@ from checkstream.proxy.headers import EVENTS, JSON
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.questions import Classifiers, Questions
 from checkstream.proxy.replies import error_response, guard_response
+from checkstream.proxy.turns import Turns
 from checkstream.proxy.upstream import Answer, UpstreamClient
 
 _BACKLOG_BYTES = 262_144
@@ -106,6 +107,7 @@ class Exchange:
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
         enqueue: Callable[[Dialogue], None] | None = None,
         assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None,
+        turns: Turns | None = None,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -126,6 +128,7 @@ class Exchange:
             respond: Makes the response of a whole answer.
             enqueue: Takes what is to be scored later, without waiting; None: nobody does.
             assess: Answers `Assess`; None: nobody can.
+            turns: Grants turns of work, shared with the other exchanges of the loop; None: it has its own.
         """
         self._request = request
         self._connection = connection
@@ -143,6 +146,8 @@ class Exchange:
         self._enqueue = enqueue
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox()
+        self._turns = turns if turns is not None else Turns()
+        self._goes_on = False
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._held_back = False
@@ -198,15 +203,19 @@ class Exchange:
     async def _pump(self) -> None:
         while not self._recorded:
             await self._inbox.wait()
+            self._goes_on = False
             await self._take_turn()
             await self._flush()
-            if self._inbox:
+            if self._goes_on:
+                await self._turns.next(self._questions.caller)
+                self._inbox.put(on.Resumed())
+            elif self._inbox:
                 await asyncio.sleep(0)  # an upstream at full speed must not keep the loop from the others
 
     async def _take_turn(self) -> None:
-        """Give the guard what has happened, up to a turn's worth of the upstream's bytes."""
+        """Give the guard what has happened, up to a turn's worth of the upstream's bytes or of its own work."""
         taken = 0
-        while self._inbox and taken < _TURN_BYTES:
+        while self._inbox and taken < _TURN_BYTES and not self._goes_on:
             event = self._inbox.take()
             if isinstance(event, on.UpstreamBytes):
                 taken += len(event.data)
@@ -310,6 +319,8 @@ class Exchange:
                 self._cancel_fetching()
             case do.Enqueue():
                 self._put(command)
+            case do.Yield():
+                self._goes_on = True
             case do.Record():
                 pass  # written before the others
             case _:

@@ -41,6 +41,7 @@ from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Exchange, Machine, Outgoing
 from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
+from checkstream.proxy.turns import Turns
 
 _CONTEXT = "x-checkstream-context"
 _MAX_CONTEXT_BYTES = 8192
@@ -108,6 +109,7 @@ class Proxy:
         self._digest = digest
         self._counts = counts
         self._confirmations = Confirmations()
+        self._turns = Turns()
         self._running: set[Exchange] = set()
         self._draining = False
 
@@ -223,6 +225,7 @@ class Proxy:
                 respond=confirming.respond,
                 enqueue=afterwards.put,
                 assess=self._assessing(route, stream),
+                turns=self._turns,
             )
             self._running.add(exchange)
             try:

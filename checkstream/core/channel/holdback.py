@@ -255,6 +255,7 @@ class Holdback:
         self._text += text
         if self._segments is not None:
             self._segments.feed(text)
+            self._scan.work.done += len(text) // 2
             if self._words is not None and self._words is not self._segments:
                 self._words.feed(text)
         found = self._scan.feed(text)
@@ -401,6 +402,10 @@ class Holdback:
         """Return the starts of the last tokens before `position`, as many as a check may ask for."""
         count = bisect_left(self._starts, position)
         return self._starts[max(count - self._kept_tokens, 0) : count]
+
+    def take_work(self) -> int:
+        """Return what reading has cost since this was last asked (see `match.work`)."""
+        return self._scan.work.take()
 
     # --- decisions out
 

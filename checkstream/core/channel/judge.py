@@ -37,6 +37,9 @@ NOT_ADDED = "text_not_added:structured_answer"
 _FOLLOW_CHARS = 256
 """Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
 
+_MOST_PASSED_ON = 1024
+"""Characters that followers read at a time, where others wait."""
+
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What a judge decided at one place of the text."""
@@ -98,6 +101,7 @@ class Judge:
         "_shift",
         "_takes_texts",
         "asked",
+        "behind",
         "channel",
         "digests",
         "followers",
@@ -173,6 +177,8 @@ class Judge:
             json=self._json,
         )
         self.followers: list[Judge] = []
+        self.behind = False
+        """The last time, more could have been decided, or passed on, than was asked for."""
         self._takes_texts = not structured
         self._scope = scope
         self._program = program
@@ -275,9 +281,18 @@ class Judge:
         if self._insertions is not None:
             self._insertions.feed(text)
 
-    def advance(self) -> list[Ruling]:
-        """Decide all that can be decided now, in the order of the text."""
+    def take_work(self) -> int:
+        """Return what reading has cost since this was last asked, here and in what follows (see `match.work`)."""
+        return self.holdback.take_work() + sum(follower.holdback.take_work() for follower in self.followers)
+
+    def advance(self, most: int | None = None) -> list[Ruling]:
+        """Decide all that can be decided now, in the order of the text.
+
+        Args:
+            most: Only so many decisions, and some of what is to be passed on; `behind` tells whether that was all.
+        """
         rulings: list[Ruling] = []
+        taken, self.behind = 0, False
         while (decision := self.holdback.next_decision()) is not None:
             if isinstance(decision, Cluster):
                 ruling = self._judge_findings(decision.findings)
@@ -285,6 +300,10 @@ class Judge:
                     rulings.append(ruling)
             else:
                 rulings += self._judge_check(decision)
+            taken += 1
+            if taken == most:
+                self.behind = True
+                break
         if not self._over and self.holdback.decided:
             self._over = True
             rulings += self._judge_end()
@@ -292,7 +311,7 @@ class Judge:
             self._insertions.place()
         self._fence()
         if self.followers:
-            self._pass_on(rulings)
+            self._pass_on(rulings, bounded=most is not None)
         if self.holdback.kept > self._kept:
             self._forget()
         return rulings
@@ -303,10 +322,12 @@ class Judge:
         followed = (follower.holdback.kept + self.prelude for follower in self.followers)
         self._decider.forget(kept, min((kept, *followed)))
 
-    def _pass_on(self, rulings: list[Ruling]) -> None:
+    def _pass_on(self, rulings: list[Ruling], *, bounded: bool) -> None:
         """Give text that is now sure to be released to the followers, and take their decisions."""
         end = self.holdback.releasable
         settled = self.holdback.settled
+        if bounded and end - self._passed_on > _MOST_PASSED_ON:
+            end, settled, self.behind = self._passed_on + _MOST_PASSED_ON, False, True
         if end - self._passed_on < _FOLLOW_CHARS and not settled:
             return
         text = self.holdback.text(Span(self._passed_on, end))

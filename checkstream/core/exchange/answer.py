@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import Closing, Said, closing_of
 from checkstream.core.exchange.extras import Extras
+from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.terms import ANSWER_CHANNELS, COMMON, Channel, Delta, Span, Stage, Unit
@@ -152,7 +153,7 @@ class Answer:
         choice = self.choices.get(channel.choice)
         return judge is not None and judge.holdback.ended and choice is not None and choice.running
 
-    def take(self, unit: Unit) -> None:
+    def take(self, unit: Unit) -> Steps:
         """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
         ledger = self._checking.ledger
         for number in unit.choices:
@@ -160,22 +161,22 @@ class Answer:
                 self._begin(number)
         self._look_whether_at_once(unit)
         due: list[tuple[Judge, list[Check]]] = []
-        parts = self._take_deltas(unit, due)
+        parts = yield from self._take_deltas(unit, due)
         for name in unit.unscanned:
             ledger.unscanned(f"midstream:{name}")
         if unit.failure is not None:
             ledger.upstream_failure = ledger.upstream_failure or "error_event"
         called = self.outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
         self.outbox.put(Waiting(unit, parts, self._checking.now, called))
-        self._go_on_with(due)
+        yield from self._go_on_with(due)
         self.extras.passed(unit, self._let_go)
         if self.turning is not None:
             return
         for number in unit.finished:
-            self._finish(number, due)
+            yield from self._finish(number, due)
         if unit.terminator:
             self.terminated = True
-            self.end()
+            yield from self.ending()
 
     def _look_whether_at_once(self, unit: Unit) -> None:
         """Note the choices of which all comes in this unit: they are decided at their end, channel after channel."""
@@ -200,7 +201,7 @@ class Answer:
     def _choice(self, number: int) -> Choice:
         return self.common if number == COMMON else self.choices[number]
 
-    def _take_deltas(self, unit: Unit, due: list[tuple[Judge, list[Check]]]) -> tuple[Part, ...]:
+    def _take_deltas(self, unit: Unit, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, tuple[Part, ...]]:
         """Give the deltas of a unit to their channels.
 
         What stands at another place than the text before it, or beside it in one unit, is another part of it.
@@ -215,11 +216,12 @@ class Answer:
             ):
                 self.judges[channel].part()
             self._paths[channel] = path
-            parts.append(self._take_delta(delta, due))
+            part = yield from self._take_delta(delta, due)
+            parts.append(part)
             seen.add(channel)
         return tuple(parts)
 
-    def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Part:
+    def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, Part]:
         """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
         choice = self._choice(delta.channel.choice)
         if not choice.running:
@@ -239,7 +241,7 @@ class Answer:
         start = judge.holdback.received
         if not delta.text and judge.holdback.ended:
             return Part(judge, start, start)
-        due.append((judge, judge.feed(delta.text)))
+        due.append((judge, (yield from self._checking.meter.feeding(judge, delta.text))))
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
@@ -250,32 +252,33 @@ class Answer:
         judge.share_insertions(choice.inserted)
         return judge
 
-    def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> None:
+    def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> Steps:
         """Take the decisions of channels that text has come for, and ask about it."""
         for judge, checks in due:
             if not self._is_at_once(judge):
                 if judge.channel.kind == "tool_arguments":
-                    self._end_name(judge.channel)  # it is asked about before they are, whatever came with them
+                    yield from self._end_name(judge.channel)  # asked about before they are, whatever came with them
                 self._ask(judge, checks)
-                self.rule(judge)
+                yield from self.ruling(judge)
 
     def _ask(self, judge: Judge, checks: Iterable[Check]) -> None:
         """Ask about those of some checks that still matter."""
         self._checking.ask(judge, filter(judge.holdback.expects, checks))
 
-    def _end_name(self, arguments: Channel) -> None:
+    def _end_name(self, arguments: Channel) -> Steps:
         """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
         judge = self.judges.get(Channel("tool_name", arguments.choice, arguments.index))
         if judge is not None and not judge.holdback.ended:
-            self._end_channel(judge)
+            yield from self._end_channel(judge)
 
-    def _end_channel(self, judge: Judge) -> None:
+    def _end_channel(self, judge: Judge) -> Steps:
         """End a channel; a tool's name is known then, and whether it may be called."""
         known = judge.holdback.ended
         self._checking.ask(judge, judge.holdback.end())
         if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not known:
             self._limit(judge)
-        self.rule(judge)
+        yield from self.ruling(judge)
+        yield
 
     def _limit(self, judge: Judge) -> None:
         """End the choice before a call of a tool that a rule does not permit; else let the name go."""
@@ -289,7 +292,7 @@ class Answer:
         self._checking.decided([refused_call(limit.rule, channel, span)])
         self._halt(self.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
 
-    def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = ()) -> None:
+    def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = ()) -> Steps:
         choice = self.choices[number]
         if choice.finished:
             return
@@ -298,18 +301,23 @@ class Answer:
             if choice.at_once:
                 for checks in (checks for owner, checks in due if owner is judge):
                     self._ask(judge, checks)
-            self._end_channel(judge)
+            yield from self._end_channel(judge)
 
-    def end(self) -> None:
+    def ending(self) -> Steps:
         """End every channel that still runs: nothing more will come."""
         for number in sorted(self.choices):
-            self._finish(number)
-        self.end_common()
+            yield from self._finish(number)
+        yield from self.end_common()
 
-    def end_common(self) -> None:
+    def end(self) -> None:
+        """End every channel at once."""
+        for _ in self.ending():
+            pass
+
+    def end_common(self) -> Steps:
         """End the channels that belong to no choice."""
         for judge in self.common.judges:
-            self._end_channel(judge)
+            yield from self._end_channel(judge)
 
     def give_up(self) -> None:
         """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
@@ -331,9 +339,14 @@ class Answer:
             self._checking.ask(judge, judge.holdback.stall())
 
     def rule(self, judge: Judge) -> None:
+        """Take the decisions of a channel at once."""
+        for _ in self.ruling(judge):
+            pass
+
+    def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
         choice = self._choice(judge.channel.choice)
-        for ruling in self._checking.advance(judge):
+        for ruling in (yield from self._checking.advancing(judge)):
             self._take_asks(choice, ruling)
             if ruling.halt is not None and choice is self.common:
                 self._halt_all(judge, ruling.halt)

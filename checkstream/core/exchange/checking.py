@@ -7,7 +7,8 @@ notes what follows in the ledger.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -18,6 +19,7 @@ from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, Shed
 from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
+from checkstream.core.exchange.meter import Meter, done
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
@@ -30,6 +32,12 @@ _PRELUDE_CHARS = 512
 _MOST_TOKEN_CHARS = 128
 _SLACK_S = 0.001
 """Timers of an event loop may fire this much early."""
+
+
+_DECISIONS = 32
+"""Decisions of one judge that are taken at a time."""
+_RULING_WORK = 60
+"""Of one decision that came to something (see `match.work`)."""
 
 
 def is_token(text: str) -> bool:
@@ -66,6 +74,8 @@ class Checking:
         self._queue: deque[tuple[Judge, Check]] = deque()
         """Checks that are due and have not been asked yet."""
         self._next_ticket = 1
+        self.meter = Meter(turn=plan.turn_work, budget=plan.work)
+        """What the exchange has cost."""
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
 
@@ -222,15 +232,25 @@ class Checking:
 
     def advance(self, judge: Judge) -> list[Ruling]:
         """Take the decisions that a judge can take now and note what they come to."""
-        rulings = judge.advance()
-        spared = False
-        for ruling in rulings:
-            self.ask(ruling.judge, ruling.checks)
-            spared = spared or any(check.spared for check in ruling.checks)
-            self.decided(ruling.outcome.verdicts)
-            for reason in ruling.degraded:
-                self.degrade(reason)
-        return [*rulings, *self.advance(judge)] if spared else rulings
+        return done(self.advancing(judge))
+
+    def advancing(self, judge: Judge) -> Generator[None, None, list[Ruling]]:
+        """Take the decisions that a judge can take now, some at a time; return what they come to."""
+        rulings: list[Ruling] = []
+        while True:
+            some = judge.advance(_DECISIONS)
+            spared = False
+            for ruling in some:
+                self.ask(ruling.judge, ruling.checks)
+                spared = spared or any(check.spared for check in ruling.checks)
+                self.decided(ruling.outcome.verdicts)
+                for reason in ruling.degraded:
+                    self.degrade(reason)
+            self.meter.spend(judge.take_work() + _RULING_WORK * len(some))
+            rulings += some
+            if not judge.behind and not spared:
+                return rulings
+            yield
 
     def decided(self, verdicts: Sequence[Verdict]) -> None:
         """Note verdicts."""
@@ -255,8 +275,8 @@ class Checking:
     @property
     def undecided(self) -> bool:
         """Classifiers still owe an answer that can change what is forwarded or sent."""
-        judges = (*(ticket.judge for ticket in self._tickets.values()), *(judge for judge, _ in self._queue))
-        return any(judge.leads or judge.changes for judge in judges)
+        judges = chain((ticket.judge for ticket in self._tickets.values()), (judge for judge, _ in self._queue))
+        return any(judge.leads or judge.changes for judge in judges)  # nearly always the first
 
     def forget(self, judges: Sequence[Judge]) -> None:
         """Drop what was asked for these judges and can no longer matter to them."""

@@ -11,22 +11,25 @@ States::
 
 An answer that a rule turns goes back to STREAMING, or to FORWARDED when it is not streamed, with a second request.
 
-An event only changes what is known (`_TRANSITIONS`); then the exchange goes as far as it can (`_go_on`).
+An event only changes what is known (`_TRANSITIONS`); then the exchange goes as far as it can (`_go_on`). What takes
+long comes in steps: a turn does some of them and asks for the next with `Yield`, so that no text makes others wait.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.commands import AnyCommand, ForwardRequest, StartStream
+from checkstream.core.commands import AnyCommand, ForwardRequest, StartStream, Yield
 from checkstream.core.events import (
     AnyEvent,
     Assessed,
     DownstreamClosed,
     Draining,
     RequestReceived,
+    Resumed,
     Scored,
     ScoringFailed,
     TimerFired,
@@ -40,6 +43,7 @@ from checkstream.core.exchange.course import RUNNING, Course, Ending, State
 from checkstream.core.exchange.heard import Heard
 from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
+from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import Refusal
 from checkstream.core.exchange.timers import Timers
@@ -50,6 +54,8 @@ from checkstream.errors import WireError
 
 __all__ = ["Guard", "Plan", "State"]
 
+_RELEASE_WORK = 2000
+"""Of as many units as leave at a time (see `match.work`)."""
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504}
 
 
@@ -69,6 +75,10 @@ class Guard:
         self._leaving = Leaving(self._course)
         self._turning = Turning(self._course, self._leaving)
         self._timers = Timers(self._course, self._leaving)
+        self._events: deque[AnyEvent] = deque()
+        """What has come while an event was being taken, of which some steps are left."""
+        self._steps: Steps | None = None
+        self._exhausted = False
 
     @property
     def state(self) -> State:
@@ -83,13 +93,62 @@ class Guard:
         checking = self._course.checking
         checking.commands = []
         checking.now = now
+        if isinstance(event, DownstreamClosed):
+            self._steps = None  # nobody waits for what is left of it
+            self._events.clear()
+        if not isinstance(event, Resumed):
+            self._events.append(event)
+        checking.meter.begin_turn()
+        over = self._take_turn()
+        self._course.watch.arm_budget()
+        if not over:
+            checking.commands.append(Yield())
+        return checking.commands
+
+    def _take_turn(self) -> bool:
+        """Do what is to be done about the events that have come, as far as one turn goes; return whether that is all.
+
+        Where a turn ends changes nothing but the time: what comes meanwhile waits for its own turn.
+        """
+        meter = self._course.checking.meter
+        while self._steps is not None or self._events:
+            steps = self._steps = self._steps or self._steps_of(self._events.popleft())
+            for _ in steps:
+                if meter.exhausted and not self._exhausted:
+                    self._exhausted = True
+                    self._steps = self._steps_without_work() or steps
+                    break
+                if meter.turn_over:
+                    return False
+            else:
+                self._steps = None
+        return True
+
+    def _steps_of(self, event: AnyEvent) -> Steps:
+        """Take one event, then go as far as that allows."""
         transition = self._TRANSITIONS.get((self._course.state, type(event)))
         if transition is not None:
-            transition(self, event)
+            yield from transition(self, event) or ()
             while self._go_on():
-                pass
-        self._course.watch.arm_budget()
-        return checking.commands
+                yield
+
+    def _steps_without_work(self) -> Steps | None:
+        """Let the fail mode decide on an exchange that has done all the work that it may do; None: it goes on."""
+        course = self._course
+        if course.state is State.CLOSED or (course.ending is not None and course.ending.error is not None):
+            return None
+        course.checking.degrade("work_exceeded")
+        return None if course.plan.fail_mode == "open" else self._give_up_work()
+
+    def _give_up_work(self) -> Steps:
+        course, limit = self._course, self._course.plan.work // 1000
+        message = f"takes more than the {limit} ms of work that one exchange may take; send less at a time"
+        if course.state in {State.NEW, State.INGRESS}:
+            course.refuse(Refusal(413, "work_exceeded", f"checking the prompt {message}"))
+        else:
+            course.fail("work_exceeded", f"checking the answer {message}")
+        while self._go_on():
+            yield
 
     def _go_on(self) -> bool:
         """Send what may leave, then end the exchange if it is closing and nothing waits any more.
@@ -106,8 +165,7 @@ class Guard:
         if course.answer.turning is not None and course.state in {State.STREAMING, State.CLOSING}:
             return self._go_on_to_turn()
         if course.streaming and course.state is not State.FORWARDED:
-            if not self._leaving.release() and (course.ending is None or course.ending.error is None):
-                course.fail("upstream_error", f"the upstream sent an event that can't be edited: {course.outbox.fault}")
+            if self._release():
                 return True
             if course.state is State.STREAMING:
                 return self._timers.gives_up_holding()
@@ -118,6 +176,16 @@ class Guard:
                 self._leaving.give_whole()
         return False
 
+    def _release(self) -> bool:
+        """Send what may leave of a stream; return whether that has opened a further way to go."""
+        course = self._course
+        if not self._leaving.release() and (course.ending is None or course.ending.error is None):
+            course.fail("upstream_error", f"the upstream sent an event that can't be edited: {course.outbox.fault}")
+            return True
+        if course.outbox.behind:
+            course.checking.meter.spend(_RELEASE_WORK)
+        return course.outbox.behind
+
     def _go_on_to_turn(self) -> bool:
         closing = self._turning.step()
         if not closing and self._course.answer.turning is None:
@@ -126,9 +194,9 @@ class Guard:
 
     # --- the prompt
 
-    def _on_request(self, event: RequestReceived) -> None:
+    def _on_request(self, event: RequestReceived) -> Steps:
         self._course.state = State.INGRESS
-        refusal = self._course.prompt.take(event)
+        refusal = yield from self._course.prompt.take(event)
         if refusal is not None:
             self._course.refuse(refusal)
 
@@ -190,30 +258,29 @@ class Guard:
     def _on_continued(self, event: UpstreamOpened) -> None:
         self._turning.continued(status=event.status, streaming=event.streaming)
 
-    def _on_stream_bytes(self, event: UpstreamBytes) -> None:
-        self._incoming.take_stream_bytes(event.data)
+    def _on_stream_bytes(self, event: UpstreamBytes) -> Steps:
+        return self._incoming.take_stream_bytes(event.data)
 
-    def _on_stream_end(self, _: UpstreamClosed) -> None:
-        self._incoming.end_stream()
+    def _on_stream_end(self, _: UpstreamClosed) -> Steps:
+        return self._incoming.end_stream()
 
     def _on_whole_bytes(self, event: UpstreamBytes) -> None:
         self._incoming.take_whole_bytes(event.data)
 
-    def _on_whole_end(self, _: UpstreamClosed) -> None:
-        self._incoming.end_whole()
+    def _on_whole_end(self, _: UpstreamClosed) -> Steps:
+        return self._incoming.end_whole()
 
-    def _on_score(self, event: Scored | ScoringFailed) -> None:
+    def _on_score(self, event: Scored | ScoringFailed) -> Steps:
         judge = self._course.checking.answered(event)
-        if judge is not None:
-            self._rule([judge])
+        return self._ruling([judge] if judge is not None else [])
 
-    def _rule(self, judges: Iterable[Judge]) -> None:
+    def _ruling(self, judges: Iterable[Judge]) -> Steps:
         """Take the decisions that judges can take now that they need not wait for a score any more."""
         for judge in judges:
             if judge.stage is Stage.INGRESS:
-                self._course.prompt.rule(judge)
+                yield from self._course.prompt.ruling(judge)
             else:
-                self._course.answer.rule(judge)
+                yield from self._course.answer.ruling(judge)
                 self._incoming.look_whether_cut_off()
 
     def _on_assessed(self, event: Assessed) -> None:
@@ -227,8 +294,8 @@ class Guard:
         else:
             self._leaving.deliver()
 
-    def _on_timer(self, event: TimerFired) -> None:
-        self._rule(self._timers.rang(event.timer))
+    def _on_timer(self, event: TimerFired) -> Steps:
+        return self._ruling(self._timers.rang(event.timer))
 
     # --- ends that nobody here has asked for
 
@@ -274,7 +341,7 @@ class Guard:
         course.close(self._leaving.delivered or "downstream_closed")
 
     # What each event means in each state; any other pair is ignored.
-    _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], None]]] = {
+    _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], Steps | None]]] = {
         (State.NEW, RequestReceived): _on_request,
         (State.FORWARDED, UpstreamOpened): _on_opened,
         (State.FORWARDED, UpstreamFailed): _on_upstream_failed,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from checkstream.core.exchange.course import Course, Ending, State
+from checkstream.core.exchange.meter import Steps
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import EventTooLarge, WireError
+
+_FRAME_WORK = 20
+"""Of an event that is read (see `match.work`)."""
+_BYTES_A_UNIT = 500
 
 
 class Incoming:
@@ -29,7 +34,7 @@ class Incoming:
 
     # --- streams
 
-    def take_stream_bytes(self, data: bytes) -> None:
+    def take_stream_bytes(self, data: bytes) -> Steps:
         """Read bytes of an event stream."""
         course = self._course
         if self._is_unwanted():
@@ -44,9 +49,10 @@ class Incoming:
             course.fail("upstream_error", str(error))
             return
         for frame in frames:
-            self._take_frame(frame)
+            yield from self._take_frame(frame)
             if self._is_unwanted() or self._has_last_word:
                 break
+            yield
         if self._is_unwanted():
             return
         if self._has_last_word:
@@ -65,7 +71,7 @@ class Incoming:
         """The upstream has said its last word, before which something is still to be said."""
         return self._course.outbox.holds_end and self._course.answer.terminated
 
-    def end_stream(self) -> None:
+    def end_stream(self) -> Steps:
         """Hear that an event stream has ended as HTTP says it should."""
         course = self._course
         course.upstream_open = False
@@ -76,12 +82,13 @@ class Incoming:
             return
         for frame in frames:
             if frame.data is not None and not self._is_unwanted():
-                self._take_frame(frame)
+                yield from self._take_frame(frame)
         if not self._is_unwanted():
             course.begin_closing(Ending("complete"))
 
-    def _take_frame(self, frame: Frame) -> None:
+    def _take_frame(self, frame: Frame) -> Steps:
         course = self._course
+        course.checking.meter.spend(_FRAME_WORK + len(frame.raw) // _BYTES_A_UNIT)
         try:
             unit = self._read(frame)
             reason = "event of an unknown type" if unit.opaque else None
@@ -95,7 +102,7 @@ class Incoming:
         elif unit.unscanned and course.plan.parts == "refuse":
             course.fail("upstream_error", f"the upstream sent `{unit.unscanned[0]}`, which this route refuses")
             return
-        course.answer.take(unit)
+        yield from course.answer.take(unit)
         self.look_whether_cut_off()
 
     def _read(self, frame: Frame) -> Unit:
@@ -133,11 +140,12 @@ class Incoming:
             message = f"the answer passed {self._course.plan.answer_bytes} bytes"
             self._course.fail("answer_too_large", message)
 
-    def end_whole(self) -> None:
+    def end_whole(self) -> Steps:
         """Hear that a whole answer is there."""
         course = self._course
         course.upstream_open = False
         body = bytes(self._body)
+        course.checking.meter.spend(len(body) // _BYTES_A_UNIT)
         failed = course.status >= 400
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
@@ -151,8 +159,8 @@ class Incoming:
             return
         course.state = State.CLOSING
         course.ending = Ending("upstream_failed" if failed and not unit.choices else "complete")
-        course.answer.take(unit)
-        course.answer.end_common()
+        yield from course.answer.take(unit)
+        yield from course.answer.end_common()
 
     def _take_unreadable(self, body: bytes, reason: str) -> None:
         """Let the fail mode decide on a body that is not the surface's; an error status stays what it was."""

@@ -21,6 +21,8 @@ from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
 
+MOST_UNITS = 128
+"""That leave at a time."""
 CALL = frozenset({"tool_name", "tool_arguments"})
 """Channels of a tool call."""
 
@@ -111,6 +113,7 @@ class Outbox:
         "_surface",
         "_turned",
         "_turning",
+        "behind",
         "bytes_held",
         "call_bytes_held",
         "calls_whole",
@@ -136,6 +139,8 @@ class Outbox:
         self._first = Unit(raw=b"")
         self._turning: Judge | None = None
         self._turned = False
+        self.behind = False
+        """The last release has taken as many units as one may."""
         self.bytes_held = 0
         """Bytes of units that wait for decisions."""
         self.call_bytes_held = 0
@@ -227,10 +232,12 @@ class Outbox:
     # --- streams
 
     def release(self, now: float) -> Released | None:
-        """Take out all that may leave now; None when nothing may."""
+        """Take out what may leave now, up to `MOST_UNITS` (see `behind`); None when nothing may."""
         data: list[bytes] = []
         held_s = 0.0
+        taken, self.behind = 0, False
         while (waiting := self._queue.pop(self._ready)) is not None:
+            taken += 1
             self._count(waiting, -1)
             self._remember(waiting.unit)
             try:
@@ -253,6 +260,9 @@ class Outbox:
                 break
             if not waiting.called:  # nobody can act on half a call: that it comes whole delays nothing
                 held_s = max(held_s, now - waiting.arrived)
+            if taken == MOST_UNITS:
+                self.behind = True
+                break
         joined = b"".join(data)
         return Released(joined, held_s) if joined else None
 

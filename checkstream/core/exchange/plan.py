@@ -39,6 +39,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     on_exceeded: Literal["hold", "degrade", "shed"] = "hold"
     """hold: wait on for the answer. degrade: let the rules' cheaper detectors decide alone, where every rule that waits
     for the answer has one; else hold. shed: hold, and refuse new requests for a moment."""
+    turn_work: int = 0
+    """The most work of one turn of the guard (see `match.work`), before it asks for the next; 0: all there is."""
+    work: int = 0
+    """The most work on one exchange, after which it meets the fail mode; 0: no limit."""
     keepalive_ms: float = 15_000.0
     held_bytes: int = 2_097_152
     """Most bytes of events that may wait in one stream."""

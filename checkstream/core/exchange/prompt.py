@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -18,6 +18,7 @@ from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.known import values_of
+from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.shaping import Wishes
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
@@ -54,6 +55,12 @@ _MAX_NAMED = 10
 """Unknown fields that a refusal names."""
 _QUIET = 2
 """Index of the channel that ids, names and numbers are judged as."""
+
+
+_CHANNEL_WORK = 60
+"""Of a judge that is made, and of the end of its text (see `match.work`)."""
+_BYTES_A_UNIT = 500
+"""Of a body, read."""
 
 
 class _Joined:
@@ -176,8 +183,10 @@ class Prompt:
         """The answer has a fixed form, which text added to it would break."""
         return self.wishes.fixes_form or (self.request is not None and self.request.structured)
 
-    def take(self, event: RequestReceived) -> Refusal | None:
+    def take(self, event: RequestReceived) -> Generator[None, None, Refusal | None]:
         """Read the request and begin to judge it; return why it is refused, if that is clear already."""
+        meter = self._checking.meter
+        meter.spend(len(event.body) // _BYTES_A_UNIT)
         try:
             request = self._surface.read_request(event.body)
             context = read_context(event.context, request.extension)
@@ -190,12 +199,15 @@ class Prompt:
             return fault
         self._know(request, event, context)
         self._judge_request()
-        self._join(request)
+        yield from self._join(request)
         for joined in self._joined:
-            checks = joined.judge.feed(joined.text)
+            checks = yield from meter.feeding(joined.judge, joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
+            meter.spend(joined.judge.take_work() + _CHANNEL_WORK)
+            yield
         for joined in self._joined:
-            self.rule(joined.judge)
+            yield from self.ruling(joined.judge)
+            yield
         return None
 
     def _know(self, request: Request, event: RequestReceived, context: object) -> None:
@@ -251,7 +263,7 @@ class Prompt:
             self._checking.decided(outcome.verdicts)
             self._note(outcome, page, channel)
 
-    def _join(self, request: Request) -> None:
+    def _join(self, request: Request) -> Steps:
         """Make a judge for the texts of each message and field, which the model may read as one text.
 
         Ids, names and numbers of the whole request have one more, for each kind of channel: no classifier is asked.
@@ -282,8 +294,10 @@ class Prompt:
                 run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
                 run.add(deltas, parts, "")
                 self._take(run)
+            yield
 
     def _take(self, joined: _Joined) -> None:
+        self._checking.meter.spend(_CHANNEL_WORK)
         self._joined.append(joined)
         self._places[joined.judge.channel] = joined
 
@@ -315,9 +329,9 @@ class Prompt:
             ledger.unscanned(f"ingress:{name}")
         return None
 
-    def rule(self, judge: Judge) -> None:
+    def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of one channel that can be taken now."""
-        for ruling in self._checking.advance(judge):
+        for ruling in (yield from self._checking.advancing(judge)):
             channel = ruling.judge.channel
             if ruling.failed is not None and self._failed is None:
                 self._failed = ruling.failed, self._place(channel, Span(0, 1))

@@ -13,6 +13,7 @@ from typing import Final
 
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.patterns import Table, compile_regex
+from checkstream.core.match.work import Work
 
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 RUN_CHARS: Final = 16
@@ -27,10 +28,11 @@ _STANDARD: Final = str.maketrans("-_", "+/")
 class Encoded:
     """Reads the original text of one channel; mutable."""
 
-    __slots__ = ("_carry", "_in_run", "_lane", "_table", "at")
+    __slots__ = ("_carry", "_in_run", "_lane", "_table", "_work", "at")
 
-    def __init__(self, table: Table, at: int) -> None:
-        """Start at the original offset `at`, outside of any run."""
+    def __init__(self, table: Table, at: int, work: Work | None = None) -> None:
+        """Start at the original offset `at`, outside of any run; its work goes to `work`."""
+        self._work = work
         self.at = at
         """Original offset of the first character that has not been read."""
         self._table = table
@@ -114,7 +116,7 @@ class Encoded:
         if not text or shown < _PRINTABLE_SHARE * len(text):
             return False
         if self._lane is None:
-            self._lane = Lane(self._table, octets[0][1])
+            self._lane = Lane(self._table, octets[0][1], self._work)
             self._lane.starts = []
         starts: list[int] = []
         ends: list[int] = []

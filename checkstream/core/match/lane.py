@@ -14,6 +14,7 @@ import msgspec
 
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Hit, Member, Regex, Table, compile_regex
 from checkstream.core.match.phrase_search import Match, PhraseSearch
+from checkstream.core.match.work import CANDIDATE, QUESTION, Work
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
@@ -69,11 +70,13 @@ class Lane:
         "starts",
         "table",
         "text",
+        "work",
     )
 
-    def __init__(self, table: Table, at: int = 0) -> None:
-        """Start with no text at the original offset `at`, with the identity as offset map."""
+    def __init__(self, table: Table, at: int = 0, work: Work | None = None) -> None:
+        """Start with no text at the original offset `at`, with the identity as offset map; its work goes to `work`."""
         self.table = table
+        self.work = work if work is not None else Work()
         self.text = ""
         self.base = at
         self.starts: list[int] | None = None
@@ -95,7 +98,7 @@ class Lane:
     def branch(self, table: Table, behind: int, at: int) -> Lane:
         """Return a lane for a view equal to this one but for its last `behind` characters; it has read to `at`."""
         cut = len(self.text) - behind
-        lane = Lane(table, at)
+        lane = Lane(table, at, self.work)
         lane.text = self.text[:cut]
         if self.starts is None:
             lane.starts = list(range(self.base, self.base + cut))
@@ -150,6 +153,7 @@ class Lane:
             return end
         companions = table.companions
         if _WILD.search(text, at, end) is not None:
+            self.work.done += 2 * len(table.members) + (end - at) // 2
             near = end if end - at <= _FEW_CHARS else at + 1
             while at < near:
                 for companion in companions:
@@ -157,6 +161,8 @@ class Lane:
                         return at
                 at += 1
             companions = table.apart[1]
+        else:
+            self.work.done += len(companions) + (end - at) // 32
         best = end
         if at < end:
             for companion in companions:
@@ -233,10 +239,12 @@ class Lane:
         table, few = self.table, high - self.floor
         if few <= _FEW_STARTS:
             return table.members if self._starts(table.gates, high) else ()
+        self.work.done += QUESTION + (len(self.text) - self.floor) // 32
         if _WILD.search(self.text, self.floor) is None:
             return table.members if any(self._starts_by(gate, high) for gate in table.gates) else ()
         if few <= _FEW_CHARS:
             return table.members if self._starts(table.gates, high) else ()
+        self.work.done += 2 * len(table.members) + (len(self.text) - self.floor) // 2
         shares = zip(table.apart[0], table.shares, strict=True)
         return [member for gate, share in shares if self._starts_by(gate, high) for member in share]
 
@@ -261,6 +269,7 @@ class Lane:
             if hit is None:
                 break
             start, end = hit.start(), hit.end()
+            self.work.done += CANDIDATE + len(self.text) // 1024
             spans: Sequence[tuple[int, int]] = ((start, end),)
             if refine is not None:
                 left = max(0, start - LEFT_CONTEXT_CHARS)
@@ -281,6 +290,7 @@ class Lane:
 
     def _next(self, member: Member, low: int, high: int) -> Hit | None:
         """Return the first candidate of a member that starts from `low` on and before `high`."""
+        self.work.done += QUESTION
         if high - low <= _FEW_STARTS:
             hits = (member.regex.match(self.text, at) for at in range(low, high))
             return next((hit for hit in hits if hit is not None), None)
@@ -357,6 +367,7 @@ class Lane:
     def _live_after(self, member: Member, end: int, found: list[Found]) -> int:
         """Return where `text[:end]` is live for a member once all before that is decided (which goes to `found`)."""
         low = first = self._low(member)
+        self.work.done += QUESTION + (end - low) // 64
         known = self._ahead.get(member.index)
         if known is not None and known.end <= end and (known.low == low or (not known.found and low <= known.live)):
             low, found[:] = known.live, known.found

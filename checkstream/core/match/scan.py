@@ -17,9 +17,10 @@ from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
 from checkstream.core.match.normalise import APART, LEET_CHARS
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
+from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
 
-_PIECE_CHARS: Final = 4096
+_PIECE_CHARS: Final = 2048
 """Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
 _LEET: Final = f"[{LEET_CHARS}]"
@@ -51,6 +52,7 @@ class Scan:
         "_stop",
         "_trigger",
         "live",
+        "work",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
@@ -58,7 +60,9 @@ class Scan:
         self.live = 0
         """Oldest start that could still become a match; all before it is decided."""
         self._patterns = patterns
-        self._raw = Lane(patterns.tables["raw"])
+        self.work = Work()
+        """What the text has cost."""
+        self._raw = Lane(patterns.tables["raw"], 0, self.work)
         self._chain = Chain(patterns)
         self._encoded: Encoded | None = None
         self._encoded_at = 0
@@ -153,9 +157,11 @@ class Scan:
         raw, start = self._raw, self._received
         raw.text = grown
         self._received = raw.read_to = start + len(piece)
+        self.work.done += 4 + len(piece) // 64
         if self._asleep:
             self._decide_raw()
             return
+        self.work.done += len(piece)  # views are read character by character
         if self._chain.awake:
             self._chain.read(piece, start, raw, ended=False)
         if self._encoded is not None:
@@ -211,7 +217,7 @@ class Scan:
             if trigger.search(grown, max(chain.stops[-1] - raw.base - 1, 0)) is not None:
                 chain.wake(raw)
         if self._encoded is None and self._base64.numbers and _ENCODING.search(grown, self._encoded_at - raw.base):
-            self._encoded = Encoded(self._base64, self._encoded_at)
+            self._encoded = Encoded(self._base64, self._encoded_at, self.work)
         self._asleep = self._encoded is None and not self._chain.awake
 
     def _settle(self) -> None:
@@ -332,7 +338,7 @@ class Scan:
                 self._chain.read("", self._received, self._raw, ended=False)
             self._chain.force(self._raw)
         if self._encoded is None and self._base64.numbers:
-            self._encoded = Encoded(self._base64, self._encoded_at)
+            self._encoded = Encoded(self._base64, self._encoded_at, self.work)
             self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
         self._asleep = self._encoded is None and not self._chain.awake
 

@@ -1,0 +1,84 @@
+"""The work of one exchange: how much a turn of it may do before others get theirs, and how much it may do at all.
+
+What takes long is written as steps: a generator that yields wherever a turn may end. Nothing depends on where it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TypeVar
+
+from checkstream.core.channel.holdback import Check
+from checkstream.core.channel.judge import Judge
+
+Steps = Iterator[None]
+"""Work that can be interrupted between its steps."""
+Result = TypeVar("Result")
+
+_FIRST_CHARS = 256
+_LEAST_CHARS = 32
+_MOST_CHARS = 2048
+_PIECE_WORK = 600
+"""Of one piece of text: the next piece is as long as the last one lets expect so much work of it."""
+
+
+class Meter:
+    """Counts the work of one exchange (see `match.work`)."""
+
+    __slots__ = ("_budget", "_turn", "_turn_ends", "spent")
+
+    def __init__(self, *, turn: int, budget: int) -> None:
+        """Begin with nothing spent.
+
+        Args:
+            turn: The most work of one turn; 0: a turn does all there is.
+            budget: The most work of the exchange; 0: no limit.
+        """
+        self.spent = 0
+        self._turn = turn
+        self._turn_ends = turn
+        self._budget = budget
+
+    def begin_turn(self) -> None:
+        """Note that a turn begins."""
+        self._turn_ends = self.spent + self._turn
+
+    def spend(self, work: int) -> None:
+        """Note work that has been done."""
+        self.spent += work
+
+    @property
+    def turn_over(self) -> bool:
+        """This turn has done its work."""
+        return self._turn > 0 and self.spent >= self._turn_ends
+
+    @property
+    def exhausted(self) -> bool:
+        """The exchange has done all the work that it may do."""
+        return 0 < self._budget <= self.spent
+
+    def feeding(self, judge: Judge, text: str) -> Generator[None, None, list[Check]]:
+        """Feed a text to a judge in pieces, as if it had come so; return the checks that it makes due."""
+        if len(text) <= _FIRST_CHARS:
+            checks = judge.feed(text)
+            self.spend(judge.take_work())
+            return checks
+        checks, at, size = list[Check](), 0, _FIRST_CHARS
+        while at < len(text):
+            checks += judge.feed(text[at : at + size])
+            work = judge.take_work()
+            self.spend(work)
+            at += size
+            yield
+            size = min(max(size * _PIECE_WORK // max(work, 1), _LEAST_CHARS), 2 * size, _MOST_CHARS)
+        return checks
+
+
+def done(steps: Generator[None, None, Result]) -> Result:
+    """Do all of some steps at once, and return what they come to."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
