@@ -7,7 +7,7 @@ place in the events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -21,13 +21,17 @@ from checkstream.core.wire.json_spans import NAME, Path
 _STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
 _BETWEEN = "\n|\n"
 """Stands between texts that are searched at once: what a pattern finds over it is looked at again, apart."""
-_MOST_APART = 256
-"""Texts of one unit that are searched one by one."""
+_ANCHORS = ("^", "$", "\\A", "\\z")
+"""What a pattern that was written for a text of its own may begin or end with."""
+_MOST_SEARCHES = 512
+"""For what is loud in one unit; what is left then is judged, whatever it says."""
 _MOST_QUIET = 4096
 _MOST_QUIET_CHARS = 256
 _MOST_JOINED = 128
 """Places of one answer whose texts are joined over events; what stands at others is judged event by event."""
 _LEAST_STATE_CHARS = 3
+_LEAST_FIGURE_CHARS = 8
+"""Of a state that has no letters, such as a date: no number is made of two such halves that are equal."""
 
 
 class _Place(msgspec.Struct):
@@ -57,8 +61,9 @@ class Extras:
         """Nothing of the latest unit was left for a judge."""
         self._program = program
         scopes = [program.scope(stage, "extra") for stage in _STAGES]
-        patterns = [each for scope in scopes for patterns in (scope.hold, scope.watch) for each in patterns.patterns]
-        self._anchored = any(mark in each.regex for each in patterns for mark in ("^", "$", "\\A", "\\z"))
+        patterns = [each for scope in scopes for found in (scope.hold, scope.watch) for each in found.patterns]
+        written = [each.regex for each in patterns if program.signals[each.signal].kind == "pattern"]
+        self._anchored = any(mark in regex for regex in written for mark in _ANCHORS)
         self._asked = any(scope.hold_classifiers or scope.watch_classifiers for scope in scopes)
         self._quiet: set[str] = set()
         self._places: dict[tuple[int, Path], _Place] = {}
@@ -74,7 +79,7 @@ class Extras:
             unit: As it was read.
             whole: Nothing will follow that callers could join to it.
         """
-        self.calm = not any(extra.joins for extra in unit.extras)
+        self.calm = True
         if not unit.extras:
             return unit
         loud = self._loud(unit.extras, whole=whole)
@@ -106,10 +111,13 @@ class Extras:
             self._places[key] = self._by_channel[place.channel] = place
         return place
 
-    def _is_state(self, place: _Place, extra: Extra) -> bool:
+    @staticmethod
+    def _is_state(place: _Place, extra: Extra) -> bool:
         """Tell whether a place says again what it has said, as states do and pieces of text don't."""
         text = extra.text
-        return text == place.latest and len(text) >= _LEAST_STATE_CHARS and any(map(str.isalpha, text))
+        if text != place.latest or len(text) < _LEAST_STATE_CHARS:
+            return False
+        return len(text) >= _LEAST_FIGURE_CHARS or any(map(str.isalpha, text))
 
     def _loud(self, extras: Sequence[Extra], *, whole: bool) -> set[int]:
         """Return the numbers of extras in which, each by itself, something is found, or that classifiers must read."""
@@ -120,14 +128,24 @@ class Extras:
         }
         new = {extra.text: None for number, extra in enumerate(extras) if number not in loud}
         texts = [text for text in new if text not in self._quiet]
-        if not texts or (not self._anchored and not self._finds(_BETWEEN.join(texts))):
-            found: set[str] = set()
-        elif len(texts) == 1 and not self._anchored:
-            found = set(texts)
-        else:
-            found = {text for at, text in enumerate(texts) if at >= _MOST_APART or self._finds(text)}
+        found = set(self._search(texts))
         self._remember(text for text in texts if text not in found)
         return loud.union(number for number, extra in enumerate(extras) if extra.text in found)
+
+    def _search(self, texts: Sequence[str]) -> Iterator[str]:
+        """Yield the texts in which something is found; many are searched at once, then halves of them."""
+        pending = [texts]
+        searches = 0
+        while pending:
+            part = pending.pop()
+            searches += 1
+            if not part or (not self._anchored and not self._finds(_BETWEEN.join(part))):
+                continue
+            if (len(part) == 1 and (not self._anchored or self._finds(part[0]))) or searches > _MOST_SEARCHES:
+                yield from part
+            elif len(part) > 1:
+                middle = len(part) // 2
+                pending += (part[middle:], part[:middle])
 
     def _remember(self, texts: Iterable[str]) -> None:
         for text in texts:
