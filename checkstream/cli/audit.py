@@ -163,6 +163,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     confirmed: tuple[str, ...] = ()
     findings: tuple[object, ...] = ()
     degradations: tuple[str, ...] = ()
+    unscanned: tuple[str, ...] = ()
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,6 +218,8 @@ def _show(args: argparse.Namespace) -> int:
             _print_table([_row(entry) for entry in entries])
         for entry in entries if args.stream is not None else ():
             _print_verdicts(entry.body.record)
+            for name in entry.body.record.unscanned:
+                print(safe(f"  not read: {name}"))
     if shown or (args.stream is None and args.rule is None):
         return 0
     asked = [f"stream `{args.stream}...`"] if args.stream is not None else []
@@ -243,7 +246,8 @@ def _row(entry: _Entry) -> tuple[str, ...]:
     record, body = entry.record, entry.body
     match record.kind:
         case "stream":
-            what = f"{len(body.record.findings)} findings" + "".join(f", {d}" for d in body.record.degradations)
+            unread = [f"{len(body.record.unscanned)} not read"] if body.record.unscanned else []
+            what = ", ".join((f"{len(body.record.findings)} findings", *unread, *body.record.degradations))
         case "pass":
             what = f"{body.method} {body.path}"
         case "repair":

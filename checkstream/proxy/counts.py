@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from checkstream.core.commands import Decided, Observe
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
@@ -108,10 +108,17 @@ class StreamCounts:
         """Count an answer of the upstream."""
         self._metrics.upstream_responses.of(self._route, str(status)).inc()
 
-    def recorded(self, outcome: str) -> None:
-        """Count how the exchange came out."""
+    def recorded(self, outcome: str, unscanned: Iterable[str] = ()) -> None:
+        """Count how the exchange came out, and whether all of it was read.
+
+        Args:
+            outcome: What the record says.
+            unscanned: What was not read, as the record has it (`midstream:delta.audio.data`).
+        """
         self._outcome = outcome
         self._metrics.exchanges.of(self._route, outcome).inc()
+        for stage in sorted({name.partition(":")[0] for name in unscanned}):
+            self._metrics.unscanned.of(stage).inc()
 
     def upstream_failed(self, error: UpstreamError) -> None:
         """Count a failure of the upstream, and log what its operator needs to mend it."""

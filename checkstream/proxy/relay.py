@@ -267,7 +267,7 @@ class Exchange:
         for command in commands:
             if isinstance(command, do.Record):
                 self._recorded = True
-                self._counts.recorded(command.record.outcome)
+                self._counts.recorded(command.record.outcome, command.record.unscanned)
                 try:
                     await self._ledger.write(command.record)
                 except AuditError as error:

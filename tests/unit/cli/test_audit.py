@@ -137,6 +137,16 @@ def test_show_of_one_stream_says_what_each_rule_decided(tmp_path: Path, capsys: 
     assert all(character.isprintable() or character == "\n" for character in out)
 
 
+def test_g17_show_says_what_was_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = msgspec.structs.replace(record(), unscanned=("midstream:delta.audio.data", "midstream:\x1b[2J"))
+    entry = StreamEntry(stream="one", route="chat", caller=None, record=told)
+    write_chain(tmp_path, [[one.line for one in seal_all([start(), entry])]])
+    assert run("show", tmp_path, "--stream", "one") == 0
+    out = capsys.readouterr().out
+    assert "1 findings, 2 not read" in out
+    assert out.splitlines()[-2:] == ["  not read: midstream:delta.audio.data", "  not read: midstream:\\x1b[2J"]
+
+
 def test_show_reads_around_what_can_not_be_read(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (log / segment_name(CHAIN, 2)).open("ab") as segment:
         segment.write(b'{"body":{\n\xff\n')

@@ -56,6 +56,15 @@ def test_every_answer_is_counted_by_route_and_status(log: Lines) -> None:
         assert line in text
 
 
+def test_g17_what_was_not_read_is_counted_by_stage_and_by_no_name_of_an_upstream(log: Lines) -> None:
+    counts = Counted(metrics := Metrics(), log).begun("s", "chat", None)
+    counts.recorded("complete", ("ingress:image_url", "midstream:delta.a.data", "midstream:delta.b.data"))
+    text = metrics.render().decode()
+    assert 'checkstream_unscanned_total{stage="ingress"} 1.0' in text
+    assert 'checkstream_unscanned_total{stage="midstream"} 1.0' in text
+    assert "delta" not in text
+
+
 def test_of_many_verdicts_all_are_counted_and_few_are_logged(log: Lines) -> None:
     counted = Counted(metrics := Metrics(), log)
     counts = counted.begun("s", "chat", None)
