@@ -26,6 +26,9 @@ _RUN_CHARS = (300, 600, 1_200, 2_400)
 _ENGLISH = 0.15
 """Share of the runs that are English: windows with parts of several prompts, which the lesson's single texts lack."""
 
+_ENGLISH_ORDERS = 0.3
+"""Share of the attacks that are English: a plain override in the midst of prose, which the turns before let pass."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
@@ -77,13 +80,13 @@ class Abroad:
     def attacks(self, random: Random) -> Iterator[Generated]:
         """Yield orders to a model, in English and in other languages, in prose of any language."""
         yield from self.generator.poisoned(self.share.planted, random)
+        known = [language for language in LANGUAGES if language in self.prose] or LANGUAGES
         for _ in range(self.share.native):
-            language = random.choice([known for known in LANGUAGES if known in self.prose] or LANGUAGES)
-            yield self.native(language, random)
+            yield self.native("en" if random.random() < _ENGLISH_ORDERS else random.choice(known), random)
 
     def native(self, language: str, random: Random) -> Generated:
         """Return an attack in a language: in prose of that language, or, now and then, of another, or by itself."""
-        order = self.generator.foreign(language, random)
+        order = self.generator.order(language, random)
         around = language if language in self.prose and random.random() < 0.8 else random.choice(sorted(self.prose))
         kind = random.random()
         if kind < 0.15:

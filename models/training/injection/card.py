@@ -37,6 +37,11 @@ CC-BY-SA), Stormfront sentences (CC-BY-SA-3.0). Harmful questions inside generat
 StrongREJECT, AdvBench (MIT), CatQA, HarmfulQA, Do-Not-Answer (Apache-2.0), AILuminate, SimpleSafetyTests
 (CC-BY-4.0), DecodingTrust (CC-BY-SA-4.0).
 
+The gate's third turn also learnt from prompts in thirty languages: JGLUE, XQuAD, CMRC2018 and query-wellformedness
+(CC-BY-SA-4.0), AfriQA, MGSM, Disfl-QA and Anthropic's model-written evaluations (CC-BY-4.0), PlexPt's prompts, Lobe
+agents, promptsource and P3 (MIT, Apache-2.0, CC-BY), OASST1 with its Finnish translation, FLAN's questions
+(Apache-2.0) and natural questions (CC-BY-SA-3.0).
+
 About two thirds of what it learns from is **generated**, anew for every epoch, from the banks in
 `models/training/injection/banks`: direct attacks of twelve families, planted instructions in thirteen forms of
 documents beside their clean twins, and innocent texts of 38 families that use the attacks' words, in sixteen
@@ -48,27 +53,28 @@ left-out sources, `--report` to write this card). The encoder that ships learnt 
 families `bare` and `skipping`; 261 and 190 steps at half the rate with many of them, since the first turn had let
 "Ignore previous instructions" pass; 569 steps at half the rate over all families, ten new ones among them; and 185
 steps with many `bare` ones again, since the fourth turn had weakened those. The gate's
-first turn had the third turn's encoder for its teacher, its second one the encoder that ships. A rebuild learns all
-families in one turn, so it gives a model of this kind, not these bytes. Three sets of bytes went by the name of
-1.0.0; these, the last of them, are 1.2.0.
+first turn had the third turn's encoder for its teacher, its second one the encoder that ships; its third is told under
+"Other languages". A rebuild learns all families in one turn, so it gives a model of this kind, not these bytes. Three
+sets of bytes went by the name of 1.0.0; the last of them is 1.2.0's encoder, and 1.3.0's.
 """
 
-_TRIED = Path(__file__).with_name("tried.md")
+_LANGUAGES, _TRIED = (Path(__file__).with_name(name) for name in ("languages.md", "tried.md"))
 
 _LIMITS = """\
 ## Limits
 
 - English is covered best. Other languages are known by a few hundred phrasings each; an attack in a language that
-  is not among them is found by chance only.
+  is not among them is found by chance only. Long innocent prose in Arabic, Hindi and Korean often fires: the encoder
+  can't read their scripts, and what the gate passes on of them is suspected.
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
 - Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
   1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does. In a longer window
   the gate clears some of them.
-- Figures of the model that ships are the encoder's. Its gate may clear 1.5 % of what that finds at 1 % on dev texts,
-  and clears more of attacks of other kinds, most of all at 5 %: of 299 of inj_neuralchemy, never learnt from, the
-  encoder finds 34.8 % at 1 % and 59.2 % at 5 %, behind the gate 32.1 % and 47.8 % (innocent texts: 2.7 % and 4.7 %,
-  behind the gate 1.7 % and 3.7 %); of 299 of inj_tensortrust 79.6 % and 89.3 %, behind the gate 78.3 % and 86.0 %. A
+- Figures of the model that ships are the encoder's. Its gate may clear 0.75 % of what that finds at 1 % on dev texts,
+  and clears more of attacks of other kinds, most of all at 5 %: of 500 of inj_neuralchemy, never learnt from, the
+  encoder finds 33.8 % at 1 % and 60.2 % at 5 %, behind the gate 32.2 % and 49.0 % (innocent texts: 3.4 % and 5.4 %,
+  behind the gate 2.8 % and 4.8 %); of 500 of inj_tensortrust 80.8 % and 90.2 %, behind the gate 79.6 % and 87.6 %. A
   lower threshold finds more and costs more (attempt 6 at the gate).
 - Encodings are known by their look. Whether the decoded text is harmful is not known.
 - A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
@@ -92,6 +98,7 @@ def card(shipped: ShippedFigures, measured: Sequence[tuple[FoldFigures, GatedFig
             _left_out(folds),
             _behind([gated for _, gated in measured]),
             _shipped(shipped),
+            _LANGUAGES.read_text(encoding="utf-8"),
             _curves(shipped, measured),
             _TRIED.read_text(encoding="utf-8"),
             _LIMITS,

@@ -96,7 +96,7 @@ def distilled(
 
 
 def further(
-    lesson: Lesson, abroad: Abroad, weights: Weights, settings: FitSettings, work: Path, *, draws: int = 2
+    lesson: Lesson, abroad: Abroad, weights: Weights, settings: FitSettings, work: Path, *, draws: int = 3
 ) -> tuple[Encoder, Progress]:
     """Train a gate's third turn: further epochs of the lesson, with what is said in other languages.
 
@@ -104,7 +104,7 @@ def further(
         lesson: draws the texts of the turns before, anew.
         abroad: draws those of other languages.
         weights: of the gate that goes on; its graph's own (`weights_of`) will do.
-        settings: of the first draw; the second one takes 0.6 of the rate.
+        settings: of the first draw; each further one takes 0.6 of the rate of the one before.
         work: keeps the checkpoints.
         draws: how often windows are drawn, anew each time.
     """

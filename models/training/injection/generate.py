@@ -141,6 +141,12 @@ class Generator:
         """Return an attack in a language of `LANGUAGES`."""
         return self._foreign.draw(f"{language}_attack", random)
 
+    def order(self, language: str, random: Random) -> str:
+        """Return an attack in a language of `LANGUAGES`, or a short one in English."""
+        if language == "en":
+            return self._direct.draw(random.choice(("override", "override", "bare", "extraction", "smuggle")), random)
+        return self.foreign(language, random)
+
     def innocents(self, count: int, random: Random, without: Collection[str] = ()) -> Iterator[Generated]:
         """Yield innocent texts full of the attacks' words, one in eight of them disguised; `without` some families."""
         weights = {family: weight for family, weight in INNOCENT.items() if family not in without}

@@ -28,13 +28,14 @@ from models.training.injection.train import opened
 from models.training.injection.windows import OVERLAP, WINDOW
 
 NAME = "injection"
-VERSION = "1.2.0"
+VERSION = "1.3.0"
 _ROLES = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}
 """Role of a file -> its name."""
 GATE_ABOVE = 12
 """Windows of so many pieces or fewer go to the encoder: what the gate clears of them, it clears for want of words."""
-GATE_MISSES = 0.015
-"""Share of what the encoder finds on dev texts at 1 % that the gate may clear; the limit on unseen texts is 2 %."""
+GATE_MISSES = 0.0075
+"""Share of what the encoder finds on dev texts at 1 % that the gate may clear; the limit on unseen texts is 2 %. It was
+0.015 before the gate's third turn, which has the room: attacks of unseen kinds are cleared more often than these."""
 
 
 @dataclass(frozen=True, slots=True)

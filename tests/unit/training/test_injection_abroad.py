@@ -87,6 +87,6 @@ def test_weights_come_back_from_the_graph_that_ships_and_a_training_goes_on(
     assert abs(float(was[0]) - float(now[0])) < 0.005
     settings = FitSettings(seed=1, epochs=1, rate=1e-3, batch_tokens=4096)
     small = replace(abroad, share=Share(runs=4, clean=2, planted=2, native=4))
-    gate, progress = further(lesson, small, weights, settings, tmp_path)
+    gate, progress = further(lesson, small, weights, settings, tmp_path, draws=1)
     assert progress.curve
     assert np.isfinite(run(session(encoder_graph(gate.weights(), gate.shape, pooling="mean")), window)[0]).all()
