@@ -239,6 +239,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         fail_mode=route.fail_mode,
         ingress_deadline_ms=route.deadline.ingress_ms,
         check_deadline_ms=route.deadline.check_ms,
+        max_hold_ms=route.holdback.max_hold_ms,
         ingress_budget_ms=route.budget.ingress_ms,
         on_exceeded=route.budget.on_exceeded,
         check_budget_ms=route.budget.check_ms,

@@ -107,14 +107,14 @@ class Assess(Command, frozen=True):
 class ArmTimer(Command, frozen=True):
     """Fire `TimerFired(timer)` after this time; replaces a running timer of the same name."""
 
-    timer: Literal["stall", "keepalive", "budget"]
+    timer: Literal["stall", "keepalive", "budget", "hold"]
     after_ms: float
 
 
 class DisarmTimer(Command, frozen=True):
     """Forget this timer."""
 
-    timer: Literal["stall", "keepalive", "budget"]
+    timer: Literal["stall", "keepalive", "budget", "hold"]
 
 
 class Decided(Command, frozen=True):
@@ -153,7 +153,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     """The strictest action that was carried out (`allow` if none)."""
     outcome: str
-    """How it ended: complete | refused | stopped | upstream_failed | downstream_closed | failed | drained."""
+    """How it ended: complete; refused or stopped by a rule; detector_failed: a broken detector met its fail mode;
+    overloaded: it waited for too long; upstream_failed; downstream_closed; failed; drained."""
     policies: tuple[str, ...]
     """`name@version` of each pack in force."""
     program: str

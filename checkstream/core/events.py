@@ -104,7 +104,7 @@ class Assessed(Event, frozen=True):
 class TimerFired(Event, frozen=True):
     """A timer that the guard armed has run out."""
 
-    timer: Literal["stall", "keepalive", "budget"]
+    timer: Literal["stall", "keepalive", "budget", "hold"]
 
 
 class Resumed(Event, frozen=True):

@@ -487,6 +487,7 @@ class Exchange:
         for command in commands:
             match command:
                 case do.Record():
+                    self._counts.recorded("failed")
                     self._ledger.write_now(msgspec.structs.replace(command.record, outcome="failed"))
                 case do.Decided():
                     self._counts.decided(command)

@@ -114,7 +114,7 @@ def error_response(error: BaseException, shape: ErrorShape, headers: Mapping[str
     """Return the whole response for an error before the first byte."""
     reply = row(error)
     message = str(error) if reply.own_words else reply.message
-    sent = {**headers, "server": "checkstream"}
+    sent = {**headers, "server": "checkstream", ACTION: reply.kind}
     if reply.retry_after_s is not None:
         sent["retry-after"] = str(reply.retry_after_s)
     if isinstance(error, MethodWrong) and error.args[1:]:

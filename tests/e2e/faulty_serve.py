@@ -20,17 +20,26 @@ from checkstream.scoring.catalog import Model
 from checkstream.scoring.session import Readings, Window
 
 SLOW_S = 0.01
+ASLEEP_S = 2.0
 
 
 class FaultySession:
-    """A model that fails in one way, or is only slow: `sleepy` waits, `busy` works, both for `SLOW_S` a window."""
+    """A model that fails in one way, or is only slow: `sleepy` waits, `busy` works, both for `SLOW_S` a window.
+
+    `asleep` waits for so long that callers give up before.
+    """
 
     gate = None
 
     def __init__(self, labels: int, fault: str) -> None:
         self._labels = labels
         self._fault = fault
-        self.inline = fault not in {"hang", "sleepy", "busy"}  # what takes long does it on a thread, as models do
+        self.inline = fault not in {
+            "hang",
+            "sleepy",
+            "busy",
+            "asleep",
+        }  # what takes long does it on a thread, as models do
 
     def cut(self, text: str, fresh_chars: int = 0) -> Sequence[Window]:
         return [Window(text[-fresh_chars:], max(1, len(text) // 4))]
@@ -42,9 +51,9 @@ class FaultySession:
             until = time.thread_time() + (SLOW_S if self._fault == "busy" else 3600)
             while time.thread_time() < until:
                 time.sleep(0)  # leaves the interpreter to others, as a model's native code does
-        if self._fault == "sleepy":
-            time.sleep(SLOW_S)
-        if self._fault in {"hang", "sleepy", "busy"}:
+        if self._fault in {"sleepy", "asleep"}:
+            time.sleep(SLOW_S if self._fault == "sleepy" else ASLEEP_S)
+        if self._fault in {"hang", "sleepy", "busy", "asleep"}:
             return Readings(np.zeros((len(windows), self._labels), np.float32))
         if self._fault == "nan":
             return Readings(np.full((len(windows), self._labels), np.nan, np.float32))

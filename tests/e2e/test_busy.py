@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
+from openai import OpenAI
 
 from tests.e2e.harness import Llm, Proxy, config, http, running
 
@@ -79,3 +81,42 @@ def test_g32_many_answers_behind_a_slow_detector_come_whole_and_nothing_is_degra
 def test_g32_a_long_prompt_is_checked_whole_however_slow_the_detector(llm: Llm, slow: Proxy) -> None:
     model = llm.put("long", {"choices": [{"content": "fine"}]})
     assert said(slow, model, stream=False, prompt=WORDS * 20) == (200, "fine", "stop")
+
+
+def test_g32_what_waits_too_long_ends_as_overloaded_and_never_as_a_moderation(llm: Llm, tmp_path: Path) -> None:
+    model = llm.put("stuck", BURST)
+    settings = {"holdback": {"max_hold_ms": 300}, "fail_mode": "open"}
+    with (
+        running(serving(llm, tmp_path, "asleep", **settings)) as proxy,
+        OpenAI(base_url=f"{proxy.url}/v1", api_key="k", max_retries=0) as client,
+    ):
+        ask: Any = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
+        with pytest.raises(openai.InternalServerError) as caught:
+            client.chat.completions.create(**ask)
+        assert (caught.value.status_code, caught.value.code) == (503, "overloaded")
+        assert int(caught.value.response.headers["retry-after"]) >= 1
+        assert caught.value.response.headers["x-checkstream-action"] == "overloaded"
+        assert not llm.requests(model)
+        assert [entry["body"]["record"]["outcome"] for entry in proxy.records() if "record" in entry["body"]] == [
+            "overloaded"
+        ]
+        metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
+        assert 'checkstream_exchanges_total{route="chat",outcome="overloaded"} 1.0' in metrics
+
+
+def test_g32_a_stream_whose_text_waits_too_long_raises_and_is_retried_by_no_verdict(llm: Llm, tmp_path: Path) -> None:
+    model = llm.put("stuck-stream", BURST)
+    policy = POLICY[: POLICY.index("  - name: injection")] + POLICY[POLICY.index("  - name: toxic") :]
+    (tmp_path / "policy.yaml").write_text(policy)
+    settings = config(llm.url, tmp_path, ["policy.yaml"], holdback={"max_hold_ms": 300})
+    with (
+        running(Proxy.with_faulty_models(settings, tmp_path, "asleep")) as proxy,
+        OpenAI(base_url=f"{proxy.url}/v1", api_key="k", max_retries=0) as client,
+    ):
+        ask: Any = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": True}
+        chunks: list[Any] = []
+        with pytest.raises(openai.APIError) as caught:
+            chunks.extend(client.chat.completions.create(**ask))
+        assert caught.value.code == "overloaded"
+        record = proxy.records()[-1]["body"]["record"]
+        assert (record["outcome"], record["action"], record["upstream_failure"]) == ("overloaded", "allow", None)

@@ -11,7 +11,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from tests.e2e.harness import Llm, Proxy, config, running
+from tests.e2e.harness import Llm, Proxy, config, http, running
 
 POLICY = """
 pack: {name: late, version: 1.0.0}
@@ -56,13 +56,28 @@ def _answer(proxy: Proxy, model: str, *, stream: bool) -> tuple[str, str | None,
             return text, finish, events.response.headers["x-checkstream-stream"]
 
 
+def _failed(proxy: Proxy, model: str, *, stream: bool) -> None:
+    """Ask, and see that nothing unchecked comes and that the SDK, the record and the metric tell why."""
+    with pytest.raises(openai.APIError) as caught:
+        _answer(proxy, model, stream=stream)
+    assert caught.value.code == "detector_failed"
+    assert "TOX-001" in str(caught.value)
+    assert "some words" not in str(caught.value)
+    if isinstance(caught.value, openai.APIStatusError):
+        assert caught.value.status_code == 503
+        assert caught.value.response.headers["x-checkstream-action"] == "detector_failed"
+        assert not stream
+    record = proxy.records()[-1]["body"]["record"]
+    assert (record["outcome"], record["verdicts"]) == ("detector_failed", [])
+    metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
+    assert 'checkstream_exchanges_total{route="chat",outcome="detector_failed"}' in metrics
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_g23_closed_lets_no_unchecked_text_out(llm: Llm, start: Callable[..., Proxy], stream: bool) -> None:
     proxy = start(POLICY, deadline=NEVER, fail_mode="closed")
-    text, finish, stream_id = _answer(proxy, llm.put("late", SAID), stream=stream)
-    assert "some words" not in text
-    assert finish == "content_filter"
-    assert "deadline" in json.dumps(proxy.record(stream_id)["body"]["record"]["degradations"])
+    _failed(proxy, llm.put("late", SAID), stream=stream)
+    assert "deadline" in json.dumps(proxy.records()[-1]["body"]["record"]["degradations"])
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -83,6 +98,7 @@ def test_g23_a_prompt_that_could_not_be_checked_is_not_forwarded_when_closed(
         _answer(proxy, model, stream=True)
     assert caught.value.status_code == 503
     assert caught.value.response.json()["rule_id"] == "INJ-001"
+    assert caught.value.code == "detector_failed"
     assert not llm.requests(model)
 
 
@@ -100,22 +116,27 @@ def test_g23_a_prompt_that_could_not_be_checked_is_forwarded_when_open(llm: Llm,
         ("nan", "closed"),
         ("range", "closed"),
         ("shape", "closed"),
+        ("hang", "closed"),
         ("crash", "open"),
-        ("nan", "open"),
+        ("hang", "open"),
     ],
 )
 def test_g23_a_classifier_that_crashes_or_answers_garbage_meets_the_fail_mode(
     llm: Llm, tmp_path: Path, fault: str, mode: str
 ) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    settings = config(llm.url, tmp_path, ["policy.yaml"], fail_mode=mode)
-    reason = "crash" if fault == "crash" else "garbage"
+    settings = config(llm.url, tmp_path, ["policy.yaml"], fail_mode=mode, deadline={"check_ms": 100})
+    reason = {"crash": "crash", "hang": "deadline"}.get(fault, "garbage")
     with running(Proxy.with_faulty_models(settings, tmp_path, fault)) as proxy:
         for stream in (True, False):
-            text, finish, stream_id = _answer(proxy, llm.put(f"faulty-{fault}-{mode}", SAID), stream=stream)
-            assert finish == ("content_filter" if mode == "closed" else "stop")
-            assert ("some words" in text) is (mode == "open")
-            assert "joe@example.com" not in text
-            degradations = proxy.record(stream_id)["body"]["record"]["degradations"]
+            model = llm.put(f"faulty-{fault}-{mode}", SAID)
+            if mode == "closed":
+                _failed(proxy, model, stream=stream)
+            else:
+                text, finish, _ = _answer(proxy, model, stream=stream)
+                assert finish == "stop"
+                assert "some words" in text
+                assert "joe@example.com" not in text
+            degradations = proxy.records()[-1]["body"]["record"]["degradations"]
             # Failures in a row open the detector's breaker, which then refuses at once.
-            assert f"lexicon:{reason}" in degradations or "lexicon:overload" in degradations
+            assert f"lexicon:{reason}" in degradations or "lexicon:rested" in degradations

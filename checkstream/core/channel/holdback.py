@@ -615,6 +615,10 @@ class Holdback:
         """Tell whether what is sent for `start..end` differs from what came."""
         return (self.cut is not None and end > self.cut) or self.replacements.touch(start, end)
 
+    def torn_before(self, end: int) -> bool:
+        """Tell whether the channel was cut before `end`."""
+        return self.cut is not None and self.cut < end
+
     def release(self, end: int) -> None:
         """Note that the text up to `end` has been released, and forget what nothing needs any more."""
         self.sent = max(self.sent, end)

@@ -16,6 +16,7 @@ from checkstream.core.exchange.extras import Extras
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import ANSWER_CHANNELS, COMMON, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
@@ -83,6 +84,8 @@ class Answer:
         """A rule has ended it before the place where it was to turn: of what stands behind that nothing is sent."""
         self.may_turn = True
         """The upstream can still be asked to go on."""
+        self.failed: RuleMeta | None = None
+        """A detector of this rule is broken, and its fail mode is closed."""
         self.first_text_at: float | None = None
         self.extras = Extras(checking.program)
         self._surface = surface
@@ -333,6 +336,17 @@ class Answer:
                 self.rule(judge)
             self._drop_torn_calls(choice, finished=False)
 
+    def leave_undecided(self) -> None:
+        """End every channel where what has been decided ends: nothing is waited for any more."""
+        for choice in (*self.choices.values(), self.common):
+            choice.finished = True
+            for judge in choice.judges:
+                judge.holdback.stop(judge.holdback.releasable)
+                self.rule(judge)
+        while judges := self._checking.give_up_waiting(whatever=True):
+            for judge in judges:
+                self.rule(judge)
+
     def stall(self) -> None:
         """The upstream is silent: ask early about what is there."""
         for judge in self.judges.values():
@@ -348,7 +362,9 @@ class Answer:
         choice = self._choice(judge.channel.choice)
         for ruling in (yield from self._checking.advancing(judge)):
             self._take_asks(choice, ruling)
-            if ruling.halt is not None and choice is self.common:
+            if ruling.failed is not None:
+                self.failed = self.failed or ruling.failed
+            elif ruling.halt is not None and choice is self.common:
                 self._halt_all(judge, ruling.halt)
             elif ruling.halt is not None:
                 self._halt(choice, judge, ruling.halt)

@@ -76,6 +76,8 @@ class Checking:
         self._next_ticket = 1
         self.meter = Meter(turn=plan.turn_work, budget=plan.work)
         """What the exchange has cost."""
+        self.refused = False
+        """A text that matters has not been read, since there is too much to do: the exchange can only end."""
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
 
@@ -190,7 +192,7 @@ class Checking:
             )
 
     def answered(self, event: Scored | ScoringFailed) -> Judge | None:
-        """Note a classifier's answer; return the judge that waited for it, None when nobody does any more."""
+        """Note a classifier's answer; return the judge that goes on with it, None when nobody does."""
         ticket = self._tickets.pop(event.ticket, None)
         self._due.pop(event.ticket, None)
         if ticket is None:
@@ -200,11 +202,13 @@ class Checking:
             ticket.check.scores, ticket.check.entities = event.scores, event.entities
         else:
             ticket.check.failed = event.reason
+            if event.reason == "overload":
+                self._look_whether_refused(ticket)
         if (self.now - ticket.asked_at) * 1000 > self._budget_ms(ticket.judge):
             self.degrade("ingress_over_budget" if ticket.judge.stage is Stage.INGRESS else "check_over_budget")
             if self._plan.on_exceeded == "shed":
                 self.commands.append(ShedRequests())
-        return ticket.judge
+        return ticket.judge if not self.refused else None
 
     def _budget_ms(self, judge: Judge) -> float:
         return self._plan.ingress_budget_ms if judge.stage is Stage.INGRESS else self._plan.check_budget_ms
@@ -229,6 +233,32 @@ class Checking:
             judges[id(ticket.judge)] = ticket.judge
         self._go_on()
         return list(judges.values())
+
+    @property
+    def hold_left_ms(self) -> float | None:
+        """Time until the first check has waited for too long; None: none waits."""
+        first = next(iter(self._tickets.values()), None)
+        return None if first is None else max((first.asked_at - self.now) * 1000 + self._plan.max_hold_ms, 0.0)
+
+    def _look_whether_refused(self, ticket: _Ticket) -> None:
+        """Note that a check was not answered since there is too much to do."""
+        self.refused = self.refused or ticket.judge.leads or ticket.judge.changes
+        ticket.check.failed = "overload"
+
+    def give_up_waiting(self, *, whatever: bool = False) -> list[Judge]:
+        """Take checks that have waited for too long, or `whatever` waits, as not answered; return whose they were."""
+        latest = self.now + _SLACK_S - self._plan.max_hold_ms / 1000
+        given_up = [number for number, ticket in self._tickets.items() if whatever or ticket.asked_at <= latest]
+        left = [self._tickets.pop(number) for number in given_up]
+        if whatever:
+            left += [_Ticket(judge, check, self.now) for judge, check in self._queue]
+            self._queue.clear()
+        for ticket in left:
+            self._due.pop(ticket.check.ticket, None)
+            self._look_whether_refused(ticket)
+        self._go_on()
+        judges = {id(ticket.judge): ticket.judge for ticket in left}
+        return list(judges.values()) if whatever or not self.refused else []
 
     def advance(self, judge: Judge) -> list[Ruling]:
         """Take the decisions that a judge can take now and note what they come to."""

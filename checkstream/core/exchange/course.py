@@ -25,10 +25,15 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import Prompt, Refusal
 from checkstream.core.exchange.watch import Watch
+from checkstream.core.policy.program import RuleMeta
 from checkstream.core.wire.surface import Surface
 
 CHARS_PER_TOKEN = 4
 """For estimates of usage only: English text in common vocabularies."""
+
+
+_NO_VERDICTS = frozenset({"detector_failed", "overloaded"})
+"""Kinds of refusals that say nothing of the text."""
 
 
 class State(enum.Enum):
@@ -51,8 +56,8 @@ class Ending(msgspec.Struct, frozen=True):
     """Why a stream is closing and what the caller is still told."""
 
     outcome: str
-    error: tuple[str, str] | None = None
-    """Kind and message of an error event."""
+    error: tuple[str, str, str | None] | None = None
+    """Kind and message of an error event, and the rule that it is about."""
     terminate: bool = False
     """Policy has cut the upstream off: usage and terminator are ours to send."""
 
@@ -82,6 +87,11 @@ class Course:
         self.ending: Ending | None = None
 
     @property
+    def ended_badly(self) -> bool:
+        """It is closing with an error."""
+        return self.ending is not None and self.ending.error is not None
+
+    @property
     def now(self) -> float:
         """Time of the event that is being taken, seconds."""
         return self.checking.now
@@ -99,13 +109,15 @@ class Course:
     def refuse(self, refusal: Refusal) -> None:
         """Answer the prompt with a refusal, and close."""
         action = "reject" if refusal.confirm is None else "require_confirmation"
-        self.ledger.carried_out(action)
+        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "refused"
+        if outcome != "overloaded":
+            self.ledger.carried_out(action)
         by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
         self.reply(
             refusal.status,
             self.surface.error_body(refusal.kind, refusal.message, refusal.rule_id, refusal.param),
-            "refused",
-            action=action,
+            outcome,
+            action=action if outcome == "refused" else outcome,
             retry=False if by_policy else None,
             confirm=refusal.confirm,
         )
@@ -119,16 +131,48 @@ class Course:
         self.answer.end()
 
     def fail(self, kind: str, message: str) -> None:
-        """End the exchange because the answer can't be checked or passes a cap: never a silent end."""
-        self.cancel_upstream()
+        """End the exchange because the answer can't be read or passes a cap: never a silent end."""
         self.ledger.upstream_failure = kind
+        self._end_by(Ending("failed", (kind, message, None)), 502)
+
+    def cannot_be_checked(self) -> bool:
+        """End the exchange if classifiers are too busy for it, or broken; tell whether it ends."""
+        if self.state is State.CLOSED or self.ended_badly:
+            return False
+        if self.checking.refused:
+            self._overload()
+        elif self.answer.failed is not None:
+            self._meet_fail_mode(self.answer.failed)
+        else:
+            return False
+        return True
+
+    def _meet_fail_mode(self, rule: RuleMeta) -> None:
+        """End the exchange because a detector is broken that a rule must have: its fail mode is closed."""
+        self.ledger.carried_out("stop")
+        self.outbox.breaks_off = True
+        message = f"a detector of rule {rule.id} failed, so the answer can't be checked; try again"
+        self._end_by(Ending("detector_failed", ("detector_failed", message, rule.id)), 503)
+
+    def _overload(self) -> None:
+        """End the exchange because something in it has waited for too long: what has been cleared still leaves."""
+        message = "checks take too long at present; try again in a moment"
+        if self.state is State.INGRESS:
+            self.refuse(Refusal(503, "overloaded", message))
+            return
+        self.outbox.breaks_off = True
+        self.answer.leave_undecided()
+        self._end_by(Ending("overloaded", ("overloaded", message, None)), 503)
+
+    def _end_by(self, ending: Ending, status: int) -> None:
+        self.cancel_upstream()
         self.answer.may_turn = False
         self.answer.turning = None
-        if self.streaming:
+        if self.streaming and self.state is not State.FORWARDED:
             self.answer.give_up()
-            self.begin_closing(Ending("failed", (kind, message)))
-        else:
-            self.reply(502, self.surface.error_body(kind, message), "failed")
+            self.begin_closing(ending)
+        elif ending.error is not None:
+            self.reply(status, self.surface.error_body(*ending.error), ending.outcome, action=ending.error[0])
 
     def reply(
         self,

@@ -100,7 +100,7 @@ class Guard:
             self._events.append(event)
         checking.meter.begin_turn()
         over = self._take_turn()
-        self._course.watch.arm_budget()
+        self._course.watch.arm()
         if not over:
             checking.commands.append(Yield())
         return checking.commands
@@ -129,13 +129,13 @@ class Guard:
         transition = self._TRANSITIONS.get((self._course.state, type(event)))
         if transition is not None:
             yield from transition(self, event) or ()
-            while self._go_on():
+            while self._course.cannot_be_checked() or self._go_on():
                 yield
 
     def _steps_without_work(self) -> Steps | None:
         """Let the fail mode decide on an exchange that has done all the work that it may do; None: it goes on."""
         course = self._course
-        if course.state is State.CLOSED or (course.ending is not None and course.ending.error is not None):
+        if course.state is State.CLOSED or course.ended_badly:
             return None
         course.checking.degrade("work_exceeded")
         return None if course.plan.fail_mode == "open" else self._give_up_work()
@@ -157,10 +157,10 @@ class Guard:
             Whether that has opened a further way to go.
         """
         course = self._course
+        if course.state is State.CLOSED:
+            return False
         if course.state is State.INGRESS:
             self._go_on_with_prompt()
-            return False
-        if course.state is State.CLOSED:
             return False
         if course.answer.turning is not None and course.state in {State.STREAMING, State.CLOSING}:
             return self._go_on_to_turn()
@@ -179,7 +179,7 @@ class Guard:
     def _release(self) -> bool:
         """Send what may leave of a stream; return whether that has opened a further way to go."""
         course = self._course
-        if not self._leaving.release() and (course.ending is None or course.ending.error is None):
+        if not self._leaving.release() and not course.ended_badly:
             course.fail("upstream_error", f"the upstream sent an event that can't be edited: {course.outbox.fault}")
             return True
         if course.outbox.behind:
@@ -309,10 +309,11 @@ class Guard:
         message = f"the upstream failed ({event.kind})"
         if course.state is State.STREAMING:
             course.answer.give_up()
-            course.begin_closing(Ending("upstream_failed", ("upstream_error", message)))
+            course.begin_closing(Ending("upstream_failed", ("upstream_error", message, None)))
         else:
             status = _UPSTREAM_STATUS.get(event.kind, 502)
-            course.reply(status, course.surface.error_body("upstream_error", message), "upstream_failed")
+            body = course.surface.error_body("upstream_error", message)
+            course.reply(status, body, "upstream_failed", action="upstream_error")
 
     def _on_draining(self, _: Draining) -> None:
         course = self._course
@@ -326,7 +327,7 @@ class Guard:
         message = "the proxy is shutting down"
         if unfinished and course.streaming and course.state in {State.STREAMING, State.CLOSING}:
             course.answer.give_up()
-            course.begin_closing(Ending("drained", ("server_shutting_down", message)))
+            course.begin_closing(Ending("drained", ("server_shutting_down", message, None)))
         elif unfinished:
             course.reply(503, course.surface.error_body("server_shutting_down", message), "drained")
 

@@ -77,7 +77,7 @@ class Leaving:
         if len(course.outbox):
             # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
             course.checking.degrade("undecided_text")
-            ending = Ending("failed", ("guard_error", "part of the answer could not be decided"))
+            ending = Ending("failed", ("guard_error", "part of the answer could not be decided", None))
         data = course.outbox.open_ends()
         if course.assessment.members:
             data += course.surface.result_event(course.outbox.like, course.assessment.members)

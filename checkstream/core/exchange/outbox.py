@@ -108,12 +108,14 @@ class Outbox:
     __slots__ = (
         "_choices",
         "_first",
+        "_lost",
         "_prefixes",
         "_queue",
         "_surface",
         "_turned",
         "_turning",
         "behind",
+        "breaks_off",
         "bytes_held",
         "call_bytes_held",
         "calls_whole",
@@ -141,6 +143,11 @@ class Outbox:
         self._turned = False
         self.behind = False
         """The last release has taken as many units as one may."""
+        self._lost: set[int] = set()
+        """Choices that have come to text which will never be decided."""
+        self.breaks_off = False
+        """The stream ends with an error: of a choice nothing is sent behind text that will never be decided, and no
+        last word, which would make it look complete."""
         self.bytes_held = 0
         """Bytes of units that wait for decisions."""
         self.call_bytes_held = 0
@@ -229,6 +236,34 @@ class Outbox:
             and all(part.judge is not None and part.judge.channel.kind == "content" for part in waiting.parts)
         )
 
+    # --- answers that end with an error
+
+    def _is_lost(self, waiting: Waiting) -> bool:
+        """Tell whether a unit stands behind text that will never be decided, or holds where it begins."""
+        if not self.breaks_off:
+            return False
+        unit = waiting.unit
+        for part in waiting.parts:
+            # Nobody is to act on a call whose answer ends with an error.
+            if part.judge is not None and (
+                part.judge.channel.kind in CALL or part.judge.holdback.torn_before(part.end)
+            ):
+                self._lost.update((part.judge.channel.choice, *unit.choices))
+        for number in unit.finished:
+            if any(judge.holdback.torn_before(judge.holdback.received) for judge in self._choices[number].judges):
+                self._lost.add(number)
+        return not unit.choices or not self._lost.isdisjoint(unit.choices)
+
+    def _remains(self, waiting: Waiting) -> list[bytes]:
+        """Return what has been decided of the content of a unit that can't leave as it is."""
+        texts = self._texts(waiting, set())
+        said: dict[int, str] = {}
+        for place, (delta, part) in enumerate(zip(waiting.unit.deltas, waiting.parts, strict=True)):
+            if delta.channel.kind == "content" and part.judge is not None:
+                number = delta.channel.choice
+                said[number] = said.get(number, "") + texts.get(place, delta.text)
+        return [self._surface.text_event(self._like(number), number, text) for number, text in said.items() if text]
+
     # --- streams
 
     def release(self, now: float) -> Released | None:
@@ -244,6 +279,8 @@ class Outbox:
                 if self._is_behind_turn(waiting):
                     data += self._spoken(waiting) if waiting.unit.choices else []
                     self._clear()
+                elif self._is_lost(waiting):
+                    data += self._remains(waiting)
                 elif self._is_speech(waiting):
                     data += self._spoken(waiting)
                 elif self._turned:

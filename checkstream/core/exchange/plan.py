@@ -29,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     route: str = ""
     """Its name."""
     hold: HoldSettings = HoldSettings()
+    max_hold_ms: float = 30_000.0
+    """The most that text waits for a classifier."""
     fail_mode: FailMode = "closed"
     ingress_deadline_ms: float = 1000.0
     check_deadline_ms: float = 1000.0

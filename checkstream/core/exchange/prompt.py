@@ -382,8 +382,8 @@ class Prompt:
             return Refusal(status, "request_blocked", action.message, rule.id, param=place)
         if self._failed is not None:
             rule, place = self._failed
-            message = "a check of the prompt could not be completed; try again later"
-            return Refusal(503, "guard_unavailable", message, rule.id, param=place)
+            message = f"a detector of rule {rule.id} failed, so the prompt can't be checked; try again"
+            return Refusal(503, "detector_failed", message, rule.id, param=place)
         if self._confirmations:
             (rule, action, _), place = self._confirmations[0]
             rules = tuple(dict.fromkeys(each.rule.id for each, _ in self._confirmations))

@@ -24,6 +24,8 @@ class Timers:
         course.watch.rang(timer)
         if timer == "budget":
             return course.checking.give_up_late()
+        if timer == "hold":
+            return course.checking.give_up_waiting()
         if timer == "keepalive":
             self._leaving.keep_alive()
         elif course.state is State.STREAMING and course.watch.stalls():

@@ -8,8 +8,8 @@ from checkstream.core.commands import ArmTimer, DisarmTimer, PauseUpstream, Resu
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.plan import Plan
 
-Timer = Literal["stall", "keepalive", "budget"]
-_TIMERS: tuple[Timer, ...] = ("stall", "keepalive", "budget")
+Timer = Literal["stall", "keepalive", "budget", "hold"]
+_TIMERS: tuple[Timer, ...] = ("stall", "keepalive", "budget", "hold")
 _MAX_PENDING_CHECKS = 4
 """Checks of one stream that may wait before reading pauses: an upstream that outruns the classifiers must not make
 their answers late."""
@@ -59,10 +59,12 @@ class Watch:
         """Note that a timer has run out."""
         self._timers.discard(timer)
 
-    def arm_budget(self) -> None:
-        """See to it that checks which pass their budget are noticed."""
+    def arm(self) -> None:
+        """See to it that checks are noticed which pass their budget, or wait for too long."""
         if "budget" not in self._timers and (left_ms := self._checking.budget_left_ms) is not None:
             self._arm("budget", left_ms)
+        if "hold" not in self._timers and (left_ms := self._checking.hold_left_ms) is not None:
+            self._arm("hold", left_ms)
 
     def end(self) -> None:
         """Forget every timer."""

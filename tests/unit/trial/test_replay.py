@@ -97,7 +97,7 @@ def test_a_failed_check_fails_again() -> None:
     done = replay(answered(ran, lambda score: ScoringFailed(score.ticket, "deadline")), program(TOXIC), models)
     assert (models.computed, models.unanswered) == (0, 0)
     assert done.record is not None
-    assert done.record.outcome == "stopped"
+    assert done.record.outcome == "detector_failed"
     assert done.record.degradations
 
 
@@ -122,7 +122,7 @@ def test_a_classifier_that_is_not_shipped_meets_the_fail_mode() -> None:
     closed = replay(ran, program(TOXIC), models)
     assert models.unanswered > 0
     assert closed.record is not None
-    assert closed.record.outcome == "stopped"
+    assert closed.record.outcome == "detector_failed"
     opened = Transcript(header=Header(surface="openai.chat", fail_mode="open"), lines=ran.lines)
     assert "  Fine words." in replay(opened, program(TOXIC), InstalledModels()).shown
 

@@ -59,7 +59,7 @@ def run(rules: str, text: str, scorer: Scorer | None = None, *, size: int = 7, *
 
 def content(played: Played) -> str:
     bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
-    return "".join(choice["delta"].get("content") or "" for body in bodies for choice in body["choices"])
+    return "".join(choice["delta"].get("content") or "" for body in bodies for choice in body.get("choices", ()))
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])

@@ -22,6 +22,7 @@ from tests.guarded import (
     DONE,
     MAIL,
     TOX,
+    bodies,
     ends,
     finishes,
     open_stream,
@@ -64,13 +65,15 @@ def test_a_stop_by_score_condemns_what_is_still_held() -> None:
     assert out.cancelled
 
 
-@pytest.mark.parametrize("reason", ["deadline", "crash", "garbage", "overload"])
+@pytest.mark.parametrize("reason", ["deadline", "crash", "garbage", "rested"])
 def test_g23_a_failed_detector_meets_the_fail_mode(reason: str) -> None:
-    for mode, ended in (("closed", {0: "content_filter"}), ("open", {0: "stop"})):
+    for mode, ended, outcome in (("closed", {}, "detector_failed"), ("open", {0: "stop"}, "complete")):
         out = play(CHAT, plan(TOX, fail_mode=mode), request(), [says("good day "), ends(), DONE],
                    scorer=lambda score: ScoringFailed(score.ticket, reason))  # type: ignore[arg-type]  # fmt: skip
         assert finishes(out) == ended
         assert out.record is not None
+        assert out.record.outcome == outcome
+        assert [body["error"]["code"] for body in bodies(out) if "error" in body] == ([outcome] if not ended else [])
         assert f"lexicon:{reason}" in out.record.degradations
         assert text_of(out) == ("" if mode == "closed" else "good day ")
 

@@ -202,7 +202,7 @@ def test_g22_a_pause_ends_with_the_last_check_also_while_a_pattern_holds_most_of
     exchange.send(UpstreamBytes(says("word " * 60)))
     exchange.send(UpstreamBytes(says("#" + "x" * 600)))
     assert len(exchange.unanswered) >= 4
-    assert isinstance(exchange.out.commands[-1], PauseUpstream)
+    assert PauseUpstream() in exchange.out.commands
     while exchange.unanswered:
         exchange.send(Scored(exchange.unanswered.pop(0).ticket, {"lexicon.toxicity": 0.0}))
     assert isinstance(exchange.out.commands[-1], ResumeUpstream)
