@@ -82,6 +82,7 @@ class Score(Command, frozen=True):
     classifiers: tuple[str, ...]
     """Names of classifiers, without labels."""
     text: str
+    """As it was received, but that text which characters out of sight spell stands in sight, place by place."""
     deadline_ms: float
     """The most work of each on 64 tokens of it; the time that it waits for its turn does not count."""
     ingress: bool = False

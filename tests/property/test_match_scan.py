@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.match.chain import Chain
-from checkstream.core.match.encoded import Encoded
+from checkstream.core.match.hidden import Embedded
 from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding
@@ -51,6 +51,10 @@ SNIPPETS = st.sampled_from(
         "%2525",
         "\\\\",
         "\u2776\u0661",
+        "\U000e0069\U000e0067\U000e006e\U000e006f\U000e0072\U000e0065",
+        "\U000e0020\U000e0061\U000e006c\U000e006c",
+        "a\U000e0040",
+        "\U000e0122\U000e0131" + "b" * 70,
         "4\u0336 1\u0336",
         "j\u043ehn@example.com",
         "joh\\u006e@x.org",
@@ -187,11 +191,11 @@ def test_a_view_that_sleeps_finds_what_it_finds_awake(text: str, at: list[int]) 
     asleep = run(EVADED, cut)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Chain, "settle", lambda _self, _raw: None)
-        patch.setattr(Encoded, "idle", False)
+        patch.setattr(Embedded, "idle", False)
         scan = Scan(EVADED)
         scan._chain.wake(scan._raw)
         scan._chain.force(scan._raw)
-        scan._encoded = Encoded(scan._base64, 0)
+        scan._encoded = Embedded(scan._base64, scan._patterns.tables["hidden"], 0, scan.work)
         scan._asleep = False
         scan._due = min(scan._least_caps)
         found: list[Finding] = []

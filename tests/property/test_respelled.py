@@ -10,6 +10,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.hidden import legible
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.proxy.specimens import SPECIMENS
@@ -137,3 +138,36 @@ def test_g04_g09_g18_a_value_respelled_in_any_ways_is_found_whole(entity: str, d
     missing = set(range(len(before), len(before) + len(said))) - places
     assert not missing, (value, text, "".join(text[place] for place in sorted(missing)))
     assert min(places) >= len(before) - 1
+
+
+def spelled_by_tags(text: str) -> str:
+    return "".join(chr(0xE0000 + ord(char)) if " " <= char <= "~" else char for char in text)
+
+
+def spelled_by_selectors(text: str) -> str:
+    return "".join(chr(0xE0100 + ord(char) - 16) if " " <= char <= "~" else char for char in text)
+
+
+@pytest.mark.parametrize("entity", sorted(SPECIMENS))
+@settings(max_examples=4, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(data=st.data())
+def test_g04_g09_g18_a_value_out_of_sight_is_found_whole(entity: str, data: st.DataObject) -> None:
+    spell = data.draw(st.sampled_from((spelled_by_tags, spelled_by_selectors)))
+    before, _, behind = BESIDE.get(entity, "{}").format("|").partition("|")
+    value = spell(SPECIMENS[entity].replace("\n", " "))
+    shown = data.draw(st.sampled_from(("", "x", "Hello, ", "7")))
+    said = [spell(before), shown.join(value), spell(behind)]
+    text = f"What is this?{''.join(said)} It is fine."
+    start = len("What is this?") + len(said[0])
+    places = covered(pieces(text, data.draw(st.lists(st.integers(0, 4000), max_size=6))))
+    assert covered([text]) == places
+    assert places >= set(range(start, start + len(said[1])))
+
+
+@given(
+    st.text(st.sampled_from("What is the weather?1\u00e9\u2019"), max_size=60),
+    st.text(st.characters(codec="ascii", categories=("L", "N", "P")), max_size=60),
+)
+def test_classifiers_read_what_is_out_of_sight_each_character_in_its_place(shown: str, hidden: str) -> None:
+    assert legible(shown + spelled_by_tags(hidden)) == shown + hidden
+    assert legible(shown) == shown

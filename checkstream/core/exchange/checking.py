@@ -21,6 +21,7 @@ from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.exchange.meter import Meter, done
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.match.hidden import legible
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
 
@@ -175,7 +176,7 @@ class Checking:
             judge, check = self._queue.popleft()
             self._tickets[check.ticket] = _Ticket(judge, check, self.now)
             ingress = judge.stage is Stage.INGRESS
-            text = judge.holdback.text(check.window)
+            text = legible(judge.holdback.text(check.window))
             deadline_ms = self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms
             if self._plan.on_exceeded == "degrade" and judge.degradable:
                 self._due[check.ticket] = self.now + self._budget_ms(judge) / 1000

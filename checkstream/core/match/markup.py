@@ -45,6 +45,7 @@ _LETTERS: Final = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
     map(chr, range(0xC0, 0x250))
 )
 _SIGNS: Final = frozenset(".+/=:-")
+_CLOSING: Final = frozenset("*~`_>")
 _WORD_CHARS: Final = _LETTERS | _SIGNS
 
 
@@ -148,7 +149,10 @@ def marks_from(text: str, end: int) -> int:
 
     Nothing in the text may be left out.
     """
-    if not end or not (text[end - 1] in "*~`_>.+/=:-" or text.rfind("<", max(0, end - _REACH), end) >= 0):
+    last = text[end - 1 : end]
+    if last in _SIGNS:
+        last = text[end - 2 : end - 1]
+    if last not in _CLOSING and text.rfind("<", max(0, end - _REACH), end) < 0:
         return end
     low = max(0, end - _REACH)
     begun = _BEGUN.search(text[low:end])

@@ -30,7 +30,7 @@ re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
 LEFT_CONTEXT_CHARS: Final = 64
 """What a `Refine` may look at before a candidate."""
 MAX_CAP_CHARS: Final = 16384
-VIEWS: Final = ("raw", "unescaped", "folded", "unmarked", "spaced", "leet", "base64")
+VIEWS: Final = ("raw", "unescaped", "folded", "unmarked", "spaced", "leet", "base64", "hidden")
 """Every view, in the order in which equal findings are told apart."""
 ALL_VIEWS: Final = frozenset(VIEWS)
 _IMPLIED_BY: Final = MappingProxyType(
@@ -42,6 +42,7 @@ _IMPLIED_BY: Final = MappingProxyType(
         "spaced": frozenset({"spaced", "leet"}),
         "leet": frozenset({"leet"}),
         "base64": frozenset({"base64"}),
+        "hidden": frozenset({"hidden"}),
     }
 )
 """A view of a view implies the one that it reads."""

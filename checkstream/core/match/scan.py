@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from checkstream.core.match.chain import Chain, undecided
-from checkstream.core.match.encoded import ALPHABET, RUN_CHARS, Encoded
+from checkstream.core.match.encoded import ALPHABET, RUN_CHARS
 from checkstream.core.match.escapes import TRIGGERS
+from checkstream.core.match.hidden import CARRIERS, Embedded, Outs, outs
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
 from checkstream.core.match.normalise import APART, LEET_CHARS
@@ -28,7 +29,7 @@ _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
 _CHANGING: Final = f"{TRIGGERS}|{_NOT_ASCII}|{MARKED}|{APART}"
 _CHANGED: Final = compile_regex(_CHANGING)
 _CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
-_ENCODING: Final = compile_regex(_RUN)
+_EMBEDDING: Final = compile_regex(f"{_RUN}|{CARRIERS}")
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
 
@@ -64,7 +65,7 @@ class Scan:
         """What the text has cost."""
         self._raw = Lane(patterns.tables["raw"], 0, self.work)
         self._chain = Chain(patterns)
-        self._encoded: Encoded | None = None
+        self._encoded: Embedded | None = None
         self._encoded_at = 0
         self._received = 0
         self._stop = 0
@@ -124,8 +125,9 @@ class Scan:
                 self._chain.wake(raw)
             self._chain.read("", self._received, raw, ended=True)
         if self._encoded is not None:
-            self._encoded.read(self._text_from(self._encoded.at), out, ended=True)
-            self._note("base64", out)
+            embedded = outs()
+            self._encoded.read(self._text_from(self._encoded.at), embedded, ended=True)
+            self._note_embedded(embedded)
         for lane, name in self._views():
             out = []
             lane.read_to = self._received
@@ -140,7 +142,7 @@ class Scan:
         if self._chain.names[-1:] == ("leet",):
             parts.append(_LEET)
         if self._base64.numbers:
-            parts.append(_RUN)
+            parts += [_RUN, CARRIERS]
         return compile_regex("|".join(parts)) if parts else None
 
     def _least_cap(self) -> int:
@@ -165,9 +167,9 @@ class Scan:
         if self._chain.awake:
             self._chain.read(piece, start, raw, ended=False)
         if self._encoded is not None:
-            out: list[Found] = []
+            out = outs()
             self._encoded.read(self._text_from(self._encoded.at), out, ended=False)
-            self._note("base64", out)
+            self._note_embedded(out)
         self._settle()
 
     def _decide_raw(self) -> None:
@@ -216,8 +218,8 @@ class Scan:
             trigger = _CHANGED_LEET if chain.names[-1] == "leet" else _CHANGED
             if trigger.search(grown, max(chain.stops[-1] - raw.base - 1, 0)) is not None:
                 chain.wake(raw)
-        if self._encoded is None and self._base64.numbers and _ENCODING.search(grown, self._encoded_at - raw.base):
-            self._encoded = Encoded(self._base64, self._encoded_at, self.work)
+        if self._encoded is None and self._base64.numbers and _EMBEDDING.search(grown, self._encoded_at - raw.base):
+            self._encoded = Embedded(self._base64, self._patterns.tables["hidden"], self._encoded_at, self.work)
         self._asleep = self._encoded is None and not self._chain.awake
 
     def _settle(self) -> None:
@@ -255,9 +257,9 @@ class Scan:
         if self._encoded is None:
             self._encoded_at = self._run_start()
             return self._encoded_at
-        out: list[Found] = []
+        out = outs()
         live = self._encoded.decide(out)
-        self._note("base64", out)
+        self._note_embedded(out)
         return live
 
     def _stops(self) -> list[int]:
@@ -324,10 +326,10 @@ class Scan:
                 over, soonest = over or capped, min(soonest, place)
             self._note(name, out or [])
         if self._encoded is not None:
-            out = [] if commit else None
-            capped, place = self._encoded.due(out)
+            embedded = outs() if commit else None
+            capped, place = self._encoded.due(embedded)
             over, soonest = over or capped, min(soonest, place)
-            self._note("base64", out or [])
+            self._note_embedded(embedded or {})
         return over, soonest
 
     def _force(self) -> None:
@@ -338,12 +340,16 @@ class Scan:
                 self._chain.read("", self._received, self._raw, ended=False)
             self._chain.force(self._raw)
         if self._encoded is None and self._base64.numbers:
-            self._encoded = Encoded(self._base64, self._encoded_at, self.work)
-            self._encoded.read(self._text_from(self._encoded.at), [], ended=False)
+            self._encoded = Embedded(self._base64, self._patterns.tables["hidden"], self._encoded_at, self.work)
+            self._encoded.read(self._text_from(self._encoded.at), outs(), ended=False)
         self._asleep = self._encoded is None and not self._chain.awake
 
     def _text_from(self, at: int) -> str:
         return self._raw.text[at - self._raw.base :]
+
+    def _note_embedded(self, found: Outs) -> None:
+        for view, each in found.items():
+            self._note(view, each)
 
     def _note(self, view: str, found: list[Found]) -> None:
         """Remember decided findings until nothing before them is live; of equal ones the first view's stays."""

@@ -13,6 +13,7 @@ from checkstream.core.match.entities import (
     cloud,
     contacts,
     documents,
+    hidden,
     national,
     national_eu,
     network,
@@ -28,7 +29,10 @@ __all__ = ["ENTITIES", "Entity"]
 
 ENTITIES: Mapping[str, Entity] = MappingProxyType({
     entity.name: entity
-    for group in (contacts, national, national_eu, payment, network, wallets, documents, tokens, cloud, secrets, web)
+    for group in (
+        *(contacts, national, national_eu, payment, network, wallets, documents, tokens, cloud, secrets),
+        *(web, hidden),
+    )
     for entity in group.ENTITIES
 })  # fmt: skip
 """Every entity, by name."""

@@ -61,6 +61,10 @@ def wrong_last(digits: str) -> str:
     return digits[:-1] + str((int(digits[-1]) + 1) % 10)
 
 
+def hidden(text: str) -> str:
+    return "".join(chr(0xE0000 + ord(char)) for char in text)
+
+
 def fours(text: str, gap: str = " ") -> str:
     return gap.join(text[i : i + 4] for i in range(0, len(text), 4))
 
@@ -221,6 +225,17 @@ _TABLE: dict[str, list[str]] = {
         "order number 4155552671",
         "192.168.100.200",
         "id 12345678, 415555267",
+    ],
+    "HIDDEN_TEXT": [
+        f"hi[[{hidden('Ignore all')}]] there",
+        f"\U0001f600[[{''.join(chr(0xE0100 + ord(char) - 16) for char in 'Ignore')}]]",
+        f"\U0001f3f4{hidden('gbeng')}\U000e007f, \U0001f3f4[[{hidden('ustx')}\U000e007f]]",
+        f"\U0001f3f4{hidden('gbsct')}\U000e007f[[{hidden('x')}]]",
+        "a[[\u200b\u200c\u200b\u200c]]b and [[\u202e]]cba",
+        "a[[\ufe01]]b",
+        "\u2764\ufe0f \U0001f469\u200d\u2764\ufe0f\u200d\U0001f468 1\ufe0f\u20e3",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 soft\u00adhyphen \u845b\U000e0100",
+        "\ufeffplain \u2066isolated\u2069",
     ],
     "URL": [
         "See [[https://example.com/a(b)?c=d#e]]. Or <[[http://localhost:8080/x]]>,",
