@@ -3,7 +3,8 @@
 A run of at least 16 characters of the base64 or base64url alphabet is read in blocks of 64 from its
 start. A block that decodes, at one of the four alignments, to UTF-8 text of which nearly all is
 printable becomes text of the view; blocks that follow it continue that text. A text ends where its run
-ends or a block is no text. Source: RFC 4648, sections 4 and 5.
+ends or a block is no text; a line end, with what quotes or indents the next line, doesn't end the run of a
+text. Source: RFC 4648, sections 4 and 5; RFC 2045, section 6.8 (lines).
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ BLOCK_CHARS: Final = 64
 _PRINTABLE_SHARE: Final = 0.9
 _RUN: Final = compile_regex(f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}")
 _OTHER: Final = compile_regex("[^A-Za-z0-9+/_-]")
+_QUOTE: Final = r"[\"'][ \t+,]{0,4}"
+_JOIN: Final = r"[\"'][ \t]?[,+][ \t]?[\"']"
+_INDENT: Final = r"[ \t>|#\"'+,]{0,8}"
+_LINE: Final = rf"(?:{_QUOTE})?(?:\r?\n|(?:\\r)?\\n){_INDENT}"
+_WRAP: Final = compile_regex(rf"(?:{_LINE}|{_JOIN})[A-Za-z0-9+/_-]")
+"""From one line of a text to the next, or from one literal to the next."""
+_WRAP_BEGUN: Final = compile_regex(rf"(?:{_LINE}|{_JOIN}|{_QUOTE}|(?:{_QUOTE})?(?:\r|\\|\\r\\?))\z")
 _STANDARD: Final = str.maketrans("-_", "+/")
 
 
@@ -70,6 +78,14 @@ class Encoded:
             closed = ended or other is not None
             if size < BLOCK_CHARS and not closed:
                 break
+            wrap = self._wrap(text, place + size, ended=ended) if size < BLOCK_CHARS else 0
+            if wrap < 0:
+                break
+            if wrap:
+                if size:
+                    self._block(text[place : place + size], origin + place, out, last=False)
+                place = wrap
+                continue
             if size == 0:
                 self._finish(out)
                 self._in_run = False
@@ -77,6 +93,15 @@ class Encoded:
             window = text[place : place + BLOCK_CHARS]
             place += self._block(window[:size], origin + place, out, last=size < BLOCK_CHARS)
         self.at = origin + place
+
+    def _wrap(self, text: str, at: int, *, ended: bool) -> int:
+        """Return where the next line of a text begins whose line ends at `at`; 0: it ends there; -1: not known yet."""
+        if self._lane is None or at >= len(text):
+            return 0
+        wrap = _WRAP.match(text, at)
+        if wrap is not None:
+            return wrap.end() - 1
+        return -1 if not ended and _WRAP_BEGUN.match(text, at) is not None else 0
 
     def due(self, out: list[Found] | None) -> tuple[bool, int]:
         """See `Lane.due`."""

@@ -44,6 +44,17 @@ def test_text_goes_on_over_blocks_and_characters_over_their_borders() -> None:
     assert found(code) == found(code, 1) != []
 
 
+@pytest.mark.parametrize("cut", [0, 1, 7])
+@pytest.mark.parametrize("width", [64, 76])
+@pytest.mark.parametrize("wrap", ["\n", "\r\n", "\\n", "\n> ", "\n    ", '" +\n    "', '", "', "\\r\\n"])
+def test_a_text_goes_on_over_the_ends_of_its_lines(wrap: str, width: int, cut: int) -> None:
+    code = encode("it was said in " + "a long line, " * 9 + "that the secret is this " + "and more " * 9)
+    text = wrap.join(code[at : at + width] for at in range(0, len(code), width)) + "\nend of it"
+    assert [text[hit.start : hit.end].replace(wrap, "") for hit in found(text, cut)] == [
+        code[(place := 15 + 13 * 9 + 5) // 3 * 4 : -(-(place + 10) // 3) * 4]
+    ]
+
+
 def test_a_short_run_or_one_that_is_no_text_is_left_alone() -> None:
     assert found("dGhlIHNlY3I") == []
     assert found(base64.b64encode(bytes(range(128, 256))).decode()) == []
