@@ -152,6 +152,8 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Calibration: which thresholds keep to which rates of false positives; allows `fpr` in policies."""
     gate_threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     """From which score of the gate on a window is given to the model itself."""
+    gate_foreign_threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    """The same of a window that is mostly letters which the vocabulary knows no words of; None: as of any other."""
     limits: ModelLimits
     calibrated: bool = False
     """Its scores are probabilities."""
@@ -202,6 +204,10 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError(f"model `{self.name}` must give `dimensions` if it is an embedding, and only then")
         if ("gate" in roles) != (self.gate_threshold is not None):
             raise ValueError(f"model `{self.name}` needs both a file `gate` and `gate_threshold`, or neither")
+        if self.gate_foreign_threshold is not None and self.gate_foreign_threshold < (self.gate_threshold or 1.0):
+            raise ValueError(
+                f"`gate_foreign_threshold` of model `{self.name}` is below `gate_threshold`; raise it or leave it out"
+            )
         if "gate" in roles and self.limits.gate_tokens > self.limits.window_tokens:
             raise ValueError(f"`gate_tokens` of model `{self.name}` is more than `window_tokens`; lower it")
         self._check_labels()

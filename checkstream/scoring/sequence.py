@@ -20,6 +20,8 @@ _CHARS_PER_TOKEN = 8
 """Of a text's context, so much is read for each token that it may fill: ordinary words have four or five."""
 CLEARED = 0.1
 """What a cleared window can reach at most, as a share of the lowest threshold of its label."""
+FOREIGN = 0.5
+"""A window is foreign to a vocabulary if so large a share of its tokens is."""
 
 
 class Cutter:
@@ -181,8 +183,10 @@ class GatedSession:
         if entry.gate_threshold is None:
             raise ModelError(f"model `{entry.name}` has no `gate_threshold`; add it")
         self._threshold = entry.gate_threshold
+        self._foreign_threshold = entry.gate_foreign_threshold
         self._above = entry.limits.gate_above_tokens
         tokenizer = self.model.tokenizer
+        self._foreign = tokenizer.foreign()
         self._frame = len(tokenizer.before), len(tokenizer.after)
         self._room = entry.limits.gate_tokens - sum(self._frame)
         if self._room < 1:
@@ -216,13 +220,23 @@ class GatedSession:
         """Return the scores of a window that the gate clears; None: the model has to read it."""
         if window.tokens <= self._above:
             return None
-        doubt = 0.0
+        doubt, threshold = 0.0, self._threshold_of(window)
         for part in self._parts(window):
             found = _sigmoid(float(self._graph.run(part)[0]))
-            if not found < self._threshold:  # also when the gate gives no number
+            if not found < threshold:  # also when the gate gives no number
                 return None
             doubt = max(doubt, found)
-        return Reading(np.asarray(doubt / self._threshold * self._ceiling, np.float32))
+        return Reading(np.asarray(doubt / threshold * self._ceiling, np.float32))
+
+    def _threshold_of(self, window: Window) -> float:
+        """Return from which doubt on the model reads a window.
+
+        Of a script that it has no words for it sees letters, and suspects them: it is asked only where the gate has
+        learnt better.
+        """
+        if self._foreign_threshold is None or self._foreign[np.asarray(window.ids)].mean() < FOREIGN:
+            return self._threshold
+        return self._foreign_threshold
 
     def _parts(self, window: Window) -> Iterator[Sequence[int]]:
         """Yield what the gate reads of a window: all that is new in it, in framed parts that overlap."""

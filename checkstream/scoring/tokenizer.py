@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Library
 from tokenizers.models import BPE, Unigram
@@ -175,6 +177,17 @@ class Tokenizer:
             kinds[-1],
         )
         return PairFrame(tuple(ids[:one]), tuple(ids[one + 1 : other]), tuple(ids[other + 1 :]), types)
+
+    def foreign(self) -> NDArray[np.bool_]:
+        """Return which pieces are a letter by itself of another script than Latin, or the unknown word: bool[id].
+
+        A text of many of them is one that the vocabulary has no words for, and a model sees letters.
+        """
+        found = np.zeros(self.size, np.bool_)
+        for piece, number in self._library.get_vocab(with_added_tokens=True).items():
+            sign = piece.removeprefix("##")
+            found[number] = number == self._unknown or (len(sign) == 1 and sign.isalpha() and not sign.isascii())
+        return found
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text, without its frame."""

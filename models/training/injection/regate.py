@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from checkstream.evaluation.figures import auc, rate_at
 from checkstream.scoring.catalog import read_manifest
-from checkstream.scoring.sequence import CLEARED
+from checkstream.scoring.sequence import CLEARED, FOREIGN
+from checkstream.scoring.tokenizer import Tokenizer
 from models.training.export import MODELS, put_entry, session, sigmoid
 from models.training.fit import FitSettings
 from models.training.graph import Float, encoder_graph, weights_of
@@ -27,7 +28,7 @@ from models.training.injection.gate import GATE_MIX, further
 from models.training.injection.generate import LANGUAGES
 from models.training.injection.material import Material
 from models.training.injection.measure import figures, window_logits
-from models.training.injection.ship import GATE_ABOVE, GATE_MISSES, NAME
+from models.training.injection.ship import GATE_ABOVE, GATE_FOREIGN, GATE_MISSES, NAME
 
 FOLDER = MODELS / NAME
 SETTINGS = FitSettings(seed=7, epochs=1.0, rate=8e-4, batch_tokens=4096)
@@ -79,15 +80,19 @@ class Told:
         self._material = material
         self._texts = texts
         graph = session(encoder)
+        self._foreign = Tokenizer(material.tokenizer.encode()).foreign()
         self._encoder = {name: self._asked(graph, own) for name, own in texts.items()}
-        self._short = {name: [self._brief(ids) for ids in material.cutter.pieces(own)] for name, own in texts.items()}
+        self._limits = {name: [self._limit(ids) for ids in material.cutter.pieces(own)] for name, own in texts.items()}
 
     def _asked(self, graph: ort.InferenceSession, texts: Sequence[str]) -> list[Float]:
         return [sigmoid(row) for row in window_logits(graph, self._material.cutter, texts)]
 
-    def _brief(self, ids: Sequence[int]) -> NDArray[np.bool_]:
-        """Return which windows of a text are too short for the gate: bool[window]."""
-        return np.array([len(window) <= GATE_ABOVE for window in self._material.cutter.windows(ids)])
+    def _limit(self, ids: Sequence[int]) -> Float:
+        """Return the least threshold of each window of a text: float32[window]; short ones are always read."""
+        windows = self._material.cutter.windows(ids)
+        short = np.array([len(window) <= GATE_ABOVE for window in windows])
+        foreign = np.array([self._foreign[window].mean() >= FOREIGN for window in windows])
+        return np.where(short, -np.inf, np.where(foreign, GATE_FOREIGN, 0.0)).astype(np.float32)
 
     def doubts(self, gate: bytes) -> dict[str, list[Float]]:
         """Return what a gate says of each window."""
@@ -99,13 +104,15 @@ class Told:
         pairs = zip(doubts[name], self._encoder[name], strict=True)
         return np.array([row[said >= fires].max() for row, said in pairs if (said >= fires).any()], np.float32)
 
+    def read(self, doubts: Mapping[str, Sequence[Float]], name: str, threshold: float) -> list[NDArray[np.bool_]]:
+        """Return which windows of each text the encoder reads: bool[window]."""
+        pairs = zip(doubts[name], self._limits[name], strict=True)
+        return [row >= np.where(limit < 0, limit, np.maximum(limit, threshold)) for row, limit in pairs]
+
     def scores(self, doubts: Mapping[str, Sequence[Float]], name: str, threshold: float, ceiling: float) -> Float:
-        """Return the highest score of each text as the proxy gives it."""
-        rows = zip(doubts[name], self._encoder[name], self._short[name], strict=True)
-        return np.array(
-            [np.where((row >= threshold) | short, said, row / threshold * ceiling).max() for row, said, short in rows],
-            np.float32,
-        )
+        """Return the highest score of each text as the proxy gives it; of a cleared window no more than `ceiling`."""
+        rows = zip(self.read(doubts, name, threshold), doubts[name], self._encoder[name], strict=True)
+        return np.array([np.where(read, said, ceiling * row).max() for read, row, said in rows], np.float32)
 
 
 def regate(folder: Path, work: Path) -> tuple[GateFigures, GateFigures]:
@@ -127,7 +134,7 @@ def regate(folder: Path, work: Path) -> tuple[GateFigures, GateFigures]:
     limits = replace(limits, gate=threshold_of(told, doubts, limits.default))
     (FOLDER / "gate.onnx").write_bytes(after)
     roles = {file.role: file.path for file in entry.files}
-    put_entry(ship.entry(limits), roles)
+    put_entry({**ship.entry(limits), "gate_foreign_threshold": GATE_FOREIGN}, roles)
     return old, _figures(told, doubts, limits, progress.curve)
 
 
@@ -169,7 +176,7 @@ def _figures(
     scores = {name: told.scores(doubts, name, limits.gate, min(at) * CLEARED) for name in doubts}
     languages = {}
     for name in (name for name in doubts if name.startswith("long ")):
-        hot = [int((row >= limits.gate).sum()) for row in doubts[name]]
+        hot = [int(row.sum()) for row in told.read(doubts, name, limits.gate)]
         languages[name.removeprefix("long ")] = Language(
             windows=float(np.mean([len(row) for row in doubts[name]])),
             doubted=float(np.mean(hot)),

@@ -55,10 +55,10 @@ def test_a_text_has_windows_in_proportion_to_its_letters(language: str) -> None:
     assert tokens <= 1.5 * len(text) + 128  # a token a letter where no word is known, and what windows share
 
 
-def test_the_gate_clears_most_of_what_people_write_and_a_quarter_of_it_at_least_in_every_script() -> None:
+def test_the_gate_clears_most_of_what_people_write_in_every_script() -> None:
     counts = {language: doubted("\n\n".join([text] * 3)) for language, text in PROSE.items()}
-    assert sum(in_doubt for _, in_doubt in counts.values()) <= sum(count for count, _ in counts.values()) / 2
-    assert all(in_doubt <= 0.75 * count for count, in_doubt in counts.values()), counts
+    assert sum(in_doubt for _, in_doubt in counts.values()) <= sum(count for count, _ in counts.values()) / 3
+    assert all(in_doubt <= count / 2 for count, in_doubt in counts.values()), counts
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -91,3 +91,13 @@ async def test_a_transcript_that_grows_is_read_where_it_is_new() -> None:
         assert sum(spent) < 0.3 * sum(range(1, len(spent) + 1)) * max(spent)
     finally:
         await scorer.close()
+
+
+@pytest.mark.parametrize("language", ["German", "Russian", "Chinese", "Japanese", "Arabic"])
+def test_no_measure_of_foreign_letters_hides_an_order_that_the_model_would_find(language: str) -> None:
+    text = PROSE[language]
+    for reach in (10, 20, 40, 80, 160):
+        for order in ORDERS:
+            mixed = f"{text[:reach]} {order} {text[-reach:]}"
+            if read_whole(shipped().model, mixed).scores[0] >= LIKELY:
+                assert read_whole(shipped(), mixed).scores[0] >= LIKELY, mixed
