@@ -6,10 +6,7 @@ What takes long is written as steps: a generator that yields wherever a turn may
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TypeVar
-
-from checkstream.core.channel.holdback import Check
-from checkstream.core.channel.judge import Judge
+from typing import Protocol, TypeVar
 
 Steps = Iterator[None]
 """Work that can be interrupted between its steps."""
@@ -20,6 +17,16 @@ _LEAST_CHARS = 32
 _MOST_CHARS = 2048
 _PIECE_WORK = 600
 """Of one piece of text: the next piece is as long as the last one lets expect so much work of it."""
+
+
+class Reader(Protocol[Result]):
+    """What reads a text as it comes."""
+
+    def feed(self, text: str) -> list[Result]:
+        """Take text; return what it makes due."""
+
+    def take_work(self) -> int:
+        """Return what reading has cost since this was last asked (see `match.work`)."""
 
 
 class Meter:
@@ -57,16 +64,16 @@ class Meter:
         """The exchange has done all the work that it may do."""
         return 0 < self._budget <= self.spent
 
-    def feeding(self, judge: Judge, text: str) -> Generator[None, None, list[Check]]:
-        """Feed a text to a judge in pieces, as if it had come so; return the checks that it makes due."""
+    def feeding(self, reader: Reader[Result], text: str) -> Generator[None, None, list[Result]]:
+        """Feed a text to a reader, such as a judge, in pieces, as if it had come so; return what it makes of it."""
         if len(text) <= _FIRST_CHARS:
-            checks = judge.feed(text)
-            self.spend(judge.take_work())
+            checks = reader.feed(text)
+            self.spend(reader.take_work())
             return checks
-        checks, at, size = list[Check](), 0, _FIRST_CHARS
+        checks, at, size = list[Result](), 0, _FIRST_CHARS
         while at < len(text):
-            checks += judge.feed(text[at : at + size])
-            work = judge.take_work()
+            checks += reader.feed(text[at : at + size])
+            work = reader.take_work()
             self.spend(work)
             at += size
             yield

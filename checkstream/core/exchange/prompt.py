@@ -197,7 +197,7 @@ class Prompt:
         fault = self._fault(request)
         if fault is not None:
             return fault
-        self._know(request, event, context)
+        yield from self._know(request, event, context)
         self._judge_request()
         yield from self._join(request)
         for joined in self._joined:
@@ -210,7 +210,7 @@ class Prompt:
             yield
         return None
 
-    def _know(self, request: Request, event: RequestReceived, context: object) -> None:
+    def _know(self, request: Request, event: RequestReceived, context: object) -> Steps:
         """Settle what policies know of the exchange, and which rules take part in it."""
         said: dict[str, Any] = {
             "route": self._plan.route,
@@ -233,8 +233,9 @@ class Prompt:
             who=(event.caller or "", str(user or "")),
             fail_mode=self._plan.fail_mode,
         )
-        values = values_of(self._plan.program, request, self._checking.degrade)
-        self._checking.exchange = msgspec.structs.replace(facts, values=values) if values else facts
+        checking = self._checking
+        values = yield from values_of(self._plan.program, request, checking.meter, checking.degrade)
+        checking.exchange = msgspec.structs.replace(facts, values=values) if values else facts
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 

@@ -162,6 +162,8 @@ def bare_of(rules: Sequence[RuleMeta], entries: Sequence[Entry]) -> tuple[Entry,
 
 _LOOSER = MappingProxyType({"PHONE": ("PHONE", "PHONE_LOOSE")})
 """What a caller writes needs no word beside it that says what it is: entity -> those that find it there."""
+_NUMBER = r"[+(]?[0-9][0-9 \x{a0}().\-/]{5,24}[0-9]"
+"""A telephone number in any form: what the caller has written is compared, and needs no proof that it is one."""
 
 
 def remembered_of(signals: Sequence[Signal]) -> Mapping[str, tuple[PatternSet, tuple[str, ...]]]:
@@ -174,11 +176,15 @@ def remembered_of(signals: Sequence[Signal]) -> Mapping[str, tuple[PatternSet, t
     for signal in signals:
         for channel in signal.spares.request if signal.spares is not None else ():
             wanted.setdefault(channel, {}).update(dict.fromkeys(_LOOSER.get(signal.name, (signal.name,))))
-    return MappingProxyType({channel: (_entities_set(tuple(names)), tuple(names)) for channel, names in wanted.items()})
+    return MappingProxyType({channel: _searched(tuple(names)) for channel, names in wanted.items()})
 
 
-def _entities_set(names: Sequence[str]) -> PatternSet:
-    return PatternSet([pattern_of(number, entity_signal(name)) for number, name in enumerate(names)])
+def _searched(names: tuple[str, ...]) -> tuple[PatternSet, tuple[str, ...]]:
+    patterns = [pattern_of(number, entity_signal(name)) for number, name in enumerate(names)]
+    if "PHONE" in names:
+        patterns.append(Pattern(signal=len(names), name="number", regex=_NUMBER))
+        names = (*names, "PHONE")
+    return PatternSet(patterns), names
 
 
 def pattern_of(number: int, signal: Signal) -> Pattern:

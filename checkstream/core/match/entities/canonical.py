@@ -108,7 +108,7 @@ def _phone(text: str) -> Keys:
     world = digits if body[start : start + 1] == "+" else digits[2:] if digits.startswith("00") else ""
     if not world:
         national = digits.lstrip("0")
-        if len(national) == 11 and national[0] == "1":  # North America writes its own code without a plus
+        if len(digits) == 11 and digits[0] == "1":  # North America writes its own code without a plus
             national = national[1:]
         return Keys((f"n{national}",), (f"n{national}", f"w{national}"))
     if "(0)" in body.replace(" ", ""):  # the trunk's zero, between the code and the number
