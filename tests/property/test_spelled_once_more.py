@@ -6,6 +6,7 @@ import itertools
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,3 +151,18 @@ def test_g34_parts_are_read_by_themselves_and_joined(
         if isinstance(part, dict)
     ]
     assert secret not in "".join(texts)
+
+
+@pytest.mark.parametrize("name", ["logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids"])
+@pytest.mark.parametrize(
+    "value", [{"zebra": ""}, {"x": 123456789}, 4111111111111111, "zebra", [["zebra"]], {"content": {}}]
+)
+@pytest.mark.parametrize("stream", [True, False])
+def test_g15_what_has_another_form_goes(name: str, value: object, *, stream: bool) -> None:
+    said = {"content": "fine"}
+    choice = {"index": 0, "delta" if stream else "message": said, "finish_reason": "stop", name: value}
+    raw = json.dumps({**HEAD, "choices": [choice], name: value}).encode()
+    pieces = [b"data: " + raw + b"\n\n", b"data: [DONE]\n\n"] if stream else [raw]
+    out = play(CHAT, PLAN, ask(stream=stream), pieces, streaming=stream)
+    assert "zebra" not in str(choices(out))
+    assert [found.get(name) for found in choices(out)] in ([None], [{"content": {}}])

@@ -19,14 +19,15 @@ PROBABILITIES = "logprobs"
 IDS = frozenset({"token_ids", "prompt_token_ids"})
 """Nobody here has the vocabulary that they are of."""
 _ENTRY = frozenset({"token", "logprob", "bytes", "top_logprobs"})
+_MEMBERS = frozenset({"content", "refusal", "tokens", "token_logprobs", "top_logprobs", "text_offset"})
 _LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})
 
 
 def spells_any(shadow: object) -> bool:
-    """Tell whether log probabilities or token ids spell any text."""
+    """Tell whether log probabilities or token ids say anything; members of theirs that are empty don't."""
     if isinstance(shadow, dict):
-        return any(spells_any(value) for value in shadow.values())
-    return bool(shadow) and isinstance(shadow, list | str)
+        return any(spells_any(value) or name not in _MEMBERS for name, value in shadow.items())
+    return shadow is not None and shadow not in ("", [], False, True)
 
 
 def besides(shadow: object, texts: Collection[str], choice: int, path: Path, *, whole: bool) -> list[Extra] | None:

@@ -1,0 +1,138 @@
+"""Events that differ in their text alone: those of servers in common use are told by their bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkstream.core.terms import Channel, Unit
+from checkstream.core.wire.moulds import Moulds
+from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.surface import Frame, Surface
+
+CHAT, TEXT = OpenAIChat(), OpenAICompletions()
+HEAD = '"id":"c-1","object":"chat.completion.chunk","created":1726000000'
+SERVERS: dict[str, tuple[Surface, str]] = {
+    "openai": (
+        CHAT,
+        (
+            f'{{{HEAD},"model":"gpt-4o","service_tier":"default","system_fingerprint":"fp_1","choices":[{{"index":0,"delta":'
+            '{"content":%s},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"%s"}'
+        ),
+    ),
+    "azure": (
+        CHAT,
+        (
+            '{"choices":[{"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}},"delta":{"content":%s},'
+            f'"finish_reason":null,"index":0,"logprobs":null}}],{HEAD},"model":"g","system_fingerprint":null}}'
+        ),
+    ),
+    "vllm": (
+        CHAT,
+        (
+            f'{{{HEAD},"model":"m","choices":[{{"index":1,"delta":{{"content":%s}},"logprobs":null,"finish_reason":null,'
+            '"token_ids":null}]}'
+        ),
+    ),
+    "reasoning": (
+        CHAT,
+        (
+            f'{{{HEAD},"model":"m","choices":[{{"index":0,"delta":{{"content":null,"reasoning_content":%s}},'
+            '"logprobs":null,"finish_reason":null}]}'
+        ),
+    ),
+    "llama.cpp": (
+        CHAT,
+        (
+            '{"choices":[{"finish_reason":null,"index":0,"delta":{"content":%s}}],"created":1,"id":"x","model":"q",'
+            '"system_fingerprint":"b4400-1","object":"chat.completion.chunk"}'
+        ),
+    ),
+    "ollama": (
+        CHAT,
+        (
+            f'{{{HEAD},"model":"l","system_fingerprint":"fp_ollama","choices":[{{"index":0,"delta":{{"role":"assistant",'
+            '"content":%s},"finish_reason":null}]}'
+        ),
+    ),
+    "openrouter": (
+        CHAT,
+        (
+            f'{{{HEAD},"provider":"DeepInfra","model":"x/y","choices":[{{"index":0,"delta":{{"role":"assistant","content":%s}},'
+            '"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}'
+        ),
+    ),
+    "arguments": (
+        CHAT,
+        (
+            f'{{{HEAD},"model":"m","choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"function":{{"arguments":%s}}}}]}},'
+            '"finish_reason":null}]}'
+        ),
+    ),
+    "completions": (
+        TEXT,
+        f'{{{HEAD},"choices":[{{"index":0,"text":%s,"logprobs":null,"finish_reason":null}}],"model":"m"}}',
+    ),
+}
+
+
+def frame(server: str, text: str, padding: str = "aZ9") -> Frame:
+    template = SERVERS[server][1]
+    data = template % ((json.dumps(text), padding) if template.count("%s") == 2 else json.dumps(text))
+    return Frame(raw=b"data: " + data.encode() + b"\n\n", data=data.encode())
+
+
+def learnt(server: str) -> Moulds:
+    moulds, first = Moulds(), frame(server, "The ")
+    moulds.learn(first, SERVERS[server][0].read_event(first))
+    return moulds
+
+
+@pytest.mark.parametrize("server", sorted(SERVERS))
+@pytest.mark.parametrize("text", [" sun", 'q"\\\n\u20ac\U0001f600', '{"content":"x"}', "\ud83d"])
+def test_g34_an_event_that_differs_in_its_text_is_read_as_the_surface_reads_it(server: str, text: str) -> None:
+    found = frame(server, text, "kq7Ww")
+    quick, slow = learnt(server).read(found), SERVERS[server][0].read_event(found)
+    assert quick is not None
+    assert (quick.deltas, quick.choices, quick.finished, quick.raw) == (slow.deltas, slow.choices, (), slow.raw)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"c-1"', b'"joe@example.com"'),
+        (b'"finish_reason":null', b'"finish_reason":"stop"'),
+        (b'"logprobs":null', b'"logprobs":{"content":[]}'),
+        (b'"usage":null', b'"usage":{"total_tokens":3}'),
+        (b'"content":', b'"content" :'),
+        (b'"index":0', b'"index":1'),
+        (b'" sun"', b'""'),
+        (b'" sun"', b'" sun'),
+        (b'" sun"', b'" su\xffn"'),
+        (b'" sun"', b'" sun","content":"moon"'),
+        (b'"aZ9"', b'"4111111111111111"'),
+        (b'"aZ9"', b'"AKIAIOSFODNN7EXAMPLQ"'),
+        (b'"aZ9"', b'"see here"'),
+        (b'"aZ9"', b'"a","x":"b"'),
+    ],
+)
+def test_g34_an_event_that_differs_in_anything_else_fits_no_mould(old: bytes, new: bytes) -> None:
+    data = (frame("openai", " sun").data or b"").replace(old, new)
+    assert learnt("openai").read(Frame(raw=data, data=data)) is None
+    assert learnt("openai").read(Frame(raw=data, data=data, event="error")) is None
+
+
+def test_no_mould_is_made_of_an_event_that_says_more_than_a_text() -> None:
+    moulds, found = Moulds(), frame("vllm", "x")
+    unit = CHAT.read_event(found)
+    others: list[dict[str, Any]] = [{"finished": (1,)}, {"usage": True}, {"unscanned": ("x",)}, {"deltas": ()}]
+    for more in (*others, {"deltas": unit.deltas * 2}):
+        moulds.learn(found, msgspec.structs.replace(unit, **more))
+        assert moulds.read(found) is None
+    moulds.learn(found, unit)
+    assert moulds.read(found) == Unit(raw=found.raw, deltas=unit.deltas, choices=(1,))
+    assert unit.deltas[0].channel == Channel("content", 1)
