@@ -213,6 +213,11 @@ class BodyTooSlow(RequestRefused):
 class Overloaded(RequestRefused):
     """A cap of the process is reached; the caller may try again later."""
 
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        """Say what is full; `retry_after_s` is when there may be room again."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
 
 class TookTooLong(RequestRefused):
     """What a request of the scoring API asked for was not ready in time."""

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,9 +30,11 @@ from checkstream.config import AuditSettings, Config, RecordSettings, Server, pa
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.proxy.capacity import Capacity
 from checkstream.proxy.cors import origins_of
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
+from checkstream.proxy.meter import Meter
 from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
@@ -126,8 +129,13 @@ class App:
         recorder = await asyncio.to_thread(_open_recorder, config.record, self._counts)
         if recorder is not None:
             opening.push_async_callback(asyncio.to_thread, recorder.close)
+        capacity = Capacity(limits.load)
+        meter = await asyncio.to_thread(
+            Meter, capacity, lambda: self._force.scorer.answering_s, threading.get_native_id()
+        )
+        opening.callback(meter.close)
         self.proxy = Proxy(
-            intake=Intake(callers, self._admission, times, limits.body_bytes),
+            intake=Intake(callers, self._admission, times, limits.body_bytes, meter),
             routes=lambda: self._force.routes,
             trail=self._trail,
             digest=key.digest,

@@ -37,6 +37,9 @@ class Classifiers(Protocol):
             ScoringError: refused.
         """
 
+    def wait_s(self, share: str, chars: int) -> float:
+        """Return how long a prompt of so many characters would wait for its scores."""
+
 
 class Questions:
     """The questions of one exchange."""
@@ -65,8 +68,10 @@ class Questions:
         self._counts = counts
         self._post = post
         self._waiting: set[asyncio.Task[None]] = set()
+        self.share = ""
+        """In whose share of the work the questions are."""
         self.caller = ""
-        """Who sent the prompt: what is known of it is known to its caller alone, and callers have equal shares."""
+        """Who sent the prompt: what is known of it is known to its caller alone."""
 
     def score(self, command: do.Score) -> None:
         """Ask classifiers; most answers are there at once, for the others a task waits."""
@@ -79,7 +84,7 @@ class Questions:
                 fresh_chars=command.fresh_chars,
                 open_chars=command.open_chars,
                 caller=self.caller,
-                share=self.caller,
+                share=self.share,
             )
             if asked.settled:
                 self._scored(command.ticket, asked.answered())

@@ -25,6 +25,7 @@ from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import AuditError, CheckstreamError, UpstreamError
 from checkstream.listen import Connection, Visit
+from checkstream.proxy.capacity import Load
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.headers import EVENTS, JSON
 from checkstream.proxy.inbox import Inbox
@@ -101,6 +102,8 @@ class Exchange:
         ledger: Ledger,
         counts: StreamCounts,
         visit: Visit,
+        load: Load,
+        share: str,
         shed: Callable[[], None],
         headers: Mapping[str, str],
         fail_closed: bool,
@@ -122,6 +125,8 @@ class Exchange:
             ledger: Takes the record.
             counts: Takes metrics and log lines.
             visit: The room that the request has; counts what is held of the answer.
+            load: What the exchange was admitted with; hears of its answer.
+            share: In whose share of the checks it is.
             shed: Refuses new requests of the route for a moment.
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
@@ -139,6 +144,8 @@ class Exchange:
         self._ledger = ledger
         self._counts = counts
         self._visit = visit
+        self._load = load
+        self._share = share
         self._shed = shed
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
@@ -170,7 +177,7 @@ class Exchange:
 
     async def run(self, received: on.RequestReceived) -> StreamResponse:
         """Carry the exchange through and return the response, which may have been sent already."""
-        self._questions.caller = received.caller or ""
+        self._questions.caller, self._questions.share = received.caller or "", self._share
         self._inbox.put(received)
         self._connection.watch(self._caller_left, self._look_whether_to_read)
         try:
@@ -418,6 +425,7 @@ class Exchange:
     def _take(self, data: bytes) -> None:
         self._backlog += len(data)
         self._visit.hold(len(data))
+        self._load.took(len(data))
         self._inbox.put(on.UpstreamBytes(data))
         self._look_whether_to_read()
 

@@ -115,7 +115,9 @@ def error_response(error: BaseException, shape: ErrorShape, headers: Mapping[str
     reply = row(error)
     message = str(error) if reply.own_words else reply.message
     sent = {**headers, "server": "checkstream", ACTION: reply.kind}
-    if reply.retry_after_s is not None:
+    if isinstance(error, Overloaded):
+        sent["retry-after"] = str(error.retry_after_s)
+    elif reply.retry_after_s is not None:
         sent["retry-after"] = str(reply.retry_after_s)
     if isinstance(error, MethodWrong) and error.args[1:]:
         sent["allow"] = ", ".join(error.args[1])

@@ -31,10 +31,12 @@ from checkstream.listen import (
 )
 from checkstream.proxy.accept import Route, candidates, choose
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
+from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.headers import Media, media_of_request
+from checkstream.proxy.meter import Meter
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.recorder import Recorder
@@ -56,6 +58,7 @@ class Intake(msgspec.Struct, frozen=True):
     admission: Admission
     times: Times
     body_bytes: int
+    meter: Meter
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -65,6 +68,8 @@ class Sent(msgspec.Struct, frozen=True):
     body: bytes
     media: Media | None
     """What it is said to be."""
+    share: str
+    """In whose share of the work it is: a caller's, or that of an address."""
 
     @property
     def content_type(self) -> str | None:
@@ -147,7 +152,8 @@ class Proxy:
             media = media_of_request(
                 request.headers.getall(hdrs.CONTENT_TYPE, ()), request.headers.getall(hdrs.CONTENT_ENCODING, ())
             )
-            with self._intake.admission.visit(who_of(request, identity)) as visit:
+            who = who_of(request, identity)
+            with self._intake.admission.visit(who) as visit:
                 visit.begin([(route.name, route.quota) for route in found])
                 body = await self._read(request, max(map(self._most_bytes, found)), visit)
                 route = choose(found, body)
@@ -155,7 +161,8 @@ class Proxy:
                     raise BodyTooLarge(f"the request body has more than {route.body_bytes} bytes; send less")
                 self._intake.admission.look_whether_shed(route.name)
                 visit.enter(route.name, route.quota)
-                return await self._answer(request, stream, route, Sent(identity, body, media), visit)
+                sent = Sent(identity, body, media, who.party("caller"))
+                return await self._admit(request, stream, route, sent, visit)
         finally:
             self._in_use.subtract(scorers)
             self._in_use += collections.Counter()  # forget those that nobody uses
@@ -172,8 +179,19 @@ class Proxy:
                 raise ConnectionResetError from error
             raise RequestInvalid("the request body is broken; check its encoding and length") from error
 
-    async def _answer(
-        self, request: BaseRequest, stream: str, route: Route, sent: Sent, visit: Visit
+    async def _admit(self, request: BaseRequest, stream: str, route: Route, sent: Sent, visit: Visit) -> StreamResponse:
+        """Answer a request, if what has been admitted leaves time to check it."""
+        if route.plan is None or route.scorer is None:
+            return await self._answer(request, stream, route, sent, visit, None)
+        wait_s = route.scorer.wait_s(sent.share, len(sent.body))
+        load = self._intake.meter.admit(sent.share, wait_s=wait_s, most_s=route.plan.max_hold_ms / 1000)
+        try:
+            return await self._answer(request, stream, route, sent, visit, load)
+        finally:
+            load.end()
+
+    async def _answer(  # noqa: PLR0917 - one request and what it has
+        self, request: BaseRequest, stream: str, route: Route, sent: Sent, visit: Visit, load: Load | None
     ) -> StreamResponse:
         body, identity = sent.body, sent.identity
         fail_closed = route.plan is None or route.plan.fail_mode == "closed"
@@ -186,7 +204,7 @@ class Proxy:
             target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name
         )
         ledger = _Ledger(self._trail, stream, route.name, identity.name, counts)
-        if route.plan is None or route.surface is None or route.scorer is None:
+        if route.plan is None or route.surface is None or route.scorer is None or load is None:
             try:
                 response = await self._pass_on(request, route, outgoing, body, ledger)
             except UpstreamError as error:
@@ -214,6 +232,8 @@ class Proxy:
                 ledger=ledger,
                 counts=counts,
                 visit=visit,
+                load=load,
+                share=sent.share,
                 shed=partial(self._intake.admission.shed, route.name),
                 headers={
                     STREAM: stream,

@@ -12,6 +12,7 @@ and what it clears says nothing of the model. While that rests, only what is in 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from checkstream.errors import ScoringError, ScoringReason
@@ -74,6 +75,10 @@ class Lane:
             self._model = self._gate.model
             self._line = self._new_line(self._read, self._answer, runner)
             self._first = self._new_line(self._glance, self._pass_on, gate_runner, brief=True)
+        self._open: Counter[str] = Counter()
+        """Share -> characters that it has asked about and that have not been answered."""
+        self._read_chars = 0
+        """Of all texts that have been answered."""
         self._tickets: set[Ticket] = set()
         """Who waits."""
         self._cutting: set[Ticket] = set()
@@ -135,7 +140,9 @@ class Lane:
             ScoringError: refused, since the circuit is open (`rested`).
         """
         key = None if self._known is None or caller is None else key_of(caller, text, fresh_chars)
-        ticket = Ticket(self, self._windows(text, fresh_chars), deadline_s=deadline_s, share=share, key=key)
+        ticket = Ticket(
+            self, self._windows(text, fresh_chars), deadline_s=deadline_s, share=share, key=key, chars=len(text)
+        )
         admission = self._first.admit(ticket)
         if admission == "refuse":
             self._report(self, 0.0, "rested")
@@ -147,8 +154,25 @@ class Lane:
                 return ticket
             ticket.caller = caller
         self._tickets.add(ticket)
+        self._open[share] += ticket.chars
         self._go_on_cutting(ticket)
         return ticket
+
+    @property
+    def work_s(self) -> float:
+        """CPU time that all reading here has taken."""
+        return sum(line.work_s for line in self.lines)
+
+    def wait_s(self, share: str, chars: int) -> float:
+        """Return how long a text of so many characters would take, with all that its share lets go first.
+
+        Shares are served in turn, so no other is waited for longer than one's own text takes.
+        """
+        if not self._read_chars:
+            return 0.0
+        own = self._open[share] + chars
+        others = sum(min(open_chars, own) for other, open_chars in self._open.items() if other != share)
+        return (own + others) * self.work_s / self._read_chars
 
     def _windows(self, text: str, fresh_chars: int) -> Iterator[Window | None]:
         yield from self._session.cut(text, fresh_chars)
@@ -265,6 +289,7 @@ class Lane:
         self._forget(ticket)
         reason: ScoringReason | None = None
         if isinstance(outcome, Reading):
+            self._read_chars += ticket.chars
             self._first.succeed(ticket)
             if ticket.doubted:
                 self._line.succeed(ticket)
@@ -287,7 +312,11 @@ class Lane:
         self._line.release(ticket)
 
     def _forget(self, ticket: Ticket) -> None:
-        self._tickets.discard(ticket)
+        if ticket in self._tickets:
+            self._tickets.remove(ticket)
+            self._open[ticket.share] -= ticket.chars
+            if not self._open[ticket.share]:
+                del self._open[ticket.share]
         self._first.drop(ticket)
         self._line.drop(ticket)
 

@@ -86,6 +86,8 @@ class Line:
         self.ingress = ingress
         self.brief = brief
         self.breaker = breaker
+        self.apart = False
+        """It is read on a thread, not on the loop."""
         self.answered = False
         """A window has been read."""
         self.work_s = 0.0

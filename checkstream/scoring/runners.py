@@ -144,6 +144,7 @@ class ThreadRunner:
 
     def wake(self, line: Line) -> None:
         """Hand windows over at the end of this turn, as far as the thread has room; else as soon as it has."""
+        line.apart = True
         if line not in self._lines:
             self._lines.append(line)
         if self._scheduled is None and self._ahead < AHEAD_TOKENS and not self._closing:

@@ -280,6 +280,17 @@ class Scorer:
             self._states[lane] = state
             self._observer.breaker(lane.name, _lane_name(ingress=lane.ingress), state)
 
+    @property
+    def answering_s(self) -> float:
+        """CPU time that the thread which reads answers has spent on them."""
+        return sum(
+            line.work_s for lane in self._lanes.values() if not lane.ingress for line in lane.lines if line.apart
+        )
+
+    def wait_s(self, share: str, chars: int) -> float:
+        """Return how long a prompt of so many characters would wait for the slowest classifier of the process."""
+        return max((lane.wait_s(share, chars) for lane in self._lanes.values() if lane.ingress), default=0.0)
+
     async def close(self) -> None:
         """Fail what waits, end the threads. Nothing of the scorer runs afterwards."""
         self._closed = True

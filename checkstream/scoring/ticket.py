@@ -48,6 +48,7 @@ class Ticket:
         share: str = "",
         key: bytes | None = None,
         caller: str | None = None,
+        chars: int = 0,
     ) -> None:
         """Start waiting.
 
@@ -58,6 +59,7 @@ class Ticket:
             share: in whose share of the work it is.
             key: what its text is known by.
             caller: to whom the parts of it are known; None: to nobody.
+            chars: how long it is.
         """
         self.future: asyncio.Future[Reading] = asyncio.get_running_loop().create_future()
         """What the model says of the whole text."""
@@ -65,6 +67,7 @@ class Ticket:
         """What is not cut yet."""
         self.share = share
         self.key = key
+        self.chars = chars
         self.caller = caller
         self.started = time.monotonic()
         self.doubted = False

@@ -101,7 +101,7 @@ def test_g32_what_waits_too_long_ends_as_overloaded_and_never_as_a_moderation(ll
             "overloaded"
         ]
         metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
-        assert 'checkstream_exchanges_total{route="chat",outcome="overloaded"} 1.0' in metrics
+        assert 'checkstream_exchanges_total{outcome="overloaded",route="chat"} 1.0' in metrics
 
 
 def test_g32_a_stream_whose_text_waits_too_long_raises_and_is_retried_by_no_verdict(llm: Llm, tmp_path: Path) -> None:
@@ -120,3 +120,36 @@ def test_g32_a_stream_whose_text_waits_too_long_raises_and_is_retried_by_no_verd
         assert caught.value.code == "overloaded"
         record = proxy.records()[-1]["body"]["record"]
         assert (record["outcome"], record["action"], record["upstream_failure"]) == ("overloaded", "allow", None)
+
+
+def test_g32_more_than_can_be_checked_is_refused_unasked_and_what_runs_comes_whole(llm: Llm, tmp_path: Path) -> None:
+    model = llm.put("crowd", {**BURST, "timing": {"token_ms": 5}})
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    settings = config(llm.url, tmp_path, ["policy.yaml"])
+    settings["server"]["limits"] = {"load": 0.05}
+    with running(Proxy(settings, tmp_path)) as proxy, ThreadPoolExecutor(40) as pool:
+        found = list(pool.map(lambda _: said(proxy, model, stream=True), range(40)))
+        assert {status for status, _, _ in found} == {200, 429}
+        admitted = [each for each in found if each[0] == 200]
+        assert admitted == [(200, WORDS, "stop")] * len(admitted)
+        assert len(llm.requests(model)) == len(admitted)
+        assert said(proxy, model, stream=True) == (200, WORDS, "stop")  # when nothing runs, everything is admitted
+
+
+def test_g32_a_refusal_for_want_of_time_is_one_that_sdks_understand(llm: Llm, tmp_path: Path) -> None:
+    model = llm.put("crowd-of-two", {**BURST, "timing": {"token_ms": 20}})
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    settings = config(llm.url, tmp_path, ["policy.yaml"])
+    settings["server"]["limits"] = {"load": 0.001}
+    ask: Any = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": True}
+    with (
+        running(Proxy(settings, tmp_path)) as proxy,
+        OpenAI(base_url=f"{proxy.url}/v1", api_key="k", max_retries=0) as client,
+        client.chat.completions.create(**ask) as first,
+    ):
+        with pytest.raises(openai.RateLimitError) as caught:
+            client.chat.completions.create(**ask)
+        assert caught.value.code == "overloaded"
+        assert int(caught.value.response.headers["retry-after"]) >= 1
+        assert caught.value.response.headers["x-checkstream-action"] == "overloaded"
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in first) == WORDS

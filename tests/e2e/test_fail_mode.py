@@ -70,7 +70,7 @@ def _failed(proxy: Proxy, model: str, *, stream: bool) -> None:
     record = proxy.records()[-1]["body"]["record"]
     assert (record["outcome"], record["verdicts"]) == ("detector_failed", [])
     metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
-    assert 'checkstream_exchanges_total{route="chat",outcome="detector_failed"}' in metrics
+    assert 'checkstream_exchanges_total{outcome="detector_failed",route="chat"}' in metrics
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -1,0 +1,151 @@
+"""How much more is taken on: what running answers need, what has been admitted and not begun, what one more comes to.
+
+Refusing is the last that a proxy should do, and it must come before those who run suffer (G32). So the need of a stream
+is measured, from how busy the process is and how many streams bring text, and every admitted one counts with it from
+the start, when it has not brought any. An upstream that sends at full speed is paused and loses nothing by it: of its
+speed counts only what a reader can use.
+
+Pure: no clock, no loop; `Meter` feeds it. INVARIANTS: who is within its fair share is refused only after all others;
+what is admitted is never taken back; when nothing runs, everything is admitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from checkstream.errors import Overloaded
+
+STEADY_BYTES_PER_S = 25_000.0
+"""Of an event stream, some 100 tokens a second: nobody reads faster, so what comes faster can wait."""
+_SATURATED = 0.95
+"""Above this share of the time there is more to do than is seen."""
+_TELLING = 0.2
+"""Below this share of the time, most of it is no stream's."""
+GUESS = 1 / 256
+"""What a stream needs until one has been measured, as a share of the process."""
+_KEPT = 0.6
+"""How much of an older measurement counts beside a new one."""
+_FAIR = 1.1
+"""Who is within its fair share may go so far above the limit."""
+_LONGEST_RETRY_S = 30.0
+
+
+class Load:
+    """What one exchange that was admitted brings with it; whoever has it ends it once."""
+
+    __slots__ = ("_caller", "_capacity", "begun", "taken")
+
+    def __init__(self, capacity: Capacity, caller: str) -> None:
+        """Begin before the answer."""
+        self._capacity = capacity
+        self._caller = caller
+        self.begun = False
+        """Its answer brought something before the last measurement."""
+        self.taken = 0
+        """Bytes of its answer since then."""
+
+    def took(self, count: int) -> None:
+        """Note bytes of the answer."""
+        self.taken += count
+
+    def end(self) -> None:
+        """Make room; harmless if it has ended."""
+        self._capacity.ended(self, self._caller)
+
+
+class Capacity:
+    """What the process can do, as far as it is known, and what it has been promised to."""
+
+    def __init__(self, limit: float = 0.9) -> None:
+        """Take on what needs up to `limit` of the process's time; 1: whatever comes."""
+        self._limit = limit
+        self._loads: set[Load] = set()
+        self._callers: Counter[str] = Counter()
+        self.need = GUESS
+        """What one answer needs, as a share of the process."""
+        self._needed = 0.0
+        """What those need that have begun."""
+        self._waiting = 0
+        """How many have not."""
+        self._refused = 0
+        self._ended = 0
+        self._retry_s = 1.0
+
+    def __len__(self) -> int:
+        """Return how many exchanges run."""
+        return len(self._loads)
+
+    @property
+    def expected(self) -> float:
+        """What all that has been admitted will need, as a share of the process."""
+        return self._needed + self._waiting * self.need
+
+    def admit(self, caller: str = "", *, wait_s: float = 0.0, most_s: float = math.inf) -> Load:
+        """Admit an exchange.
+
+        Args:
+            caller: Whose it is.
+            wait_s: How long its prompt would wait for its checks.
+            most_s: The most that it may.
+
+        Raises:
+            Overloaded: what has been admitted leaves no room for it.
+        """
+        full = self.expected + self.need > self._limit_of(caller) or wait_s > most_s
+        if full and self._loads and self._limit < 1:
+            self._refused += 1
+            retry_s = min(max(self._retry_s, wait_s - most_s), _LONGEST_RETRY_S)
+            message = "there is as much to check as can be checked in time; try again in a moment"
+            raise Overloaded(message, retry_after_s=math.ceil(retry_s))
+        load = Load(self, caller)
+        self._loads.add(load)
+        self._waiting += 1
+        self._callers[caller] += 1
+        return load
+
+    def _limit_of(self, caller: str) -> float:
+        """Return how far a caller may fill the process: above the limit while it has less than its fair share."""
+        callers = len(self._callers.keys() | {caller})
+        fair = (self._callers[caller] + 1) * self.need * callers <= self._limit
+        return self._limit * _FAIR if fair and callers > 1 else self._limit
+
+    def ended(self, load: Load, caller: str) -> None:
+        """Make room; harmless if it has been made."""
+        if load not in self._loads:
+            return
+        self._loads.remove(load)
+        self._callers[caller] -= 1
+        if not self._callers[caller]:
+            del self._callers[caller]
+        self._ended += 1
+        if load.begun:
+            self._needed = max(self._needed - self.need, 0.0)
+        else:
+            self._waiting -= 1
+
+    def measure(self, seconds: float, busy: float) -> None:
+        """Take note of a stretch of time.
+
+        Args:
+            seconds: How long it was.
+            busy: Share of it in which the process's busiest thread worked, or waited for a core to work on; 0..1.
+        """
+        self._retry_s = max(self._refused / max(self._ended / seconds, 0.5), 1.0)
+        self._refused = self._ended = 0
+        bringing = [load for load in self._loads if load.taken]
+        taken = sum(load.taken for load in bringing)
+        for load in bringing:
+            self._waiting -= not load.begun
+            load.begun, load.taken = True, 0
+        if not bringing:
+            self._needed = 0.0
+            return
+        useful = min(1.0, STEADY_BYTES_PER_S * seconds * len(bringing) / taken)
+        self._needed = busy * useful
+        if busy < _TELLING:
+            return
+        need = self._needed / len(bringing)
+        if busy > _SATURATED and useful == 1.0:
+            need = max(need, self.need)  # there is more to do than gets done
+        self.need = _KEPT * self.need + (1 - _KEPT) * need

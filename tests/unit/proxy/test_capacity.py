@@ -1,0 +1,181 @@
+"""Laws of admission: running answers have what they need, callers have fair shares, an idle process refuses nobody."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.errors import Overloaded
+from checkstream.proxy.capacity import GUESS, STEADY_BYTES_PER_S, Capacity, Load
+
+EVERY_S = 0.25
+
+
+class Machine:
+    """A process that can do so much: answers bring text at their rate, as far as it is read."""
+
+    def __init__(self, need: float, rate: float = 10_000.0, limit: float = 0.9) -> None:
+        self.capacity = Capacity(limit)
+        self.need = need
+        self.rate = rate
+        self.running: list[Load] = []
+        self.refused = 0
+        self.waits: list[int] = []
+        """What those heard that were refused: when to come back, seconds."""
+        self.worst = 0.0
+
+    def ask(self, count: int, caller: str = "") -> int:
+        """Ask for places; return how many were admitted."""
+        admitted = 0
+        for _ in range(count):
+            try:
+                self.running.append(self.capacity.admit(caller))
+                admitted += 1
+            except Overloaded as error:
+                self.waits.append(error.retry_after_s)
+                self.refused += 1
+        return admitted
+
+    def tick(self, *, answering: int | None = None) -> None:
+        """Let a quarter of a second pass, in which some of those that run bring text."""
+        bring = self.running[:answering]
+        wanted = self.need * len(bring)
+        self.worst = max(self.worst, wanted)
+        share = min(1.0, 1.0 / wanted) if wanted else 1.0
+        for load in bring:
+            load.took(max(1, int(self.rate * EVERY_S * share)))
+        self.capacity.measure(EVERY_S, min(wanted, 1.0))
+
+    def learn(self) -> None:
+        """Find out what an answer needs, and be idle again."""
+        self.ask(math.ceil(0.3 / self.need))
+        for _ in range(20):
+            self.tick()
+        assert self.capacity.need == pytest.approx(self.need, rel=0.01)
+        self.end(len(self.running))
+        self.worst, self.refused = 0.0, 0
+
+    def end(self, count: int) -> None:
+        for load in self.running[:count]:
+            load.end()
+        del self.running[:count]
+
+
+@settings(max_examples=25)
+@given(need=st.floats(0.005, 0.1), turnover=st.floats(0.01, 0.2))
+def test_g32_offered_three_times_what_it_can_do_it_takes_nine_tenths_and_never_too_much(
+    need: float, turnover: float
+) -> None:
+    machine = Machine(need)
+    most = 1 / need
+    machine.learn()
+    taken: list[float] = []
+    machine.ask(3 * math.ceil(most))
+    for _ in range(80):
+        machine.end(max(1, round(len(machine.running) * turnover)))
+        machine.ask(3 * math.ceil(most * turnover))
+        machine.tick()
+        taken.append(len(machine.running) / most)
+    assert machine.worst <= 1.0
+    assert sum(taken) / len(taken) >= 0.9 * 0.9 - need
+    assert machine.refused
+
+
+@given(need=st.floats(0.01, 0.1))
+def test_g32_a_burst_is_admitted_by_what_it_will_need_before_any_of_it_brings_text(need: float) -> None:
+    machine = Machine(need)
+    machine.learn()
+    admitted = machine.ask(200)
+    for _ in range(4):
+        machine.tick()
+    assert machine.worst <= 0.9 + 1e-9
+    assert admitted >= 0.85 / need - 1
+
+
+def test_an_idle_process_admits_whatever_it_has_learnt() -> None:
+    machine = Machine(5.0)
+    machine.ask(1)
+    for _ in range(50):
+        machine.tick()
+    assert machine.ask(1) == 0
+    machine.end(1)
+    assert machine.ask(1) == 1
+
+
+def test_g32_an_upstream_at_full_speed_takes_what_is_there_and_keeps_nobody_out() -> None:
+    machine = Machine(need=1.0, rate=100 * STEADY_BYTES_PER_S)
+    for count in (4, 8, 16, 24):
+        assert machine.ask(count) == count
+        for _ in range(10):
+            machine.tick()
+        machine.end(count)
+
+
+@given(greedy=st.integers(1, 100), others=st.integers(1, 4))
+def test_g32_a_burst_of_one_caller_leaves_room_for_another(greedy: int, others: int) -> None:
+    machine = Machine(0.02)
+    machine.learn()
+    machine.ask(greedy, "greedy")
+    machine.tick()
+    assert [machine.ask(1, f"other {number}") for number in range(others)] == [1] * others
+    machine.tick()
+    assert machine.worst <= 1.0
+
+
+@settings(max_examples=60)
+@given(asks=st.lists(st.sampled_from("abbbbbbb"), min_size=1, max_size=400))
+def test_g32_who_is_within_its_fair_share_is_refused_only_after_who_is_not(asks: list[str]) -> None:
+    machine = Machine(0.02)
+    machine.learn()
+    capacity = machine.capacity
+    had: Counter[str] = Counter()
+    for caller in asks:
+        before = capacity.expected
+        fair = (had[caller] + 1) * capacity.need * len(had.keys() | {caller}) <= 0.9
+        admitted = machine.ask(1, caller)
+        had[caller] += admitted
+        had += Counter()
+        if not admitted:
+            assert before + capacity.need > 0.9
+            assert not fair or before + capacity.need > 0.9 * 1.1
+
+
+def test_a_limit_of_one_refuses_nothing() -> None:
+    machine = Machine(0.5, limit=1.0)
+    assert machine.ask(1_000) == 1_000
+
+
+def test_until_something_is_measured_a_guess_counts() -> None:
+    machine = Machine(0.5)
+    assert machine.ask(1_000) == int(0.9 / GUESS)
+
+
+def test_a_prompt_that_would_wait_for_too_long_is_refused_until_then() -> None:
+    capacity = Capacity()
+    load = capacity.admit(wait_s=100.0, most_s=15.0)  # alone it may wait for itself
+    with pytest.raises(Overloaded) as caught:
+        capacity.admit(wait_s=20.5, most_s=15.0)
+    assert caught.value.retry_after_s == 6
+    capacity.admit(wait_s=14.0, most_s=15.0)
+    load.end()
+    load.end()
+    assert len(capacity) == 1
+
+
+def test_a_caller_is_told_to_come_back_the_later_the_more_are_refused() -> None:
+    machine = Machine(0.05)
+    machine.learn()
+    machine.ask(10)
+    waits = []
+    for count in (10, 50, 200):
+        machine.ask(count)
+        machine.end(1)
+        machine.tick()
+        machine.ask(100)
+        waits.append(machine.waits[-1])
+    assert waits == sorted(waits)
+    assert 1 <= waits[0] < waits[-1] <= 30
