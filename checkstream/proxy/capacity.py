@@ -16,8 +16,8 @@ from collections import Counter
 
 from checkstream.errors import Overloaded
 
-STEADY_BYTES_PER_S = 25_000.0
-"""Of an event stream, some 100 tokens a second: nobody reads faster, so what comes faster can wait."""
+STEADY_BYTES_PER_S = 15_000.0
+"""Of an event stream, some 60 tokens a second: nobody reads faster, so what comes faster can wait."""
 _SATURATED = 0.95
 """Above this share of the time there is more to do than is seen."""
 _TELLING = 0.2
