@@ -8,7 +8,8 @@ the address may not choose what is sent there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -109,34 +110,41 @@ class Evaluate(Protocol):
         ...
 
 
-class Evaluation:
-    """Evaluates models for callers, and tells of runs."""
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of one caller: what makes them, and where they are."""
 
-    def __init__(
-        self,
-        evaluate: Evaluate,
-        ledger: Ledger,
-        *,
-        root: Path,
-        past: Past | None = None,
-        inline: Evaluate | None = None,
-        at_once: int = _AT_ONCE,
-    ) -> None:
+    evaluate: Evaluate
+    """Runs what a file below the operator's folder says."""
+    ledger: Ledger
+    """What this process's runs are kept in, ended or not."""
+    past: Past | None = None
+    """Tells of runs; None: what is in `ledger`."""
+    inline: Evaluate | None = None
+    """Runs a configuration that a caller sends, with no secret at hand; None: none is taken."""
+
+    @property
+    def told(self) -> Past:
+        """Who tells of them."""
+        return self.past or LocalPast(self.ledger)
+
+
+class Evaluation:
+    """Evaluates models for callers, and tells each of its own runs.
+
+    INVARIANT: what one caller's runs asked, heard and decided is nowhere that another's requests reach.
+    """
+
+    def __init__(self, runs: Mapping[str | None, Runs], *, root: Path, at_once: int = _AT_ONCE) -> None:
         """Answer from what runs left.
 
         Args:
-            evaluate: runs what a file below `root` says.
-            ledger: what this process's runs are kept in, ended or not.
+            runs: those of each caller, by its name; of None where callers have no names.
             root: configurations are read below it.
-            past: tells of runs; None: what is in `ledger`.
-            inline: runs a configuration that a caller sends, with no secret at hand; None: none is taken.
             at_once: evaluations that run at a time.
         """
-        self._evaluate = evaluate
-        self._ledger = ledger
-        self._past = past or LocalPast(ledger)
+        self._runs_of = runs
         self._root = root.resolve()
-        self._inline = inline
         self._admission = Admission(streams=at_once, held_bytes=1)
 
     @property
@@ -150,19 +158,20 @@ class Evaluation:
             Operation("GET", "/search", "What did runs say about it?", SearchQuery, (FoundList,), self._search),
         )
 
-    async def _run(self, asked: EvaluateRequest) -> Report:
+    async def _run(self, asked: EvaluateRequest, caller: str | None) -> Report:
+        own = self._runs_of[caller]
         with self._admission.visit() as visit:
             visit.enter()
             if asked.config is None:
                 given = await asyncio.to_thread(self._file, asked.config_path or _CONFIG)
-                return await self._evaluate(settings_of(given), resume=asked.resume)
+                return await own.evaluate(settings_of(given), resume=asked.resume)
             if asked.config_path is not None:
                 raise RequestInvalid("`config` and `config_path` are both given; send one of them")
-            if self._inline is None:
+            if own.inline is None:
                 raise RequestInvalid("`config` is not taken here; name a file with `config_path`")
             settings = settings_of(asked.config)
             _require_harmless(settings)
-            return await self._inline(settings, resume=asked.resume)
+            return await own.inline(settings, resume=asked.resume)
 
     def _file(self, path: str) -> object:
         """Read a configuration below the root.
@@ -184,29 +193,32 @@ class Evaluation:
             raise RouteUnknown(f"there is no configuration `{path[:200]}` here; name one below the served folder")
         return read_yaml(path, content)
 
-    async def _runs(self, asked: RunsQuery) -> RunList:
-        found = await self._past.runs(
+    async def _runs(self, asked: RunsQuery, caller: str | None) -> RunList:
+        found = await self._runs_of[caller].told.runs(
             since=asked.since, config_hash=asked.config_hash, target=asked.target, limit=asked.limit
         )
         return RunList(runs=tuple(found))
 
-    async def _one(self, asked: RunQuery) -> msgspec.Raw | Run:
+    async def _one(self, asked: RunQuery, caller: str | None) -> msgspec.Raw | Run:
         """Return the report of a run, or the run itself where it has none: a run of this process may go on yet."""
-        run = await asyncio.to_thread(self._ledger.run, asked.run_id)
+        own = self._runs_of[caller]
+        run = await asyncio.to_thread(own.ledger.run, asked.run_id)
         if run is not None and run.decision is None:
             return run
-        past = self._past if run is None else LocalPast(self._ledger)
+        past = own.told if run is None else LocalPast(own.ledger)
         report = await past.report(asked.run_id)
         if report is None:
             raise RouteUnknown(f"there is no run `{asked.run_id[:100]}`; `/runs` lists them")
         return msgspec.Raw(report.encode())
 
-    async def _trend(self, asked: TrendQuery) -> TrendList:
-        found = await self._past.trends(since=asked.since, config_hash=asked.config_hash, target=asked.target)
+    async def _trend(self, asked: TrendQuery, caller: str | None) -> TrendList:
+        found = await self._runs_of[caller].told.trends(
+            since=asked.since, config_hash=asked.config_hash, target=asked.target
+        )
         return TrendList(trends=tuple(found))
 
-    async def _search(self, asked: SearchQuery) -> FoundList:
-        found = await self._past.search(asked.q, kind=asked.kind, since=asked.since, until=asked.until)
+    async def _search(self, asked: SearchQuery, caller: str | None) -> FoundList:
+        found = await self._runs_of[caller].told.search(asked.q, kind=asked.kind, since=asked.since, until=asked.until)
         return FoundList(found=tuple(found))
 
 

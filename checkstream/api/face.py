@@ -157,11 +157,11 @@ class Face:
             else:
                 asked = _query(request, operation, value)
             visit.enter()
-            given = await _while_there(request, operation, asked)
+            given = await _while_there(request, operation, asked, identity.name)
             return Response(body=msgspec.json.encode(given) + b"\n", content_type="application/json")
 
 
-async def _while_there(request: BaseRequest, operation: Operation, asked: object) -> object:
+async def _while_there(request: BaseRequest, operation: Operation, asked: object, caller: str | None) -> object:
     """Return what the work gives, unless the caller leaves or the time is over: either ends the wait for it.
 
     Raises:
@@ -173,7 +173,7 @@ async def _while_there(request: BaseRequest, operation: Operation, asked: object
         async with asyncio.timeout(operation.seconds) as limit:
             connection.watch(lambda: limit.reschedule(0), lambda: None)
             try:
-                return await operation.work(asked)
+                return await operation.work(asked, caller)
             finally:
                 connection.unwatch()
     except TimeoutError:

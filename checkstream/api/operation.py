@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 
+def for_anyone(work: Callable[[Any], Awaitable[object]]) -> Callable[[Any, str | None], Awaitable[object]]:
+    """Return work that is the same whoever asks."""
+
+    def done(asked: Any, _: str | None) -> Awaitable[object]:
+        return work(asked)
+
+    return done
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One method on one path."""
@@ -20,8 +29,8 @@ class Operation:
     """Type of what is asked: the body of a POST; of a GET a record of the query and the path's parameter."""
     gives: tuple[Any, ...]
     """Types of what is answered, one of them each time."""
-    work: Callable[[Any], Awaitable[object]]
-    """Takes what is asked; what it returns is sent as JSON."""
+    work: Callable[[Any, str | None], Awaitable[object]]
+    """Takes what is asked and the name of who asks (None where callers have none); what it returns is sent as JSON."""
     seconds: float | None = None
     """Longest that the work may take; None: as long as the caller waits."""
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from checkstream.api.operation import Operation
+from checkstream.api.operation import Operation, for_anyone
 from checkstream.errors import RequestInvalid
 from checkstream.grounding import evidence_check, rag, risk
 from checkstream.grounding.budget import Profile
@@ -149,7 +149,7 @@ class Scoring:
             ("/api/ground", "Does an answer use what it cites?", GroundRequest, GroundResponse, self._ground),
         )
         return tuple(
-            Operation("POST", path, summary, asks, (gives,), work, self._seconds)
+            Operation("POST", path, summary, asks, (gives,), for_anyone(work), self._seconds)
             for path, summary, asks, gives, work in given
         )
 

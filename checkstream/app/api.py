@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import checkstream
-from checkstream.api.evaluation import Evaluation
+from checkstream.api.evaluation import Evaluation, Runs
 from checkstream.api.face import Face
 from checkstream.api.scoring import Scoring
 from checkstream.app.gate import gate_of
@@ -18,7 +19,7 @@ from checkstream.config import Address, Config, Server, reveal
 from checkstream.errors import ConfigError, Fault, StoreUnusable
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import Past
-from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
+from checkstream.gate.shared_past import DEFAULT_INDEX, HISTORY_SECRET, SharedPast
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
@@ -34,12 +35,20 @@ class GateFolder:
     root: Path
     """Configurations are read below it, and so is what they name."""
     runs: Path
-    """File that this process keeps its runs in."""
+    """File that this process keeps its runs in; those of a caller with a name are in one of its own beside it."""
     inline: bool = False
     """Configurations that callers send are evaluated too, without any key."""
     history: str = ""
     """Elasticsearch that runs are told from, and kept in too where their configuration names no other; empty: none.
-    What callers send is not kept there."""
+    What callers send is not kept there, and of callers with names each has an index of its own."""
+
+    def of(self, caller: str | None) -> GateFolder:
+        """Return where the runs of one caller are."""
+        if caller is None:
+            return self
+        mark = _mark(caller)
+        runs = self.runs.with_name(f"{self.runs.stem}-{mark}{self.runs.suffix}")
+        return replace(self, runs=runs, history=_index_of(self.history, mark) if self.history else "")
 
 
 @contextlib.asynccontextmanager
@@ -75,11 +84,10 @@ async def serve_api(
     stack = contextlib.AsyncExitStack()
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
     async with stack:
+        callers = _callers(config.server, address)
         operations = list(Scoring(verifiers.verifier, verifiers.judge, threads).operations)
         if gate is not None:
-            past = await stack.enter_async_context(_past(gate, environment))
-            operations += _evaluation(gate, past, environment).operations
-        callers = _callers(config.server, address)
+            operations += (await _evaluation(stack, gate, callers.names, environment)).operations
         face = Face(
             operations,
             callers=callers,
@@ -121,17 +129,46 @@ async def _past(gate: GateFolder, environment: Mapping[str, str]) -> AsyncIterat
         await shared.close()
 
 
-def _evaluation(gate: GateFolder, past: Past | None, environment: Mapping[str, str]) -> Evaluation:
+async def _evaluation(
+    stack: contextlib.AsyncExitStack,
+    gate: GateFolder,
+    callers: Sequence[str | None],
+    environment: Mapping[str, str],
+) -> Evaluation:
+    """Return the gate's operations, over the runs of each caller.
+
+    Raises:
+        ConfigError: there is no such folder, or as `_past`.
+        GateError: a file of runs can't be used.
+    """
     if not gate.root.is_dir():
         raise _wrong(f"there is no folder `{gate.root}`", "name the one that holds `.llm-reliability.yaml`")
-    ledger = Ledger(gate.runs)
-    return Evaluation(
-        gate_of(ledger, gate.root, environment, gate.history).evaluate,
-        ledger,
-        root=gate.root,
-        past=past,
-        inline=gate_of(ledger, gate.root, {}).evaluate if gate.inline else None,
-    )
+    runs: dict[str | None, Runs] = {}
+    for caller in callers:
+        own = gate.of(caller)
+        past = await stack.enter_async_context(_past(own, environment))
+        ledger = Ledger(own.runs)
+        runs[caller] = Runs(
+            gate_of(ledger, own.root, environment, own.history).evaluate,
+            ledger,
+            past,
+            gate_of(ledger, own.root, {}).evaluate if own.inline else None,
+        )
+    return Evaluation(runs, root=gate.root)
+
+
+def _mark(caller: str) -> str:
+    """Return what tells a caller's files and indexes from others', whatever letters its name has."""
+    digest = hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    readable = "".join(letter for letter in caller.lower() if letter.isascii() and letter.isalnum())[:32]
+    return f"{readable}-{digest}" if readable else digest
+
+
+def _index_of(history: str, mark: str) -> str:
+    """Return the address of a caller's index: the operator's index, or the usual one, with the caller's mark."""
+    address = history.rstrip("/")
+    named = "/" in address.partition("://")[2]
+    return f"{address}-{mark}" if named else f"{address}/{DEFAULT_INDEX}-{mark}"
 
 
 def _callers(server: Server, address: Address) -> Callers:

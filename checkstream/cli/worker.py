@@ -49,7 +49,7 @@ def add_parser(subparsers: SubParsers) -> None:
         metavar="WHERE",
         default="",
         help="file that runs are kept in (default: var/gate.db below --gate); or an https://... of Elasticsearch that "
-        "runs of many machines are kept in, too, and told from",
+        "runs of many machines are kept in, too, and told from; callers with keys each have one of their own beside it",
     )
     parser.add_argument(
         "--gate-inline",

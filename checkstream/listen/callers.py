@@ -65,6 +65,11 @@ class Callers:
         """Callers have names and keys."""
         return self._digests is not None
 
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Who may call, by name; None alone where callers have none."""
+        return (None,) if self._digests is None else tuple(name for name, _ in self._digests)
+
     def identify(self, request: BaseRequest) -> Identity:
         """Return who calls. Takes the same time for every wrong key.
 

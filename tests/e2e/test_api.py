@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from checkstream.app.api import GateFolder
 from checkstream.app.evidence import evidence_embedder
 from checkstream.gate.shared_past import SharedPast
 from tests.e2e.harness import ROOT, Process, http
@@ -132,15 +133,19 @@ async def test_evaluations_are_kept_in_and_told_from_a_history_that_machines_sha
             told += [await asyncio.to_thread(http, "GET", f"{url}/{path}", headers=KEY) for path in ("runs", "trend")]
         finally:
             await asyncio.to_thread(process.stop)
-        shared = SharedPast.of(history)
-        kept = await shared.report(report["run_id"])
-        await shared.close()
+        own = GateFolder(folder, folder / "var" / "gate.db", history=history).of("ci")
+        kept = []
+        for place in (own.history, history):
+            shared = SharedPast.of(place)
+            kept.append(await shared.report(report["run_id"]))
+            await shared.close()
     empty, runs, trend = (json.loads(each[2]) for each in told)
     assert empty == {"runs": []}
     assert [run["run_id"] for run in runs["runs"]] == [report["run_id"]], "what a caller sent is not kept there"
     assert trend["trends"][0]["models"][0]["decisions"] == {"block": 1}
-    assert json.loads(kept or "") == report
-    assert (folder / "var" / "gate.db").is_file()
+    assert json.loads(kept[0] or "") == report
+    assert kept[1] is None, "an index of its own"
+    assert own.runs.is_file()
 
 
 def readme_examples() -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from checkstream.api.evaluation import Evaluation
+from checkstream.api.evaluation import Evaluation, Runs
 from checkstream.errors import GateError, StepFailed
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.report import Report
@@ -61,7 +61,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
         ledger.begin(run)
         if name == "r0":
             ledger.end(msgspec.structs.replace(run, ended=at, decision="deploy", risk=0.0), '{"run_id": "r0"}')
-    operations = Evaluation(evaluate, ledger, root=root, inline=inline).operations
+    operations = Evaluation({"ci": Runs(evaluate, ledger, inline=inline)}, root=root).operations
     async with serving(operations, body_bytes=4096) as (url, _):
         yield url, root
 
@@ -143,7 +143,7 @@ async def test_a_configuration_that_is_sent_can_read_no_file_and_no_other_server
 
 
 async def test_a_configuration_that_is_sent_is_not_taken_unless_the_operator_says_so(tmp_path: Path) -> None:
-    operations = Evaluation(evaluate, Ledger(tmp_path / "gate.db"), root=tmp_path).operations
+    operations = Evaluation({"ci": Runs(evaluate, Ledger(tmp_path / "gate.db"))}, root=tmp_path).operations
     async with serving(operations) as (url, _):
         status, found = await ask("POST", f"{url}/evaluate", {"config": LEAST})
     assert (status, "is not taken here" in found["error"]["message"]) == (400, True)
@@ -205,7 +205,9 @@ async def test_more_evaluations_than_the_limit_are_told_to_come_back(tmp_path: P
         await go.wait()
         return report(config, resume or "slow")
 
-    operations = Evaluation(slow, Ledger(tmp_path / "gate.db"), root=tmp_path, inline=slow, at_once=1).operations
+    operations = Evaluation(
+        {"ci": Runs(slow, Ledger(tmp_path / "gate.db"), inline=slow)}, root=tmp_path, at_once=1
+    ).operations
     async with serving(operations) as (url, _):
         first = asyncio.ensure_future(ask("POST", f"{url}/evaluate", {"config": LEAST}))
         await begun.wait()
@@ -261,7 +263,7 @@ async def told(folder: Path, history: str) -> AsyncIterator[str]:
     ended = Run(run_id="inline", config_hash="c", target="t", verifier="v", snapshot="s", begun=5.0, decision="warn")
     ledger.end(ended, '{"run_id": "inline"}')
     past = SharedPast.of(history)
-    async with serving(Evaluation(evaluate, ledger, root=folder, past=past).operations) as (url, _):
+    async with serving(Evaluation({"ci": Runs(evaluate, ledger, past)}, root=folder).operations) as (url, _):
         yield url
     await past.close()
 
@@ -308,3 +310,49 @@ async def test_a_file_of_runs_that_can_not_be_read_is_told_without_its_place(ser
     assert (status, answer["error"]["code"]) == (503, "runs_unavailable"), answer
     assert "`gate.db`" in answer["error"]["message"]
     assert str(root.parent) not in answer["error"]["message"]
+
+
+def runs_of(folder: Path, name: str) -> Runs:
+    """Return the runs of a caller: one that was decided and said a word, and one that goes on."""
+    ledger = Ledger(folder / f"{name}.db")
+    for id_, at in ((f"{name}-done", 1.0), (f"{name}-going", 2.0)):
+        ledger.begin(Run(run_id=id_, config_hash="c", target="t", verifier="v", snapshot="s", begun=at))
+    said = Said(run_id=f"{name}-done", kind="claim", item="p1.c1", at=1.0, text=f"secret of {name}")
+    done = Run(
+        run_id=f"{name}-done", config_hash="c", target="t", verifier="v", snapshot="s", begun=1.0, ended=2.0,
+        decision="deploy", risk=0.0,
+    )  # fmt: skip
+    ledger.end(done, json.dumps({"run_id": done.run_id}), [said])
+
+    async def own(config: GateSettings, *, resume: str | None = None) -> Report:
+        if resume is not None and ledger.run(resume) is None:
+            raise GateError(f"there is no run `{resume}` that could go on")
+        return report(config, resume or name)
+
+    return Runs(own, ledger)
+
+
+async def test_callers_are_shown_their_own_runs_alone(tmp_path: Path) -> None:
+    (tmp_path / ".llm-reliability.yaml").write_text(json.dumps(LEAST))
+    runs: dict[str | None, Runs] = {name: runs_of(tmp_path, name) for name in ("anna", "bert")}
+    keys = {"anna": "key-a", "bert": "key-b"}
+    async with serving(Evaluation(runs, root=tmp_path).operations, keys=keys) as (url, _):
+        for name, other in (("anna", "bert"), ("bert", "anna")):
+            key = {"authorization": f"Bearer {keys[name]}"}
+
+            async def got(path: str, key: dict[str, str] = key) -> tuple[int, Any]:
+                return await ask("GET", f"{url}{path}", headers=key)
+
+            async def evaluated(asked: object, key: dict[str, str] = key) -> tuple[int, Any]:
+                return await ask("POST", f"{url}/evaluate", asked, key)
+
+            assert [each["run_id"] for each in (await got("/runs"))[1]["runs"]] == [f"{name}-going", f"{name}-done"]
+            assert (await got("/trend"))[1]["trends"][0]["models"][0]["decisions"] == {"deploy": 1}
+            assert [each["text"] for each in (await got("/search?q=secret"))[1]["found"]] == [f"secret of {name}"]
+            for state in ("done", "going"):
+                assert (await got(f"/runs/{name}-{state}"))[0] == 200
+                status, answer = await got(f"/runs/{other}-{state}")
+                assert (status, answer["error"]["code"]) == (404, "not_found")
+            assert (await evaluated({"resume": f"{name}-going"}))[1]["run_id"] == f"{name}-going"
+            assert (await evaluated({"resume": f"{other}-going"}))[0] == 400
+            assert (await evaluated({}))[1]["run_id"] == name

@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from checkstream.api.operation import Operation
+from checkstream.api.operation import Operation, for_anyone
 from checkstream.errors import GateError, StepFailed, StoreUnusable
 from checkstream.telemetry.metrics import Metrics
 from tests.api_serving import KEY, ask, serving
@@ -42,8 +42,8 @@ FAILURES: dict[str, Exception] = {
     "timeout": TimeoutError("of something inside"),
 }
 OPERATIONS = (
-    Operation("POST", "/echo", "Say it again.", Echo, (Echo,), echoed),
-    Operation("GET", "/things/{id}", "Which thing?", Query, (Query,), echoed),
+    Operation("POST", "/echo", "Say it again.", Echo, (Echo,), for_anyone(echoed)),
+    Operation("GET", "/things/{id}", "Which thing?", Query, (Query,), for_anyone(echoed)),
 )
 
 
@@ -144,7 +144,7 @@ class Slow:
 
     def __init__(self, seconds: float | None = None) -> None:
         self.begun, self.let_go, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.operations = (Operation("POST", "/echo", "Say it again.", Echo, (Echo,), self.work, seconds),)
+        self.operations = (Operation("POST", "/echo", "Say it again.", Echo, (Echo,), for_anyone(self.work), seconds),)
 
     async def work(self, asked: Echo) -> Echo:
         self.begun.set()

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from checkstream.api.evaluation import Evaluation
+from checkstream.api.evaluation import Evaluation, Runs
 from checkstream.api.openapi import description
 from checkstream.api.operation import Operation
 from checkstream.api.scoring import Scoring
@@ -37,7 +37,7 @@ async def never(config: GateSettings, *, resume: str | None = None) -> Report:
 def operations(folder: Path) -> tuple[Operation, ...]:
     verifier = EmbeddedVerifier()
     scoring = Scoring(verifier, ClaimJudge(verifier), ThreadPoolExecutor(1))
-    return scoring.operations + Evaluation(never, Ledger(folder / "gate.db"), root=folder).operations
+    return scoring.operations + Evaluation({"ci": Runs(never, Ledger(folder / "gate.db"))}, root=folder).operations
 
 
 @pytest.mark.parametrize("keys", [True, False])
