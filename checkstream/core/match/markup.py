@@ -15,8 +15,8 @@ from checkstream.core.match.patterns import compile_regex
 _MOST_MARKS: Final = 8
 _MOST_PARTS: Final = 4
 """Runs of marks, and tags, that are left out in one place."""
-_REACH: Final = 256
-"""More characters than they have together."""
+_REACH: Final = 640
+"""More characters than they have together, twice."""
 _WORD: Final = r"[0-9A-Za-z@.+/=:\x{c0}-\x{24f}-]"
 _NAMES: Final = (
     "a|abbr|b|bdi|bdo|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr"
@@ -27,16 +27,15 @@ _TAG: Final = rf"(?:</?(?i:{_NAMES})(?:[ \t]{_INSIDE}{{0,40}})?/?>|<!--{_INSIDE}
 _TAG_BEGUN: Final = rf"(?:</?(?:[A-Za-z]{{1,6}}(?:[ \t]{_INSIDE}{{0,40}})?/?)?|<!-?|<!--{_INSIDE}{{0,42}})"
 _PART: Final = rf"(?:[*~`_]{{1,{_MOST_MARKS}}}|{_TAG})"
 _LETTER: Final = r"[0-9A-Za-z@\x{c0}-\x{24f}]"
-_BETWEEN: Final = rf"[.+/=:-][*~`_]{{0,{_MOST_MARKS}}}"
+_BETWEEN: Final = rf"[.+/=:-]{_PART}{{0,{_MOST_PARTS}}}"
 """What may stand between marks and the letter behind them (`example**.**com`); at a word's end none follows."""
 MARKED: Final = (
     rf"{_WORD}(?:(?:[*~`]|_[*~`_]|_?{_TAG}){_PART}{{0,{_MOST_PARTS}}}(?:{_BETWEEN})?{_LETTER}|_@)|@_{_LETTER}"
 )
 """Expression for all that the view changes."""
 _MARKED: Final = compile_regex(MARKED)
-_BEGUN: Final = compile_regex(
-    rf"{_WORD}(?:{_PART}{{1,{_MOST_PARTS}}}(?:{_BETWEEN})?|{_PART}{{0,{_MOST_PARTS - 1}}}{_TAG_BEGUN})\z"
-)
+_MORE: Final = rf"{_PART}{{0,{_MOST_PARTS - 1}}}{_TAG_BEGUN}"
+_BEGUN: Final = compile_regex(rf"{_WORD}(?:{_PART}{{1,{_MOST_PARTS}}}(?:{_BETWEEN}|[.+/=:-]{_MORE})?|{_MORE})\z")
 _SIGN: Final = compile_regex("[*~`_<]")
 _WHOLE_TAG: Final = compile_regex(_TAG)
 _OPEN_TAG: Final = compile_regex(rf"{_TAG_BEGUN}\z")
@@ -132,11 +131,8 @@ def _is_inside(text: str, start: int, end: int, *, ended: bool) -> bool | None:
     """Say whether the word goes on behind marks; behind a lone underscore, beside an at-sign. None: not known yet."""
     following = text[end : end + 1]
     if following in _SIGNS:
-        end += 1
-        at = end
-        while at < len(text) and at - end < _MOST_MARKS and text[at] in _MARKS:
-            at += 1
-        if at == len(text) and not ended:
+        at = _marks_end(text, end + 1, ended=ended)
+        if at < 0:
             return None
         return text[at : at + 1] in _LETTERS and (at - start > 2 or text[start] != "_")
     if following not in _LETTERS:

@@ -13,6 +13,7 @@ def read(text: str, *, ended: bool = True, before: str = "") -> Reading:
     [
         ("john**@**example**.**com", "john@example.com"),
         ("4<b>1</b>1<!-- -->1", "4111"),
+        ("a<b></b>@<b></b>b<b></b>.<b></b>c<b></b>o", "a@b.co"),
         ("a_@_b.io", "a@b.io"),
         ("**bold** and `code`, ~~struck~~.", "**bold** and `code`, ~~struck~~."),
         ("- **Item one**: done. **Two**.", "- **Item one**: done. **Two**."),
@@ -28,7 +29,24 @@ def test_marks_inside_words_are_left_out_and_others_stay(text: str, unmarked: st
     assert read(text).text == unmarked
 
 
-@pytest.mark.parametrize("tail", ["*", "**`", "<", "<b", "<span class='", "<!-", "<!-- x", "**.", "**.*", "_"])
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "*",
+        "**`",
+        "<",
+        "<b",
+        "<span class='",
+        "<!-",
+        "<!-- x",
+        "**.",
+        "**.*",
+        "_",
+        "<b></b>.",
+        "<b></b>.<b",
+        "</b>.</b>",
+    ],
+)
 def test_marks_are_left_unread_while_it_is_not_known_what_follows(tail: str) -> None:
     assert read(f"ab{tail}", ended=False).used == 2 == marks_from(f"ab{tail}", 2 + len(tail))
     assert read(tail, ended=False, before="b").used == 0
