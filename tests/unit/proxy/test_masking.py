@@ -157,3 +157,10 @@ def test_what_no_specimen_fits_is_said_to_be_lost() -> None:
     kept = masked(request(), *streamed(say(["routing number: 021000021"])))
     assert "021000021" not in answer_of(kept)
     assert kept.header.lost == ("entity:SORT_CODE",)
+
+
+def test_a_field_that_nobody_knows_is_masked_like_the_prompt() -> None:
+    kept = body_of(masked(request("Hello there", unknown_field={MAIL: [MAIL, 4242424242424242]}), *streamed(DONE)))
+    assert list(kept["unknown_field"]) != [MAIL]
+    assert MAIL not in json.dumps(kept)
+    assert "4242424242424242" not in json.dumps(kept)
