@@ -18,7 +18,7 @@ from checkstream.core import events as on
 from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import AuditError
-from checkstream.listen import Admission, Listener, Times, connection_of, read_body
+from checkstream.listen import Admission, Listener, Times, Visit, Who, connection_of, read_body
 from checkstream.proxy.capacity import Capacity
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.relay import Exchange, Outgoing
@@ -140,6 +140,8 @@ class Rig:
         self.guard = ScriptedGuard(react)
         self.ledger = KeptRecords(error)
         self.admission = Admission(streams=10, held_bytes=1 << 30)
+        self.who = Who()
+        self.visits: list[Visit] = []
         self.log = io.BytesIO()
         self.upstream_settings = upstream
         self.times = Times(header_s=5, write_s=5)
@@ -152,7 +154,8 @@ class Rig:
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         assert self.client is not None
-        visit = self.admission.visit()
+        visit = self.admission.visit(self.who)
+        self.visits.append(visit)
         visit.begin()
         body = await read_body(request, 1 << 20, self.times, visit)
         visit.enter()
@@ -188,7 +191,7 @@ class Rig:
         finally:
             await listener.close()
             await self.client.close()
-            assert self.admission.held_bytes == 0
+            assert not [visit for visit in self.visits if visit.held]
             assert [t for t in asyncio.all_tasks() if "Exchange" in repr(t)] == []
 
     @asynccontextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -22,11 +23,14 @@ from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Respon
 
 from checkstream.config import Address
 from checkstream.errors import HostForeign, OriginForeign
+from checkstream.listen.callers import network_of
 from checkstream.listen.hosts import Hosts
+from checkstream.listen.room import Room
 
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
 _IDLE_S = 75.0
 """A connection that asks nothing is closed after this time; longer than the usual client's pool keeps it."""
+_FEWEST_SOCKETS, _MOST_FILES, _OTHER_FILES = 64, 131_072, 128
 _WRITE_BUFFER_BYTES = 65_536
 """Bytes that may wait for a caller to read before the upstream is no longer read."""
 
@@ -41,10 +45,19 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 class Connection(RequestHandler):
     """One caller's connection."""
 
-    __slots__ = ("_busy", "_gone", "_header_timer", "_left", "_times", "_writable", "_write_timer")
+    __slots__ = (
+        "_address", "_busy", "_gone", "_header_timer", "_left", "_sockets", "_times", "_writable", "_write_timer",
+    )  # fmt: skip
 
-    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, times: Times) -> None:
-        """Wait for the first request."""
+    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, times: Times, sockets: Room) -> None:
+        """Wait for the first request.
+
+        Args:
+            server: Who answers.
+            loop: Where.
+            times: Deadlines.
+            sockets: Room for connections on which nothing is asked, shared by addresses.
+        """
         super().__init__(
             server,
             loop=loop,
@@ -55,6 +68,8 @@ class Connection(RequestHandler):
             lingering_time=2.0,
         )
         self._times = times
+        self._sockets = sockets
+        self._address: str | None = None  # as long as a place is taken for it
         self._busy = False
         self._left = False
         self._gone: Callable[[], None] | None = None
@@ -81,11 +96,14 @@ class Connection(RequestHandler):
         """A request's headers have come whole."""
         self._busy = True
         self._stop_header_timer()
+        self._give_place()
 
     def finish(self) -> None:
         """The request has been answered."""
         self._busy = False
         self.unwatch()
+        if self.transport is not None and not self._takes_place():
+            self.force_close()
 
     def log_exception(self, *args: object, **kw: object) -> None:
         """Log what went wrong, unless it is a caller's broken HTTP: nobody outside may fill the log with errors."""
@@ -120,6 +138,23 @@ class Connection(RequestHandler):
             with contextlib.suppress(OSError):
                 raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._times.write_s * 1000))
         self._start_header_timer()
+        if not self._takes_place():
+            self._abort()
+
+    def _takes_place(self) -> bool:
+        """Take a place among those that ask nothing; tell whether there was one for this address."""
+        peer = self.transport.get_extra_info("peername") if self.transport is not None else None
+        address = network_of(peer[0]) if isinstance(peer, tuple) else ""
+        if not self._sockets.fits(address):
+            return False
+        self._sockets.add(address)
+        self._address = address
+        return True
+
+    def _give_place(self) -> None:
+        address, self._address = self._address, None
+        if address is not None:
+            self._sockets.give(address)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; headers that have begun must end in time."""
@@ -134,6 +169,7 @@ class Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget timers; tell who watches."""
+        self._give_place()
         self._stop_header_timer()
         self._stop_write_timer()
         super().connection_lost(exc)
@@ -182,6 +218,12 @@ class Connection(RequestHandler):
             self._write_timer = None
 
 
+def _most_sockets() -> int:
+    """Return for how many idle connections there are files to be open: half, as a running exchange needs two."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_FEWEST_SOCKETS, min(_MOST_FILES, most if most > 0 else _MOST_FILES) // 2 - _OTHER_FILES)
+
+
 def _refusal(status: int, kind: str, words: str) -> Response:
     """Return the answer to what no responder has seen; what is left of the request is not read."""
     told = words.encode("utf-8", "replace").decode()  # what was quoted may be no text
@@ -204,28 +246,34 @@ def connection_of(request: BaseRequest) -> Connection:
 class _HttpServer(Server):
     """aiohttp's server with our connections."""
 
-    def __init__(self, respond: Respond, times: Times) -> None:
+    def __init__(self, respond: Respond, times: Times, sockets: Room) -> None:
         super().__init__(respond)
         self._times = times
+        self._sockets = sockets
 
     def __call__(self) -> RequestHandler:
-        return Connection(self, loop=self._loop, times=self._times)
+        return Connection(self, loop=self._loop, times=self._times, sockets=self._sockets)
 
 
 class Listener:
     """One HTTP face on one address."""
 
-    def __init__(self, respond: Respond, times: Times, hosts: Hosts | None = None) -> None:
+    def __init__(
+        self, respond: Respond, times: Times, hosts: Hosts | None = None, *, sockets: int | None = None
+    ) -> None:
         """Answer requests with `respond`, once opened.
 
         Args:
             respond: Answers.
             times: Deadlines.
             hosts: Whose requests are taken where only this machine can ask; None: everybody's, since each has a key.
+            sockets: Connections that may be open and ask nothing, of which each address has a share; None: what the
+                system lets the process have.
         """
         self._respond = respond
         self._times = times
         self._hosts = hosts
+        self._waiting = Room(_most_sockets() if sockets is None else sockets)
         self._http: _HttpServer | None = None
         self._sockets: asyncio.Server | None = None
         self.address = Address("", 0)
@@ -237,7 +285,7 @@ class Listener:
         Raises:
             OSError: the address can't be bound.
         """
-        self._http = _HttpServer(self._answer, self._times)
+        self._http = _HttpServer(self._answer, self._times, self._waiting)
         loop = asyncio.get_running_loop()
         self._sockets = await loop.create_server(self._http, address.host, address.port, backlog=1024)
         self.address = Address(address.host, self._sockets.sockets[0].getsockname()[1])

@@ -431,22 +431,26 @@ class Exchange:
 
     def _look_whether_to_read(self) -> None:
         """Read from the upstream while the guard wants it, the caller keeps up and there is room."""
-        if self._held_back or self._backlog > _BACKLOG_BYTES or self._connection.writing_paused:
-            self._may_read.clear()
-        elif self._visit.has_room(self._look_whether_to_read):
+        wanted = not (self._held_back or self._backlog > _BACKLOG_BYTES or self._connection.writing_paused)
+        room = not wanted or self._visit.has_room(self._look_whether_to_read)
+        if wanted and room:
             self._may_read.set()
-            if self._room_late is not None:
-                self._room_late.cancel()
-                self._room_late = None
         else:
             self._may_read.clear()
-            if self._room_late is None:
-                self._room_late = self._loop.call_later(_ROOM_S, self._give_up_waiting)
+        if room and self._room_late is not None:
+            self._room_late.cancel()
+            self._room_late = None
+        elif not room and self._room_late is None:
+            self._room_late = self._loop.call_later(_ROOM_S, self._give_up_waiting)
 
     def _give_up_waiting(self) -> None:
         """End an answer of which more is held than is its own, when what others of the caller hold never got less."""
         self._cancel_fetching()
-        self._inbox.put(on.UpstreamFailed("room", "there was no room for the rest of the answer"))
+        self._inbox.put(
+            on.UpstreamFailed(
+                "room", "your answers hold all the bytes that they may; read them, or ask for less at once"
+            )
+        )
 
     def _cancel_fetching(self) -> None:
         """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""

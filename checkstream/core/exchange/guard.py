@@ -56,7 +56,7 @@ __all__ = ["Guard", "Plan", "State"]
 
 _RELEASE_WORK = 2000
 """Of as many units as leave at a time (see `match.work`)."""
-_UPSTREAM_STATUS = {"first_byte": 504, "idle": 504}
+_UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 
 
 class Guard:
@@ -306,14 +306,15 @@ class Guard:
             return  # nothing more was wanted of it
         course.answer.may_turn = False
         course.ledger.upstream_failure = event.kind
-        message = f"the upstream failed ({event.kind})"
+        kind, message, outcome = "upstream_error", f"the upstream failed ({event.kind})", "upstream_failed"
+        if event.kind == "room":
+            kind, message, outcome = "overloaded", event.detail, "overloaded"
         if course.state is State.STREAMING:
             course.answer.give_up()
-            course.begin_closing(Ending("upstream_failed", ("upstream_error", message, None)))
+            course.begin_closing(Ending(outcome, (kind, message, None)))
         else:
             status = _UPSTREAM_STATUS.get(event.kind, 502)
-            body = course.surface.error_body("upstream_error", message)
-            course.reply(status, body, "upstream_failed", action="upstream_error")
+            course.reply(status, course.surface.error_body(kind, message), outcome, action=kind)
 
     def _on_draining(self, _: Draining) -> None:
         course = self._course

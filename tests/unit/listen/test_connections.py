@@ -159,3 +159,37 @@ async def test_g20_what_is_not_http_gets_an_error_object_in_our_own_words(head: 
     assert body.startswith(b'{"error":{"type":"invalid_request_error"')
     assert b"s3cret" not in body
     assert b"aiohttp" not in answer
+
+
+async def test_g33_idle_sockets_cost_their_own_address() -> None:
+    async def respond(_: BaseRequest) -> StreamResponse:
+        return Response(text="ok")
+
+    listener = Listener(respond, TIMES, sockets=8)
+    await listener.open(Address("127.0.0.1", 0))
+    host, port = listener.address.host, listener.address.port
+    ask = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+    async def connect(own: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(host, port, local_addr=(own, 0))
+
+    try:
+        idle = [await connect("127.0.0.1") for _ in range(12)]
+        await asyncio.sleep(0.05)
+        assert listener._waiting.taken == 6
+        reader, writer = await connect("127.0.0.2")
+        for _ in range(3):  # kept open between requests
+            writer.write(ask)
+            assert (await asyncio.wait_for(reader.readuntil(b"ok"), 2)).startswith(b"HTTP/1.1 200")
+        for _, each in idle:
+            each.transport.abort()
+        await asyncio.sleep(0.05)
+        reader, again = await connect("127.0.0.1")
+        again.write(ask)
+        assert (await asyncio.wait_for(reader.readuntil(b"ok"), 2)).startswith(b"HTTP/1.1 200")
+        again.close()
+        writer.close()
+        await asyncio.sleep(0.05)
+        assert listener._waiting.taken == 0
+    finally:
+        await listener.close()

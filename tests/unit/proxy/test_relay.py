@@ -14,11 +14,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from checkstream.config import Quota
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.terms import Dialogue
 from checkstream.errors import AuditError, Overloaded, ScoringError
-from checkstream.listen import Times
+from checkstream.listen import Admission, Times, Who
 from checkstream.proxy.upstream import Answer
 from checkstream.scoring import Asked
 from tests.relayed import RECORD, Asking, Hanging, Pending, Rig, model, passing, streaming
@@ -441,3 +442,51 @@ async def test_draining_reaches_the_guard() -> None:
         rig.exchange.drain()
         await asyncio.wait_for(hanging.left.wait(), 2)
     assert rig.guard.kinds()[-1] == "Draining"
+
+
+async def test_g22_an_answer_that_holds_more_than_there_is_room_for_waits_and_then_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("checkstream.proxy.relay._ROOM_S", 0.3)
+    most: list[int] = []
+    failed: list[tuple[str, str]] = []
+
+    def holding(event: on.AnyEvent) -> list[do.AnyCommand]:
+        most.append(rig.admission.held_bytes)
+        if isinstance(event, on.UpstreamFailed):
+            failed.append((event.kind, event.detail))
+            return [do.CloseDownstream(), do.Record(RECORD)]
+        return [] if isinstance(event, on.UpstreamBytes) else passing(event)
+
+    rig = Rig(holding)
+    rig.admission = Admission(streams=2, held_bytes=200_000, quota=Quota())
+    async with model(streaming(*[b"x" * 50_000] * 20)) as upstream, rig.asked(upstream) as response:
+        await response.read()
+    assert [kind for kind, _ in failed] == ["room"]
+    assert "ask for less" in failed[0][1]
+    assert 25_000 < max(most) <= 100_000
+
+
+async def test_g33_what_one_caller_holds_does_not_slow_the_answer_of_another() -> None:
+    full = asyncio.Event()
+
+    def holding(event: on.AnyEvent) -> list[do.AnyCommand]:
+        if greedy.admission.held_bytes > 60_000:
+            full.set()
+        return [] if isinstance(event, on.UpstreamBytes) else passing(event)
+
+    greedy, rig = Rig(holding), Rig(passing)
+    greedy.admission = rig.admission = Admission(streams=4, held_bytes=400_000, quota=Quota())
+    greedy.who, rig.who = Who("greedy"), Who("other")
+    flood = streaming(*[b"x" * 50_000] * 20)
+    async with (
+        model(flood) as first,
+        model(flood) as second,
+        rig.serving(second) as url,
+        aiohttp.ClientSession() as client,
+        greedy.asked(first),
+        asyncio.timeout(5),
+    ):
+        await full.wait()
+        async with client.post(url, data=b"{}") as response:
+            assert len(await response.read()) > 1_000_000
