@@ -24,6 +24,9 @@ _TELLING = 0.2
 """Below this share of the time, most of it is no stream's."""
 GUESS = 1 / 256
 """What a stream needs until one has been measured, as a share of the process."""
+_MOST = 1 / 36
+"""No answer counts for more than this share, whatever was measured: a few share what there is, and short answers, or a
+core that others use too, say little of what one needs."""
 _KEPT = 0.6
 """How much of an older measurement counts beside a new one."""
 _FAIR = 1.1
@@ -68,6 +71,8 @@ class Capacity:
         """What those need that have begun."""
         self._waiting = 0
         """How many have not."""
+        self._brought: list[int] = []
+        """Bytes of the answers that brought some since the last measurement, and have ended."""
         self._refused = 0
         self._ended = 0
         self._retry_s = 1.0
@@ -119,6 +124,8 @@ class Capacity:
         if not self._callers[caller]:
             del self._callers[caller]
         self._ended += 1
+        if load.taken:
+            self._brought.append(load.taken)
         if load.begun:
             self._needed = max(self._needed - self.need, 0.0)
         else:
@@ -134,18 +141,20 @@ class Capacity:
         self._retry_s = max(self._refused / max(self._ended / seconds, 0.5), 1.0)
         self._refused = self._ended = 0
         bringing = [load for load in self._loads if load.taken]
-        taken = sum(load.taken for load in bringing)
+        count = len(bringing) + len(self._brought)
+        taken = sum(load.taken for load in bringing) + sum(self._brought)
+        self._brought.clear()
         for load in bringing:
             self._waiting -= not load.begun
             load.begun, load.taken = True, 0
-        if not bringing:
+        if not count:
             self._needed = 0.0
             return
-        useful = min(1.0, STEADY_BYTES_PER_S * seconds * len(bringing) / taken)
-        self._needed = busy * useful
+        useful = min(1.0, STEADY_BYTES_PER_S * seconds * count / taken)
+        self._needed = min(busy * useful, len(bringing) * _MOST)
         if busy < _TELLING:
             return
-        need = self._needed / len(bringing)
+        need = min(busy * useful / count, _MOST)
         if busy > _SATURATED and useful == 1.0:
             need = max(need, self.need)  # there is more to do than gets done
         self.need = _KEPT * self.need + (1 - _KEPT) * need
