@@ -75,21 +75,24 @@ def open_log(
 
 
 class _Console:
-    """A line for people. Lists and mappings stand below it, an item a line, and so do many fields."""
+    """A line for people. Lists and mappings stand below it, an item a line, and so does what would make it too long."""
 
     _OWN = frozenset({"at", "level", "event"})
-    _MOST = 4
-    """Fields that a line holds; with more nobody finds the one that he looks for."""
+    _MOST_CHARS = 200
+    """What a line holds of fields; in a longer one nobody finds the one that he looks for."""
 
     def __init__(self, *, colors: bool) -> None:
         self._line = structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="at")
 
     def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
-        many = len(event.keys() - self._OWN) > self._MOST
+        single = {
+            key: value for key, value in event.items() if key not in self._OWN and not isinstance(value, list | dict)
+        }
+        long = sum(len(key) + len(str(value)) + 2 for key, value in single.items()) > self._MOST_CHARS
         below = {
             key: event.pop(key)
             for key, value in list(event.items())
-            if isinstance(value, list | dict) or (many and key not in self._OWN)
+            if isinstance(value, list | dict) or (long and key in single)
         }
         head = self._line(logger, method, {key: _shown(value) for key, value in event.items()})
         width = max(map(len, below), default=0)
