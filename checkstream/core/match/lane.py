@@ -19,6 +19,8 @@ from checkstream.core.match.work import CANDIDATE, QUESTION, Work
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
 _FEW_STARTS: Final = 2
+_MUCH_CHARS: Final = 512
+"""Where so much text is held, patterns are decided ahead."""
 _FEW_CHARS: Final = 12
 """As few starts of random text are asked by themselves: forward from one the engine meets few states and stops at once
 where nothing begins."""
@@ -39,16 +41,35 @@ class Found(msgspec.Struct, frozen=True):
     capped: bool = False
 
 
-class _Ahead(msgspec.Struct, frozen=True):
-    """What is known of one member ahead of the lane's decisions; as indexes."""
+_Hit = tuple[int, list[Found], int]
+"""Index at which a candidate starts, what was found in it, and the original offset at which its member resumes."""
 
-    low: int
-    """From here on its candidates were looked at,"""
-    end: int
-    """in the text before here,"""
-    live: int
-    """up to here, from where it is live."""
-    found: tuple[Found, ...]
+
+class _Ahead:
+    """What is known of one member's candidates ahead of the lane's decisions; mutable, as indexes."""
+
+    __slots__ = ("at", "end", "hits", "low")
+
+    def __init__(self, low: int) -> None:
+        self.low = low
+        """Its candidates count from here on,"""
+        self.at = low
+        """and were looked at up to here."""
+        self.hits: list[_Hit] = []
+        self.end = 0
+        """End of the text for which it was asked where the member is live: not before `at`."""
+
+    def move(self, low: int, high: int) -> bool:
+        """Begin at `low`, now that all before `high` is decided; return whether it still holds."""
+        self.hits = [hit for hit in self.hits if hit[0] >= high]
+        self.low = low
+        return self.at >= low and not (self.hits and self.hits[0][0] < low)
+
+    def trim(self, cut: int) -> None:
+        self.low -= cut
+        self.at -= cut
+        self.end -= cut
+        self.hits = [(start - cut, found, to) for start, found, to in self.hits]
 
 
 class Lane:
@@ -59,6 +80,7 @@ class Lane:
 
     __slots__ = (
         "_ahead",
+        "_looked",
         "_skipped",
         "base",
         "begun",
@@ -92,6 +114,8 @@ class Lane:
         """Member or phrase -> original offset before which no candidate of it counts any more."""
         self.phrases = None if table.phrases is None else PhraseSearch(table.phrases)
         self._ahead: dict[int, _Ahead] = {}
+        self._looked = 0
+        """Where the text ended when candidates were last looked at ahead of its decisions."""
         self._skipped: dict[int, int] = {}
         """Member -> original offset before which no candidate begins that it would take."""
 
@@ -217,7 +241,7 @@ class Lane:
         if high <= self.floor:
             return False
         found = False
-        for member in self._hit(high):
+        for member in self.table.members if self._ahead else self._hit(high):
             resumed = self._chain(member, self._low(member), high, out)
             if resumed >= 0:
                 found = True
@@ -226,6 +250,9 @@ class Lane:
             for match in self.phrases.take(self.text, self.floor, high):
                 found |= self._claim(match, out)
         self.floor = high
+        if self._ahead:
+            kept = (member for member in self.table.members if member.index in self._ahead)
+            self._ahead = {m.index: a for m in kept if (a := self._ahead[m.index]).move(self._low(m), high)}
         if self.resume:
             self.resume = {index: to for index, to in self.resume.items() if to > limit}
         if self._skipped:
@@ -260,13 +287,29 @@ class Lane:
 
     def _chain(self, member: Member, low: int, high: int, out: list[Found]) -> int:
         """Decide one member's candidates from `low` to `high`; return where it resumes, -1 if nothing was found."""
+        ahead = self._ahead.get(member.index)
+        if ahead is None or ahead.low != low:
+            ahead = _Ahead(low)
+        if ahead.at < high:
+            self._walk(member, ahead, high)
         resumed = -1
+        for start, found, to in ahead.hits:
+            if start >= high:
+                break
+            out += found
+            resumed = to
+        return resumed
+
+    def _walk(self, member: Member, ahead: _Ahead, high: int) -> None:
+        """Look at a member's candidates up to `high`."""
         refine, signal, skip = member.pattern.refine, member.pattern.signal, member.pattern.skip
+        low = ahead.at
         if member.index in self._skipped:
             low = max(low, self.index(self._skipped[member.index]))
         while low < high:
             hit = self._next(member, low, high)
             if hit is None:
+                low = high
                 break
             start, end = hit.start(), hit.end()
             self.work.done += CANDIDATE + len(self.text) // 1024
@@ -283,10 +326,11 @@ class Lane:
             if not spans:
                 low = start + 1
                 continue
-            out.extend(Found(self.start(a), self._end(b), signal) for a, b in spans)
+            found = [Found(self.start(a), self._end(b), signal) for a, b in spans]
             resumed = self._end(spans[-1][1])
+            ahead.hits.append((start, found, resumed))
             low = self.index(resumed) if self.starts is not None else spans[-1][1]
-        return resumed
+        ahead.at = low
 
     def _next(self, member: Member, low: int, high: int) -> Hit | None:
         """Return the first candidate of a member that starts from `low` on and before `high`."""
@@ -366,25 +410,40 @@ class Lane:
 
     def _live_after(self, member: Member, end: int, found: list[Found]) -> int:
         """Return where `text[:end]` is live for a member once all before that is decided (which goes to `found`)."""
-        low = first = self._low(member)
-        self.work.done += QUESTION + (end - low) // 64
-        known = self._ahead.get(member.index)
-        if known is not None and known.end <= end and (known.low == low or (not known.found and low <= known.live)):
-            low, found[:] = known.live, known.found
+        first = low = self._low(member)
+        ahead = self._ahead.get(member.index)
+        if ahead is None or ahead.low != first:
+            ahead = self._ahead[member.index] = _Ahead(first)
+        if ahead.end <= end:
+            low, ahead.end = max(low, ahead.at), end
         while True:
+            self.work.done += QUESTION + (end - low) // 64
             hit = member.companion.search(self.text, low, end) if low < end else None
             live = end if hit is None else hit.start()
-            resumed = self._chain(member, low, live, found)
+            found.clear()
+            resumed = self._chain(member, first, live, found)
             if resumed < 0 or self.index(resumed) <= live:
-                break
+                return live
             low = self.index(resumed)
-        self._ahead[member.index] = _Ahead(first, end, live, tuple(found))
-        return live
+
+    def look_ahead(self) -> None:
+        """Decide for each pattern by itself what it has left behind, where much text is held for another one.
+
+        Else all of that would fall due at the one moment at which the text is let go.
+        """
+        end = len(self.text)
+        if end - self.floor < _MUCH_CHARS or 0 <= end - self._looked < _MUCH_CHARS // 2:
+            return
+        self._looked = end
+        for member in self.table.members:
+            self._live_after(member, end, [])
 
     def _trim(self) -> None:
         cut = self.floor - LEFT_CONTEXT_CHARS
         self.text = self.text[cut:]
-        self._ahead.clear()
+        self._looked -= cut
+        for ahead in self._ahead.values():
+            ahead.trim(cut)
         self.begun = False
         self.floor -= cut
         if self.phrases is not None:

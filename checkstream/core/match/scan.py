@@ -202,6 +202,7 @@ class Scan:
             cut = size - len(raw.text)
             if cut:  # the lane has dropped what it will not read again: its indexes are others now
                 size, stop, ends = size - cut, stop - cut, tuple(end - cut for end in ends)
+        raw.look_ahead()
         self._stop = min(self._received - size + stop, encoded_at)
         self._due = max(self._due, live + self._least_caps[0])
 
@@ -242,6 +243,8 @@ class Scan:
             self.live = live
             if not again:
                 break
+        for lane, _ in views:
+            lane.look_ahead()
         if self._chain.awake:
             self._chain.settle(self._raw)
         if self._encoded is not None and self._encoded.idle:
