@@ -209,7 +209,7 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
     return UpstreamClient(name, settings, headers)
 
 
-_TURN_WORK = 1500
+_TURN_WORK = 1000
 """The most work of one turn of a guard on the event loop (see `core.match.work`): well below 5 ms on slow cores too."""
 
 

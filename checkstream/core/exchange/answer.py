@@ -244,7 +244,9 @@ class Answer:
         start = judge.holdback.received
         if not delta.text and judge.holdback.ended:
             return Part(judge, start, start)
-        due.append((judge, (yield from self._checking.meter.feeding(judge, delta.text))))
+        meter = self._checking.meter
+        checks = meter.feed(judge, delta.text)
+        due.append((judge, (yield from meter.feeding(judge, delta.text)) if checks is None else checks))
         if self.first_text_at is None and delta.text:
             self.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
@@ -360,7 +362,10 @@ class Answer:
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
         choice = self._choice(judge.channel.choice)
-        for ruling in (yield from self._checking.advancing(judge)):
+        rulings = self._checking.advance_some(judge)
+        if judge.behind:
+            rulings += yield from self._checking.advancing(judge)
+        for ruling in rulings:
             self._take_asks(choice, ruling)
             if ruling.failed is not None:
                 self.failed = self.failed or ruling.failed

@@ -267,21 +267,24 @@ class Checking:
 
     def advancing(self, judge: Judge) -> Generator[None, None, list[Ruling]]:
         """Take the decisions that a judge can take now, some at a time; return what they come to."""
-        rulings: list[Ruling] = []
-        while True:
-            some = judge.advance(_DECISIONS)
-            spared = False
-            for ruling in some:
-                self.ask(ruling.judge, ruling.checks)
-                spared = spared or any(check.spared for check in ruling.checks)
-                self.decided(ruling.outcome.verdicts)
-                for reason in ruling.degraded:
-                    self.degrade(reason)
-            self.meter.spend(judge.take_work() + _RULING_WORK * len(some))
-            rulings += some
-            if not judge.behind and not spared:
-                return rulings
+        rulings = self.advance_some(judge)
+        while judge.behind:
             yield
+            rulings += self.advance_some(judge)
+        return rulings
+
+    def advance_some(self, judge: Judge) -> list[Ruling]:
+        """Take some of the decisions that a judge can take now; `judge.behind` tells whether there may be more."""
+        some = judge.advance(_DECISIONS)
+        for ruling in some:
+            self.ask(ruling.judge, ruling.checks)
+            judge.behind = judge.behind or any(check.spared for check in ruling.checks)
+            self.decided(ruling.outcome.verdicts)
+            for reason in ruling.degraded:
+                self.degrade(reason)
+        if some or judge.followers:
+            self.meter.spent += judge.take_work() + _RULING_WORK * len(some)
+        return some
 
     def decided(self, verdicts: Sequence[Verdict]) -> None:
         """Note verdicts."""

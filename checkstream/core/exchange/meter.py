@@ -12,10 +12,10 @@ Steps = Iterator[None]
 """Work that can be interrupted between its steps."""
 Result = TypeVar("Result")
 
-_FIRST_CHARS = 256
+_FIRST_CHARS = 128
 _LEAST_CHARS = 32
-_MOST_CHARS = 2048
-_PIECE_WORK = 600
+_MOST_CHARS = 1024
+_PIECE_WORK = 400
 """Of one piece of text: the next piece is as long as the last one lets expect so much work of it."""
 
 
@@ -64,12 +64,19 @@ class Meter:
         """The exchange has done all the work that it may do."""
         return 0 < self._budget <= self.spent
 
+    def feed(self, reader: Reader[Result], text: str) -> list[Result] | None:
+        """Feed a short text to a reader, and return what it makes of it; None: it is long (see `feeding`)."""
+        if len(text) > _FIRST_CHARS:
+            return None
+        made = reader.feed(text)
+        self.spent += reader.take_work()
+        return made
+
     def feeding(self, reader: Reader[Result], text: str) -> Generator[None, None, list[Result]]:
         """Feed a text to a reader, such as a judge, in pieces, as if it had come so; return what it makes of it."""
-        if len(text) <= _FIRST_CHARS:
-            checks = reader.feed(text)
-            self.spend(reader.take_work())
-            return checks
+        short = self.feed(reader, text)
+        if short is not None:
+            return short
         checks, at, size = list[Result](), 0, _FIRST_CHARS
         while at < len(text):
             checks += reader.feed(text[at : at + size])

@@ -177,7 +177,6 @@ class Lane:
             return end
         companions = table.companions
         if _WILD.search(text, at, end) is not None:
-            self.work.done += 2 * len(table.members) + (end - at) // 2
             near = end if end - at <= _FEW_CHARS else at + 1
             while at < near:
                 for companion in companions:
@@ -185,6 +184,7 @@ class Lane:
                         return at
                 at += 1
             companions = table.apart[1]
+            self.work.done += 2 * len(companions) + 2 * (end - at)
         else:
             self.work.done += len(companions) + (end - at) // 32
         best = end
@@ -271,7 +271,7 @@ class Lane:
             return table.members if any(self._starts_by(gate, high) for gate in table.gates) else ()
         if few <= _FEW_CHARS:
             return table.members if self._starts(table.gates, high) else ()
-        self.work.done += 2 * len(table.members) + (len(self.text) - self.floor) // 2
+        self.work.done += 2 * len(table.members) + len(self.text) - self.floor
         shares = zip(table.apart[0], table.shares, strict=True)
         return [member for gate, share in shares if self._starts_by(gate, high) for member in share]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CANDIDATE: Final = 12
+CANDIDATE: Final = 20
 """A candidate that a validator is asked about."""
 QUESTION: Final = 1
 """A question to the engine, but for what it reads."""
@@ -24,5 +24,6 @@ class Work:
 
     def take(self) -> int:
         """Return what was done since this was last asked."""
-        done, self.done = self.done, 0
+        done = self.done
+        self.done = 0
         return done
