@@ -27,7 +27,8 @@ SIZE = 1200
 USUAL = 250
 """Candidates of an entity in a thousand characters, on the dearest of its texts."""
 MOST: Mapping[str, int] = {
-    "AZURE_KEY": 520, "DRIVER_LICENSE": 430, "EMAIL": 300, "IP_ADDRESS": 720, "MEDICAL_RECORD_NUMBER": 360,
+    "AZURE_KEY": 520, "DRIVER_LICENSE": 430, "EMAIL": 300, "HIDDEN_TEXT": 520, "IP_ADDRESS": 720,
+    "MEDICAL_RECORD_NUMBER": 360,
     "SORT_CODE": 320,
 }  # fmt: skip
 """Of those that cheap validators refuse one by one."""
