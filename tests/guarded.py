@@ -45,6 +45,7 @@ def ends(choice: int = 0, reason: str = "stop") -> bytes:
 
 
 DONE = b"data: [DONE]\n\n"
+_ENVELOPE = {"id", "object", "created", "model", "system_fingerprint", "choices"}
 MAIL = "  - {name: m, id: PII-1, stage: [midstream], entities: [EMAIL], actions: [{type: redact}]}\n"
 STOP = "  - {name: s, id: STOP-1, stage: [midstream], phrases: [zero risk], actions: [{type: stop, message: Halt.}]}\n"
 TOX = (
@@ -58,6 +59,17 @@ INJ = (
 
 
 def bodies(out: Played | bytes) -> list[dict[str, Any]]:
+    """Return the events, without what they tell of what rules have done."""
+    rest = [(body, {name: value for name, value in body.items() if name != "checkstream"}) for body in _events(out)]
+    return [body for whole, body in rest if len(body) == len(whole) or body.keys() - _ENVELOPE]
+
+
+def told(out: Played | bytes) -> list[dict[str, Any]]:
+    """Return what the caller was told of what rules have done."""
+    return [body["checkstream"] for body in _events(out) if "checkstream" in body]
+
+
+def _events(out: Played | bytes) -> list[dict[str, Any]]:
     data = out if isinstance(out, bytes) else out.joined
     return [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: {")]
 

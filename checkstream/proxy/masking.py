@@ -57,6 +57,7 @@ class Masker:
             answer_bytes=_NO_CAP,
             held_bytes=_NO_CAP,
             call_bytes=_NO_CAP,
+            tells=False,  # its edits are nobody's verdicts
         )
         self._strings = Strings(program.scope(Stage.MIDSTREAM, "content").hold, program.signals)
 

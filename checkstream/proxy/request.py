@@ -218,7 +218,7 @@ class Proxy:
             confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
             afterwards = Afterwards(self._background, route, stream, identity.name)
             plan, risk = afterwards.plan(route.plan), afterwards.earlier_risk(body)
-            guard: Machine = Guard(surface=route.surface, plan=plan, digest=self._digest)
+            guard: Machine = Guard(surface=route.surface, plan=plan, digest=self._digest, stream=stream)
             if self._recorder is not None:
                 guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
             exchange = Exchange(

@@ -65,8 +65,9 @@ class Ending(msgspec.Struct, frozen=True):
 class Course:
     """The parts of one exchange and its state. INVARIANT: `Record` comes once, when the state becomes CLOSED."""
 
-    def __init__(self, *, surface: Surface, plan: Plan, digest: Callable[[str], str]) -> None:
+    def __init__(self, *, surface: Surface, plan: Plan, digest: Callable[[str], str], stream: str) -> None:
         """Start before the request; see `Guard` for the arguments."""
+        self.stream = stream
         self.state = State.NEW
         self.surface = surface
         self.plan = plan
@@ -99,6 +100,25 @@ class Course:
     def do(self, command: AnyCommand) -> None:
         """Have something done, after all that was asked for before."""
         self.checking.commands.append(command)
+
+    @property
+    def holds_end(self) -> bool:
+        """Something is to be said before the answer's last word."""
+        if self.assessment.waits or self.state is State.ASSESSING:
+            return True
+        return self.answer.terminated and self.plan.tells and self.ledger.tells
+
+    @property
+    def members(self) -> dict[str, msgspec.Raw]:
+        """What the reply carries besides the answer: what evidence says of it, and what rules have done to it."""
+        members = dict(self.assessment.members)
+        if not self.plan.tells:
+            return members
+        halts = (choice.halt for _, choice in sorted(self.answer.choices.items()) if choice.halt is not None)
+        told = self.ledger.told(self.stream, next((halt.rule for halt in halts), None))
+        if told is not None:
+            members["checkstream"] = told
+        return members
 
     def cancel_upstream(self) -> None:
         """Want nothing more of the upstream."""

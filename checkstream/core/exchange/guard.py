@@ -62,15 +62,16 @@ _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 class Guard:
     """The state machine of one exchange."""
 
-    def __init__(self, *, surface: Surface, plan: Plan, digest: Callable[[str], str]) -> None:
+    def __init__(self, *, surface: Surface, plan: Plan, digest: Callable[[str], str], stream: str = "") -> None:
         """Start before the request.
 
         Args:
             surface: The API that the caller speaks.
             plan: What the route asks for.
             digest: Keyed digest of a text, hex; its key is kept outside the audit log.
+            stream: Id of the exchange, as the caller is told it.
         """
-        self._course = Course(surface=surface, plan=plan, digest=digest)
+        self._course = Course(surface=surface, plan=plan, digest=digest, stream=stream)
         self._incoming = Incoming(self._course)
         self._leaving = Leaving(self._course)
         self._turning = Turning(self._course, self._leaving)
@@ -168,7 +169,7 @@ class Guard:
             if self._release():
                 return True
             if course.state is State.STREAMING:
-                return self._timers.gives_up_holding()
+                return self._incoming.has_ended() or self._timers.gives_up_holding()
         if course.state is State.CLOSING and not course.checking.waiting:
             if course.streaming:
                 self._leaving.close_stream()
@@ -219,7 +220,6 @@ class Guard:
         course.upstream_open = True
         course.streaming = request.streaming
         course.assessment.read(request)
-        course.outbox.holds_end = course.assessment.waits
         most_chars = max(course.plan.scored_chars, MOST_CHARS if course.assessment.waits else 0)
         course.outbox.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
         course.do(ForwardRequest(body, request.streaming))

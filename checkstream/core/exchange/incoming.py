@@ -56,8 +56,8 @@ class Incoming:
         if self._is_unwanted():
             return
         if self._has_last_word:
-            course.begin_closing(Ending("complete"))  # which waits here; the upstream may take its time to end
-        elif len(data) > room:
+            return  # what comes behind it is no part of the answer
+        if len(data) > room:
             course.fail("answer_too_large", f"the answer passed {course.plan.answer_bytes} bytes")
         elif self._decoder.fault is not None:
             course.fail("upstream_error", str(self._decoder.fault))
@@ -69,7 +69,15 @@ class Incoming:
     @property
     def _has_last_word(self) -> bool:
         """The upstream has said its last word, before which something is still to be said."""
-        return self._course.outbox.holds_end and self._course.answer.terminated
+        return self._course.answer.terminated and self._course.holds_end
+
+    def has_ended(self) -> bool:
+        """End the stream where its last word waits for ours; tell whether it does. The upstream may take its time."""
+        course = self._course
+        if self._has_last_word and not course.checking.waiting:
+            course.begin_closing(Ending("complete"))
+            return True
+        return False
 
     def end_stream(self) -> Steps:
         """Hear that an event stream has ended as HTTP says it should."""

@@ -30,7 +30,7 @@ class Leaving:
     def release(self) -> bool:
         """Send what may leave of a stream; False: something can't be edited, and nothing behind it may leave."""
         course = self._course
-        released = course.outbox.release(course.now)
+        released = course.outbox.release(course.now, holds_end=course.holds_end)
         if released is not None:
             self._send(released)
         return course.outbox.fault is None
@@ -72,15 +72,15 @@ class Leaving:
         ending = course.ending or Ending("complete")
         if ending.error is None and self._assess():
             return
-        course.outbox.holds_end = False
         last = course.outbox.release(course.now)
         if len(course.outbox):
             # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
             course.checking.degrade("undecided_text")
             ending = Ending("failed", ("guard_error", "part of the answer could not be decided", None))
         data = course.outbox.open_ends()
-        if course.assessment.members:
-            data += course.surface.result_event(course.outbox.like, course.assessment.members)
+        members = course.members if course.given else {}
+        if members and ending.error is None:
+            data += course.surface.result_event(course.outbox.like, members)
         data += last.data if last is not None else b""
         if ending.error is not None:
             data += course.surface.error_event(*ending.error)
@@ -140,9 +140,10 @@ class Leaving:
             body = course.surface.error_body("response_blocked", refusal)
             course.reply(502, body, "stopped", action="stop", retry=False)
             return
-        if course.assessment.members:
+        members = course.members
+        if members:
             try:
-                data = course.surface.write_results(data, course.assessment.members)
+                data = course.surface.write_results(data, members)
             except WireError:
                 course.checking.degrade("results_not_written")
         course.given = True

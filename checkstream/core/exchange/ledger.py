@@ -9,7 +9,7 @@ import msgspec
 from checkstream.core.channel.actions import strictest
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import StreamRecord
-from checkstream.core.policy.program import Program
+from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
 _MAX_VERDICTS = 32
@@ -90,6 +90,30 @@ class Ledger:
             done = [action for action in done if action != "require_confirmation"]
         return strictest([*done, *self._carried_out])
 
+    @property
+    def tells(self) -> bool:
+        """Something was done to the exchange that its caller is told of."""
+        return self.action not in _UNTOLD
+
+    def told(self, stream: str, halted: RuleMeta | None) -> msgspec.Raw | None:
+        """Return what the caller is told of what was done to the answer, as JSON; None: nothing was done to it.
+
+        Args:
+            stream: Id of the exchange, to ask its operator about; empty: it has none.
+            halted: The rule that has ended the answer, if one has.
+        """
+        if not self.tells:
+            return None
+        action = self.action
+        carried = (v for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None and v.action == action)
+        verdict = min(carried, key=_place, default=None)
+        told = {"action": action}
+        if verdict is not None:
+            told |= {"rule_id": verdict.rule_id, "reason": ", ".join(map(_kind, verdict.triggers)) or "conditions"}
+        elif halted is not None:  # no verdict of the rule: what it asks could not be answered
+            told |= {"rule_id": halted.id, "reason": "detector_failed"}
+        return msgspec.Raw(msgspec.json.encode(told | ({"stream": stream} if stream else {})))
+
     def record(
         self,
         *,
@@ -137,9 +161,16 @@ def _short(name: str) -> str:
     return name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}..."
 
 
+def _kind(trigger: str) -> str:
+    """Return what callers may know of a trigger: the phrases that a policy looks for are its own."""
+    return "phrase" if trigger.startswith("phrase:") else trigger
+
+
 def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:
     """Return where a verdict stands in a record: by stage, then by text, whenever it was taken."""
     return _STAGES.index(verdict.stage), verdict.channel, verdict.spans, verdict.rule_id
 
 
 _STAGES = tuple(Stage)
+_UNTOLD = frozenset({"allow", "log_event"})
+"""What these do, no caller sees."""

@@ -108,6 +108,7 @@ class Outbox:
     __slots__ = (
         "_choices",
         "_first",
+        "_holds_end",
         "_lost",
         "_prefixes",
         "_queue",
@@ -121,7 +122,6 @@ class Outbox:
         "calls_whole",
         "fault",
         "heard",
-        "holds_end",
         "released_chars",
         "usage_sent",
     )
@@ -155,8 +155,7 @@ class Outbox:
         self.calls_whole = True
         """A tool call leaves when it is whole and decided; False: as its text is released."""
         self.heard = Heard()
-        self.holds_end = False
-        """Keep the surface's last word: something is still to be said before it."""
+        self._holds_end = False
         self.released_chars = 0
         self.usage_sent = False
         self.fault: str | None = None
@@ -266,8 +265,14 @@ class Outbox:
 
     # --- streams
 
-    def release(self, now: float) -> Released | None:
-        """Take out what may leave now, up to `MOST_UNITS` (see `behind`); None when nothing may."""
+    def release(self, now: float, *, holds_end: bool = False) -> Released | None:
+        """Take out what may leave now, up to `MOST_UNITS` (see `behind`); None when nothing may.
+
+        Args:
+            now: Seconds.
+            holds_end: Keep the surface's last word: something is still to be said before it.
+        """
+        self._holds_end = holds_end
         data: list[bytes] = []
         held_s = 0.0
         taken, self.behind = 0, False
@@ -313,7 +318,7 @@ class Outbox:
                 choice.like = unit
 
     def _ready(self, waiting: Waiting) -> bool:
-        if self.holds_end and waiting.unit.terminator and self._turning is None:
+        if self._holds_end and waiting.unit.terminator and self._turning is None:
             return False
         for part in waiting.parts:
             if part.judge is None:

@@ -45,6 +45,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The most work of one turn of the guard (see `match.work`), before it asks for the next; 0: all there is."""
     work: int = 0
     """The most work on one exchange, after which it meets the fail mode; 0: no limit."""
+    tells: bool = True
+    """Callers are told what rules have done to prompt and answer."""
     keepalive_ms: float = 15_000.0
     held_bytes: int = 2_097_152
     """Most bytes of events that may wait in one stream."""

@@ -100,7 +100,14 @@ def failure_of(body: dict[str, object]) -> str | None:
 
 
 def error_body(kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
-    """Return OpenAI's error object; `rule_id` stands inside `error` and beside it, `param` is the place."""
+    """Return OpenAI's error object; `rule_id` stands inside `error` and beside it, `param` is the place.
+
+    Most SDKs show people the message alone, so it names the rule and the place as well.
+    """
+    named = [f"rule {rule_id}"] if rule_id is not None and rule_id not in message else []
+    named += [param] if named and param is not None and param not in message else []
+    if named:
+        message = f"{message} ({', '.join(named)})"
     error: dict[str, str | None] = {"type": kind, "code": kind, "message": clean(message), "param": param}
     if rule_id is None:
         return msgspec.json.encode({"error": error})

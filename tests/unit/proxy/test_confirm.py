@@ -59,7 +59,7 @@ def test_a_token_confirms_its_rules_once() -> None:
     assert confirmations.open(ASKED, (given,)).rules == ("PAY-1", "PAY-2")
     assert confirmations.open(ASKED, (given,)).rules == ()
     again = refusal(confirmations, (given,))
-    assert again["message"] == "confirm it (the confirmation that came with it has been used before)"
+    assert again["message"] == "confirm it (rule PAY-1) (the confirmation that came with it has been used before)"
     assert again["confirm"] != given
     assert confirmations.open(ASKED, (again["confirm"],)).rules == ("PAY-1", "PAY-2")
 

@@ -293,7 +293,8 @@ def test_the_rest_comes_under_the_id_of_the_answer() -> None:
     played = run(stream("You could ", "launder money"), [*second, b"data: [DONE]\n\n"])
     bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
     assert [body["id"] for body in bodies] == ["one"] * len(bodies)
-    assert bodies[-1]["usage"] == usage["usage"]
+    assert bodies[-1]["checkstream"]["action"] == "safe_mode"
+    assert bodies[-2]["usage"] == usage["usage"]
     assert content(played) == "You could pay taxes."
 
 

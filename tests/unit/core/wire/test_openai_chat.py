@@ -510,9 +510,12 @@ def test_envelope_of_a_whole_body() -> None:
 def test_g20_error_shapes() -> None:
     plain = {"type": "upstream_error", "code": "upstream_error", "message": "m", "param": None}
     assert json.loads(CHAT.error_body("upstream_error", "m")) == {"error": plain}
-    ruled = {"type": "request_blocked", "code": "request_blocked", "message": "m", "param": None, "rule_id": "R-1"}
+    ruled = {"type": "request_blocked", "code": "request_blocked", "message": "m (rule R-1)", "param": None}
+    ruled |= {"rule_id": "R-1"}
     assert json.loads(CHAT.error_body("request_blocked", "m", "R-1")) == {"error": ruled, "rule_id": "R-1"}
     assert data(CHAT.error_event("upstream_error", "m")) == {"error": plain}
+    placed = json.loads(CHAT.error_body("request_blocked", "no", "R-1", "messages[3]"))["error"]
+    assert (placed["message"], placed["param"]) == ("no (rule R-1, messages[3])", "messages[3]")
 
 
 def test_channels_are_values() -> None:
