@@ -149,14 +149,14 @@ async def test_evaluations_are_kept_in_and_told_from_a_history_that_machines_sha
 
 
 def readme_examples() -> list[str]:
-    """Return the `curl` commands of the README's section on the API."""
-    section = (ROOT / "README.md").read_text("utf-8").partition("## The scoring API")[2].partition("\n## ")[0]
-    block = section.partition("```sh\n")[2].partition("```")[0]
+    """Return the `curl` commands of the API's page."""
+    page = (ROOT / "checkstream" / "api" / "README.md").read_text("utf-8")
+    block = page.partition("```sh\n")[2].partition("```")[0]
     return [f"curl {each}" for each in block.split("\ncurl ")[1:]]
 
 
 def run_example(command: str, url: str) -> int:
-    """Send what a `curl` command of the README sends, with the address and the key of this test; return the status."""
+    """Send what a `curl` command of the page sends, with the address and the key of this test; return the status."""
     _, address, *options = shlex.split(command, comments=True)
     given = dict(zip(options[::2], options[1::2], strict=True))
     assert given["-H"] == "authorization: Bearer KEY"

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import itertools
+import re
+import shlex
 import shutil
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from checkstream import errors
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-test.lock")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(
+    page.relative_to(ROOT)
+    for folder in ("", "bench", "checkstream/*", "deploy", "models", "policies")
+    for page in ROOT.glob(f"{folder}/README.md".lstrip("/"))
+)
 
 
 def tracked() -> list[Path]:
@@ -112,20 +123,68 @@ def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
     assert found == []
 
 
-def test_the_files_that_the_readme_names_exist() -> None:
-    named = {part for part in README.split("`")[1::2] if part.endswith(".md") or part.startswith("checkstream/")}
-    assert {"checkstream/ARCHITECTURE.md", "CHANGELOG.md"} <= named
+def in_code(page: str) -> list[str]:
+    """Return the lines of a page's blocks of code, and what stands in code within its sentences."""
+    prose, blocks = page.split("```")[::2], page.split("```")[1::2]
+    return [line for block in blocks for line in block.splitlines()] + "".join(prose).split("`")[1::2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_files_that_a_page_names_and_links_to_exist(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    prose = "".join(text.split("```")[::2])
+    folders = ("checkstream/", "policies/", "models/", "bench/")
+    named = {part for part in prose.split("`")[1::2] if part.startswith(folders)}
     assert [name for name in named if not (ROOT / name).exists()] == []
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
+        if not link.startswith("https://"):
+            assert (ROOT / page.parent / link).exists(), f"{page} links to `{link}`"
 
 
-def test_the_configuration_that_the_readme_shows_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_page_leads_to_every_other() -> None:
+    linked = set(re.findall(r"\]\(([^)#\s]+)", README))
+    assert [str(page) for page in PAGES if str(page) not in linked and str(page) != "README.md"] == []
+
+
+def test_the_policy_that_the_readme_shows_does_what_the_readme_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from checkstream.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("ours.yaml").write_text(README.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    command, _, shown = README.split("$ checkstream policy ")[1].split("\n\n")[0].partition("\n")
+    assert main(["policy", *shlex.split(command)]) == 0
+    assert capsys.readouterr().out.strip() == shown.strip()
+
+
+def test_the_configuration_that_its_page_shows_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from checkstream.config import read_config, warnings
 
+    page = (ROOT / "checkstream" / "config" / "README.md").read_text(encoding="utf-8")
     monkeypatch.setenv("APP1_KEY", "a")
     monkeypatch.setenv("LLM_API_KEY", "b")
-    config = read_config("checkstream.yaml", README.split("```yaml\n")[1].split("```")[0], tmp_path)
+    config = read_config("checkstream.yaml", page.split("```yaml\n")[1].split("```")[0], tmp_path)
     assert [route.name for route in config.routes] == ["chat", "models"]
     assert warnings(config) == []
+
+
+@pytest.mark.parametrize("page", ["config", "grounding", "evidence"])
+def test_the_parts_of_a_configuration_that_a_page_shows_load(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from checkstream.config import read_config
+
+    for name in ("APP1_KEY", "LLM_API_KEY", "HOOK_SECRET"):
+        monkeypatch.setenv(name, "a")
+    text = (ROOT / "checkstream" / page / "README.md").read_text(encoding="utf-8")
+    upstreams = {"local": {"url": "http://127.0.0.1:8000"}}
+    guarded = {"match": {"path": "/v1/chat/completions"}, "upstream": "local", "policies": ["builtin:default"]}
+    for block in text.split("```yaml\n")[1:]:
+        shown = yaml.safe_load(block.split("```")[0])
+        routes = [each if each.get("pass") else guarded | each for each in shown.get("routes", [{"name": "chat"}])]
+        whole = {"upstreams": upstreams} | shown | {"routes": routes}
+        assert read_config("c.yaml", yaml.safe_dump(whole), tmp_path).routes, block
 
 
 def test_the_make_targets_that_the_readme_names_exist() -> None:
@@ -135,18 +194,20 @@ def test_the_make_targets_that_the_readme_names_exist() -> None:
     assert all(f"\n{target}:" in makefile for target in targets)
 
 
-def test_the_commands_that_the_readme_names_exist() -> None:
+def test_the_commands_that_the_pages_name_exist_with_their_options() -> None:
     from checkstream.cli import main
 
-    commands = {
-        tuple(part.split()[1:3]) for part in README.replace("\n", "`").split("`") if part.startswith("checkstream ")
-    }
-    assert ("serve", "--upstream") in commands
+    said = [line.removeprefix("$ ") for page in PAGES for line in in_code((ROOT / page).read_text(encoding="utf-8"))]
+    commands = {tuple(line.partition(" #")[0].split()[1:]) for line in said if line.startswith("checkstream ")}
+    assert ("serve", "--upstream", "http://localhost:8000") in commands
     for command in commands:
-        words = [word for word in command if word.isalpha() and word.islower()]
-        with pytest.raises(SystemExit) as stopped:
+        words = list(itertools.takewhile(lambda word: word.isalpha() and word.islower(), command[:2]))
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), pytest.raises(SystemExit) as stopped:
             main([*words, "--help"])
         assert stopped.value.code == 0, words
+        options = [word for word in command if word.startswith("--")]
+        assert [option for option in options if option not in shown.getvalue()] == [], command
 
 
 def test_every_setting_has_a_string_below_it_that_says_what_it_is_for() -> None:
