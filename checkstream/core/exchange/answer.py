@@ -87,7 +87,7 @@ class Answer:
         self.failed: RuleMeta | None = None
         """A detector of this rule is broken, and its fail mode is closed."""
         self.first_text_at: float | None = None
-        self.extras = Extras(checking.program)
+        self.extras = Extras(checking.program, checking.meter)
         self._surface = surface
         self._prompt = prompt
         self._checking = checking
@@ -117,7 +117,7 @@ class Answer:
         """Every channel has ended and been decided."""
         return all(judge.holdback.settled for judge in self.judges.values())
 
-    def sift(self, unit: Unit, *, whole: bool = False) -> Unit:
+    def sift(self, unit: Unit, *, whole: bool = False) -> Generator[None, None, Unit]:
         """Return a unit as it can be taken: with what rules must judge as deltas, without what spells text ahead of it.
 
         Args:
@@ -132,7 +132,7 @@ class Answer:
             for path in unit.shadows:
                 self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
             unit = self._surface.without(unit, unit.shadows)
-        unit = self.extras.sift(unit, whole=whole)
+        unit = yield from self.extras.sift(unit, whole=whole)
         self._check(unit)
         return unit
 
@@ -172,7 +172,8 @@ class Answer:
         called = self.outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
         self.outbox.put(Waiting(unit, parts, self._checking.now, called))
         yield from self._go_on_with(due)
-        self.extras.passed(unit, self._let_go)
+        for judge in self.extras.passed(unit):
+            yield from self._let_go(judge)
         if self.turning is not None:
             return
         for number in unit.finished:
@@ -196,10 +197,11 @@ class Answer:
     def _is_at_once(self, judge: Judge) -> bool:
         return self._choice(judge.channel.choice).at_once
 
-    def _let_go(self, judge: Judge) -> None:
+    def _let_go(self, judge: Judge) -> Steps:
         """Hold a text no longer for what may follow."""
         self._ask(judge, judge.let_go())
-        self.rule(judge)
+        yield from self.ruling(judge)
+        yield
 
     def _choice(self, number: int) -> Choice:
         return self.common if number == COMMON else self.choices[number]
@@ -221,6 +223,8 @@ class Answer:
             self._paths[channel] = path
             part = yield from self._take_delta(delta, due)
             parts.append(part)
+            if seen:
+                yield  # one event can speak in many channels
             seen.add(channel)
         return tuple(parts)
 
@@ -265,6 +269,7 @@ class Answer:
                     yield from self._end_name(judge.channel)  # asked about before they are, whatever came with them
                 self._ask(judge, checks)
                 yield from self.ruling(judge)
+                yield
 
     def _ask(self, judge: Judge, checks: Iterable[Check]) -> None:
         """Ask about those of some checks that still matter."""

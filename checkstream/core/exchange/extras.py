@@ -7,15 +7,17 @@ place in the events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import is_token
+from checkstream.core.exchange.meter import Meter
+from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
-from checkstream.core.terms import COMMON, Channel, Delta, Extra, Stage, Unit
+from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.json_spans import NAME, Path
 
 _STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
@@ -46,17 +48,49 @@ class _Place(msgspec.Struct):
     """What has come may go on with the next unit."""
 
 
+class _Look:
+    """Reads a text until something is found in it."""
+
+    def __init__(self, patterns: PatternSet) -> None:
+        self._scan = Scan(patterns)
+        self._found = False
+
+    def feed(self, text: str) -> list[Finding]:
+        findings = [] if self._found else self._scan.feed(text)
+        self._found = self._found or bool(findings)
+        return findings
+
+    def end(self) -> bool:
+        return self._found or bool(self._scan.end())
+
+    def take_work(self) -> int:
+        return self._scan.work.take()
+
+
 class Extras:
     """Sifts the units of one answer."""
 
-    __slots__ = ("_anchored", "_asked", "_by_channel", "_next", "_open", "_places", "_program", "_quiet", "calm")
+    __slots__ = (
+        "_anchored",
+        "_asked",
+        "_by_channel",
+        "_meter",
+        "_next",
+        "_open",
+        "_places",
+        "_program",
+        "_quiet",
+        "calm",
+    )
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, meter: Meter) -> None:
         """Start with nothing known.
 
         Args:
             program: Its rules for the channel `extra` say what is quiet.
+            meter: Counts the work of looking.
         """
+        self._meter = meter
         self.calm = True
         """Nothing of the latest unit was left for a judge."""
         self._program = program
@@ -72,7 +106,7 @@ class Extras:
         """Those whose text may go on with the next unit."""
         self._next: dict[int, int] = {}
 
-    def sift(self, unit: Unit, *, whole: bool) -> Unit:
+    def sift(self, unit: Unit, *, whole: bool) -> Generator[None, None, Unit]:
         """Return a unit with those of its extras among its deltas that a judge must see.
 
         Args:
@@ -82,7 +116,7 @@ class Extras:
         self.calm = True
         if not unit.extras:
             return unit
-        loud = self._loud(unit.extras, whole=whole)
+        loud = yield from self._loud(unit.extras, whole=whole)
         judged: list[Delta] = []
         for number, extra in enumerate(unit.extras):
             if number not in loud and (whole or not self._joins(extra)):
@@ -119,7 +153,7 @@ class Extras:
             return False
         return len(text) >= _LEAST_FIGURE_CHARS or any(map(str.isalpha, text))
 
-    def _loud(self, extras: Sequence[Extra], *, whole: bool) -> set[int]:
+    def _loud(self, extras: Sequence[Extra], *, whole: bool) -> Generator[None, None, set[int]]:
         """Return the numbers of extras in which, each by itself, something is found, or that classifiers must read."""
         loud = {
             number
@@ -128,37 +162,41 @@ class Extras:
         }
         new = {extra.text: None for number, extra in enumerate(extras) if number not in loud}
         texts = [text for text in new if text not in self._quiet]
-        found = set(self._search(texts))
+        found = yield from self._search(texts)
         self._remember(text for text in texts if text not in found)
         return loud.union(number for number, extra in enumerate(extras) if extra.text in found)
 
-    def _search(self, texts: Sequence[str]) -> Iterator[str]:
-        """Yield the texts in which something is found; many are searched at once, then halves of them."""
-        pending = [texts]
+    def _search(self, texts: Sequence[str]) -> Generator[None, None, set[str]]:
+        """Return the texts in which something is found; many are searched at once, then halves of them."""
+        pending, found = [texts], set[str]()
         searches = 0
         while pending:
             part = pending.pop()
             searches += 1
-            if not part or (not self._anchored and not self._finds(_BETWEEN.join(part))):
+            if not part or (not self._anchored and not (yield from self._finds(_BETWEEN.join(part)))):
                 continue
-            if (len(part) == 1 and (not self._anchored or self._finds(part[0]))) or searches > _MOST_SEARCHES:
-                yield from part
+            if searches > _MOST_SEARCHES or (
+                len(part) == 1 and (not self._anchored or (yield from self._finds(part[0])))
+            ):
+                found.update(part)
             elif len(part) > 1:
                 middle = len(part) // 2
                 pending += (part[middle:], part[:middle])
+            yield
+        return found
 
     def _remember(self, texts: Iterable[str]) -> None:
         for text in texts:
             if len(self._quiet) < _MOST_QUIET and len(text) <= _MOST_QUIET_CHARS:
                 self._quiet.add(text)
 
-    def _finds(self, text: str) -> bool:
+    def _finds(self, text: str) -> Generator[None, None, bool]:
         for stage in _STAGES:
             scope = self._program.scope(stage, "extra")
             for patterns in (scope.hold, scope.watch):
                 if len(patterns):
-                    scan = Scan(patterns)
-                    if scan.feed(text) or scan.end():
+                    look = _Look(patterns)
+                    if (yield from self._meter.feeding(look, text)) or look.end():
                         return True
         return False
 
@@ -170,15 +208,10 @@ class Extras:
         place.judge = judge
         return place.name
 
-    def passed(self, unit: Unit, let_go: Callable[[Judge], None]) -> None:
-        """Let go of what could have gone on with a unit, and did not.
-
-        Args:
-            unit: Has been taken.
-            let_go: Holds a judge's text no longer.
-        """
+    def passed(self, unit: Unit) -> list[Judge]:
+        """Return the judges of what could have gone on with a unit, which has been taken, and did not."""
         if not self._by_channel:
-            return
+            return []
         said = {delta.channel: None for delta in unit.deltas if delta.channel.kind == "extra"}
         over = [channel for channel in self._open if channel not in said and _speaks_of(unit, channel.choice)]
         for channel in said:
@@ -188,9 +221,8 @@ class Extras:
                 over.append(channel)
         for channel in over:
             self._open.pop(channel, None)
-            judge = self._by_channel[channel].judge
-            if judge is not None:
-                let_go(judge)
+        judges = (self._by_channel[channel].judge for channel in over)
+        return [judge for judge in judges if judge is not None]
 
 
 def _speaks_of(unit: Unit, choice: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.terms import Unit
@@ -98,7 +100,7 @@ class Incoming:
         course = self._course
         course.checking.meter.spend(_FRAME_WORK + len(frame.raw) // _BYTES_A_UNIT)
         try:
-            unit = self._read(frame)
+            unit = yield from self._read(frame)
             reason = "event of an unknown type" if unit.opaque else None
         except WireError as error:
             unit, reason = Unit(raw=frame.raw), str(error)
@@ -113,7 +115,7 @@ class Incoming:
         yield from course.answer.take(unit)
         self.look_whether_cut_off()
 
-    def _read(self, frame: Frame) -> Unit:
+    def _read(self, frame: Frame) -> Generator[None, None, Unit]:
         """Return the unit of an event, with what of it rules must judge as deltas.
 
         Raises:
@@ -124,7 +126,7 @@ class Incoming:
             return known
         course = self._course
         read = course.surface.read_event(frame)
-        unit = course.answer.sift(read)
+        unit = yield from course.answer.sift(read)
         if course.answer.extras.calm and not read.shadows:
             self._moulds.learn(frame, unit)
         return unit
@@ -158,7 +160,7 @@ class Incoming:
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
         try:
-            unit = course.answer.sift(course.surface.read_whole(body), whole=True)
+            unit = yield from course.answer.sift(course.surface.read_whole(body), whole=True)
         except WireError as error:
             self._take_unreadable(body, str(error))
             return
