@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -233,3 +234,15 @@ def test_g35_content_of_a_wanted_form_stays_json(value: dict[str, Any], size: in
         assert str(CARD) not in said
     else:
         assert json.loads(said) == cleaned(value)
+
+
+@pytest.mark.parametrize("last", [b"", DONE])
+def test_g35_a_call_that_is_cut_off_leaves_nothing_though_the_stream_ends_in_order(last: bytes) -> None:
+    calls = [
+        {"index": i, "id": f"c{i}", "type": "function", "function": {"name": "pay", "arguments": arguments}}
+        for i, arguments in enumerate(['{"x": 1}', '{"amount": 1000, "ca'])
+    ]
+    exchange = open_stream(RULES)
+    exchange.send(UpstreamBytes(event((0, {"tool_calls": calls}, None)) + last))
+    exchange.send(UpstreamClosed())
+    assert assembled(exchange.out.joined)[0] == {0: ("pay", '{"x": 1}')}

@@ -316,6 +316,8 @@ class Answer:
     def ending(self) -> Steps:
         """End every channel that still runs: nothing more will come."""
         for number in sorted(self.choices):
+            if self.choices[number].running:
+                self._drop_torn_calls(self.choices[number], finished=True)  # cut off, though the stream ends in order
             yield from self._finish(number)
         yield from self.end_common()
 
