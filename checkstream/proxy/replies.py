@@ -137,5 +137,5 @@ def guard_response(reply: Reply, headers: Mapping[str, str]) -> Response:
     if reply.retry is not None:
         sent["x-should-retry"] = "true" if reply.retry else "false"
     if reply.retry_after_s is not None:
-        sent["retry-after"] = str(reply.retry_after_s)
+        sent.setdefault("retry-after", str(reply.retry_after_s))  # an upstream that says when is believed
     return Response(status=reply.status, body=reply.body, headers=sent, content_type="application/json")

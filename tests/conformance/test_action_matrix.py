@@ -365,4 +365,4 @@ def test_a_status_makes_an_error_of_a_whole_answer_and_not_of_a_stream(streamed:
     else:
         assert played.reply is not None
         assert (played.reply.status, played.reply.retry) == (451, False)
-        assert json.loads(played.reply.body)["error"]["message"] == "No."
+        assert json.loads(played.reply.body)["error"]["message"] == "No. (rule R-1)"

@@ -245,7 +245,7 @@ def test_g20_a_whole_answer_that_is_blocked_with_a_status_is_the_sdks_error_and_
     error = raised.value
     assert (error.status_code, error.type, error.code) == (503, "response_blocked", "response_blocked")
     assert isinstance(error.body, dict)
-    assert (error.body["rule_id"], error.body["message"]) == ("STOP-1", "this answer was blocked")
+    assert (error.body["rule_id"], error.body["message"]) == ("STOP-1", "this answer was blocked (rule STOP-1)")
     assert error.response.headers["x-should-retry"] == "false"
     assert len(llm.requests(model)) == 1, "the SDK, which retries a 503 by itself, has not"
     # what has begun can't become an error: the stream ends as filtered

@@ -84,9 +84,13 @@ def test_the_key_and_the_context_decide_together(proxy: Proxy) -> None:
     assert ask(proxy, text, context=staff)[0] == 200
     assert ask(proxy, text, checkstream={"context": staff})[0] == 200
     status, body, _ = ask(proxy, text, key="k-web", context=staff)
-    assert (status, body["error"]["message"]) == (403, "Ann can't see the price list.")
+    assert (status, body["error"]["message"]) == (403, "Ann can't see the price list. (rule STAFF-1, messages[0])")
     status, body, _ = ask(proxy, text, context={"role": "guest"})
-    assert (status, body["error"]["message"], body["rule_id"]) == (403, "You can't see the price list.", "STAFF-1")
+    assert (status, body["error"]["message"], body["rule_id"]) == (
+        403,
+        "You can't see the price list. (rule STAFF-1, messages[0])",
+        "STAFF-1",
+    )
     assert ask(proxy, text, key="k-nobody", context=staff)[0] == 401, "an unknown caller's context is not even read"
     # a role that isn't said: the condition can't be decided, and a rule that fails closed counts
     assert ask(proxy, text)[0] == 403

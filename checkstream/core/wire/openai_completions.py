@@ -128,8 +128,12 @@ class OpenAICompletions:
         return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], {"usage": usage})
 
     def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return an event without choices that carries `members` beside the ids and model of `like`."""
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], members)
+        """Return an event that adds nothing to the answer and carries `members` beside the ids and model of `like`.
+
+        It has an empty choice: much code reads `choices[0]` of every event.
+        """
+        empty: dict[str, object] = {"index": 0, "text": "", "logprobs": None, "finish_reason": None}
+        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [empty], members)
 
     def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
         """Return a whole answer with these members, in place of any that the upstream has called so.

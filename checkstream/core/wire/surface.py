@@ -212,7 +212,7 @@ class Surface(Protocol):
         """Return a usage event with an estimate, marked `checkstream_estimated: true` (G16)."""
 
     def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return an event without choices that carries `members` (name -> JSON) beside the ids and model of `like`."""
+        """Return an event that adds no text and carries `members` (name -> JSON) beside the ids and model of `like`."""
 
     def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
         """Return a whole answer with these members (name -> JSON), in place of any that the upstream has called so.

@@ -64,7 +64,8 @@ def test_a_stream_carries_the_result_as_its_last_event_and_text_waits_for_nothin
     assert b"[DONE]" not in exchange.out.joined
     exchange.send(FOUND)
     *_, last = bodies(exchange.out)
-    assert last == {**last, "id": "c1", "object": "chat.completion.chunk", "choices": [], "risk": {"risk_score": 35}}
+    assert last == {**last, "id": "c1", "object": "chat.completion.chunk", "risk": {"risk_score": 35}}
+    assert last["choices"] == [{"index": 0, "delta": {"content": ""}, "logprobs": None, "finish_reason": None}]
     assert exchange.out.joined.endswith(DONE)
     assert exchange.out.joined.count(b"[DONE]") == 1
     assert exchange.out.closed
