@@ -194,7 +194,7 @@ def check(one: Told, record: dict[str, Any]) -> None:
         at = min(span["start"] for verdict in stops for span in verdict["spans"])
         kept = content(heard)
         assert kept.endswith(MESSAGE)
-        assert heard[-2]["choices"][0]["finish_reason"] == "content_filter"
+        assert heard[-3]["choices"][0]["finish_reason"] == "content_filter"
         released = kept.removesuffix(MESSAGE)
         assert record["outcome"] == "stopped"
         earlier = [v for v in done if v["action"] == "redact"]

@@ -181,7 +181,7 @@ class Values:
             "fingerprint": lambda: ":".join(f"{random.randrange(256):02x}" for _ in range(20)),
             "ndc": lambda: f"0{self._digits(3)}-{self._digits(4)}-{self._digits(2)}",
             "void_ssn": lambda: (
-                f"{random.choice(('000', '666', '931'))}-{random.randint(10, 49)}-{random.randint(1000, 9999)}"
+                f"{random.choice(('000', '666'))}-{random.randint(10, 49)}-{random.randint(1000, 9999)}"
             ),
             "serial": lambda: f"SN{self._digits(9)}",
             "part": lambda: f"{random.choice('ABKX')}{self._digits(3)}-{self._digits(4)}",
