@@ -57,7 +57,7 @@ def test_the_sdk_reads_a_stream_whose_last_event_is_the_result(start: Callable[.
             *before, last = list(stream)
         assert "".join(choice.delta.content or "" for chunk in before for choice in chunk.choices) == WRONG
         assert before[-1].usage is not None
-        assert not last.choices
+        assert not last.choices[0].delta.content
         found: Any = last.model_extra
         assert found["risk"]["risk_score"] == 35
         assert last.id == before[0].id

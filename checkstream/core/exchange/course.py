@@ -117,7 +117,7 @@ class Course:
         halts = (choice.halt for _, choice in sorted(self.answer.choices.items()) if choice.halt is not None)
         told = self.ledger.told(self.stream, next((halt.rule for halt in halts), None))
         if told is not None:
-            members["checkstream"] = told
+            members["checkstream"] = _joined(members.get("checkstream"), told)
         return members
 
     def cancel_upstream(self) -> None:
@@ -241,3 +241,11 @@ class Course:
             self.checking.degrade("answer_too_long_to_score")
         elif answers:
             self.do(Enqueue(self.prompt.dialogue(answers)))
+
+
+def _joined(said: msgspec.Raw | None, told: msgspec.Raw) -> msgspec.Raw:
+    """Return two JSON objects as one: what evidence says of an answer stands beside what rules have done to it."""
+    known = msgspec.json.decode(said) if said is not None else None
+    if not isinstance(known, dict):
+        return told
+    return msgspec.Raw(msgspec.json.encode({**known, **msgspec.json.decode(told)}))

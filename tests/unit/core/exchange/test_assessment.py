@@ -23,7 +23,7 @@ from checkstream.core.events import (
 from checkstream.core.exchange.plan import Assessing, Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_completions import OpenAICompletions
-from tests.guarded import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says
+from tests.guarded import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says, told
 from tests.playbook import Exchange, by_words
 from tests.unit.core.exchange.test_heard import whole
 from tests.unit.core.exchange.test_turn import LABELS, RULES, stream
@@ -323,3 +323,10 @@ def test_an_answer_that_turned_is_assessed_once_and_as_a_whole(at_once: bool) ->
     assert exchange.out.joined.endswith(DONE)
     assert exchange.out.joined.count(b"[DONE]") == 1
     assert "risk" in bodies(exchange.out)[-1]
+
+
+def test_g37_what_evidence_says_stands_beside_what_rules_have_done() -> None:
+    exchange = begin(route(always=True), says("Write to jo@x.io. "), ends(), DONE)
+    claims = {"claims": [1], "evidence_spans": []}
+    exchange.send(Assessed({"checkstream": msgspec.Raw(msgspec.json.encode(claims))}, {"watchdog": 35.0}))
+    assert told(exchange.out) == [{**claims, "action": "redact", "rule_id": "PII-1", "reason": "entity:EMAIL"}]
