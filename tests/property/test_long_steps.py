@@ -1,0 +1,64 @@
+"""G33: no step of an exchange keeps the event loop for more than 5 ms of CPU, whatever comes (see `tests.watchdog`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from checkstream.core import commands as do
+from checkstream.core import events as on
+from checkstream.core.exchange.guard import Guard
+from checkstream.core.wire.surfaces import SURFACES
+from tests.watchdog import Step, answered, everything, guard_of, long_steps, pace, steps
+
+CHAT = SURFACES["/v1/chat/completions"]
+COMPLETIONS = SURFACES["/v1/completions"]
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
+
+
+def request(*, stream: bool) -> bytes:
+    return json.dumps({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "hi"}]}).encode()
+
+
+class Slow:
+    """A guard that works for this many multiples of what it may in one of its steps, or in one of them by chance."""
+
+    def __init__(self, times: float, *, once: Iterator[bool] | None = None) -> None:
+        self.times = times
+        self.once = once
+        self.events: list[on.AnyEvent] = []
+
+    def receive(self, event: on.AnyEvent, now: float) -> list[do.AnyCommand]:
+        self.events.append(event)
+        if now and len(self.events) == 2 and (self.once is None or next(self.once)):
+            sum(number % 7 for number in range(int(100_000 * self.times * pace())))
+        return [do.Yield()] if len(self.events) == 1 else []
+
+
+def driven(slow: Slow) -> list[Step]:
+    return steps(cast("Guard", slow), [on.RequestReceived(b"{}"), on.UpstreamClosed()])
+
+
+def test_a_long_step_is_seen_and_named() -> None:
+    found = long_steps(lambda: driven(Slow(4)))
+    assert [(step.number, step.event) for step in found] == [(1, "Resumed")]
+    assert long_steps(lambda: driven(Slow(0.1))) == []
+
+
+def test_a_step_that_is_long_by_chance_is_not() -> None:
+    chance = iter([True, False, False])
+    assert long_steps(lambda: driven(Slow(4, once=chance))) == []
+
+
+@pytest.mark.parametrize("kind", ["chat_event", "chat_whole", "completions_event", "completions_whole", "exchange"])
+def test_g33_no_step_over_what_fuzzing_has_found_is_long(kind: str) -> None:
+    for path in sorted((CORPUS / kind).iterdir()):
+        body = path.read_bytes()[2:] if kind == "exchange" else path.read_bytes()
+        surface, streaming = COMPLETIONS if kind.startswith("completions") else CHAT, not kind.endswith("whole")
+        asked = b'{"model":"m","prompt":"hi","stream":true}' if surface is COMPLETIONS else request(stream=streaming)
+        events = answered(asked, body, streaming=streaming)
+        assert long_steps(lambda: steps(guard_of(surface, everything()), events)) == [], path.name  # noqa: B023
