@@ -5,34 +5,37 @@ Exit codes: 0 done, 1 the answer is no, 2 wrong use or configuration, 130 interr
 
 from __future__ import annotations
 
-import argparse
+import functools
+import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TextIO
 
 import checkstream
-from checkstream.cli import (
-    audit,
-    completion,
-    config,
-    demo,
-    gate,
-    ingest,
-    jobs,
-    models,
-    policy,
-    replay,
-    score,
-    serve,
-    worker,
-)
 from checkstream.cli.parser import Parser
 from checkstream.cli.workflow import as_text
 from checkstream.errors import CheckstreamError
 
+_GROUPS = {
+    "serve": "run the proxy",
+    "demo": "show raw and guarded conversations side by side",
+    "config": "write, check and explain configuration files",
+    "policy": "check policies and explain what they do",
+    "replay": "run recorded transcripts against a policy",
+    "audit": "verify and read the audit chains",
+    "models": "list, verify, fetch, run and evaluate models",
+    "score": "serve models to other proxies over HTTP",
+    "gate": "evaluate a model against trusted documents: deploy, warn or block",
+    "worker": "score answers in the background",
+    "jobs": "list and retry background jobs",
+    "ingest": "bring trusted documents into the store of evidence",
+    "completion": "print what a shell needs to complete commands",
+}
+"""Each is a file beside this one, with `add_arguments` and `run`, imported when it is asked for."""
 _EXAMPLES = """examples:
   checkstream serve --upstream http://127.0.0.1:8000
   checkstream serve --config checkstream.yaml
@@ -42,38 +45,20 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = Parser(
-        prog="checkstream",
-        description="A guardrail proxy that checks an LLM's streamed answer before it is sent on.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(prog="checkstream")
+    parser.describe(
+        "A guardrail proxy that checks an LLM's streamed answer before it is sent on.",
+        examples=_EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"checkstream {checkstream.__version__}")
     parser.set_defaults(root=parser)  # what shells complete
-    above: argparse.ArgumentParser = parser
-    commands = above.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    runs: dict[str, Callable[[argparse.Namespace], int]] = {}
-    for name, group in (
-        ("serve", serve),
-        ("demo", demo),
-        ("config", config),
-        ("policy", policy),
-        ("replay", replay),
-        ("audit", audit),
-        ("models", models),
-        ("score", score),
-        ("gate", gate),
-        ("worker", worker),
-        ("jobs", jobs),
-        ("ingest", ingest),
-        ("completion", completion),
-    ):
-        group.add_parser(commands)
-        runs[name] = group.run
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, does in _GROUPS.items():
+        commands.add_parser(name, help=does, later=functools.partial(_read_in, name))
     _open_outputs()
     parsed = parser.parse(arguments)
     try:
-        code = runs[parsed.command](parsed)
+        code: int = _group(parsed.command).run(parsed)
         sys.stdout.flush()  # a pipe or disk that takes no more is found out here, not when the interpreter ends
     except CheckstreamError as error:
         with as_text(sys.stderr):
@@ -91,6 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = _nowhere()  # else the interpreter fails once more at what is still to be written
         return 2
     return code
+
+
+def _group(name: str) -> ModuleType:
+    return importlib.import_module(f"checkstream.cli.{name}")
+
+
+def _read_in(name: str, parser: Parser) -> None:
+    _group(name).add_arguments(parser)
 
 
 def _open_outputs() -> None:

@@ -8,7 +8,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,11 +15,9 @@ from checkstream.audit.chain import Record, read
 from checkstream.audit.keys import load_public_key
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.audit.verify import ChainReport, verify
+from checkstream.cli.parser import Parser
 from checkstream.cli.results import safe
 from checkstream.errors import AuditError
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream audit verify var/audit --key var/audit.key.pub
@@ -29,14 +26,11 @@ _EXAMPLES = """examples:
 _COLUMNS = ("time", "chain", "seq", "kind", "stream", "route", "action", "outcome", "rules", "what")
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register the group `audit` with the command line."""
-    parser = subparsers.add_parser(
-        "audit",
-        help="verify and read the audit chains",
-        description="Verify and read the audit chains of a directory.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command group `audit` takes."""
+    parser.describe(
+        "Verify and read the audit chains of a directory.",
+        examples=_EXAMPLES,
     )
     commands = parser.add_subparsers(dest="audit_command", metavar="COMMAND", required=True)
     check = commands.add_parser(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+from checkstream.cli.parser import Parser
 
 _EXAMPLES = """examples:
   checkstream completion bash > ~/.local/share/bash-completion/completions/checkstream
@@ -18,14 +16,11 @@ _FILES = frozenset({"FILE", "TRANSCRIPT"})
 _FOLDERS = frozenset({"FOLDER", "DIR"})
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `completion` with the command line."""
-    parser = subparsers.add_parser(
-        "completion",
-        help="print what a shell needs to complete commands",
-        description="Print a script with which a shell completes commands, options and files; a new shell knows it.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `completion` takes."""
+    parser.describe(
+        "Print a script with which a shell completes commands, options and files; a new shell knows it.",
+        examples=_EXAMPLES,
     )
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
 
@@ -45,7 +40,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _name_places(parser: argparse.ArgumentParser, *, file: object, folder: object) -> None:
-    """Tell which arguments are files and folders: their metavar says so."""
+    """Tell which arguments are files and folders: their metavar says so. Every command is read in."""
+    if isinstance(parser, Parser):
+        parser.read_in()
     for action in parser._actions:  # noqa: SLF001 - argparse has no other list of them
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for below in action.choices.values():

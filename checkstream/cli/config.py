@@ -6,17 +6,14 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkstream.app import load
+from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, write_json
 from checkstream.config import json_schema, load_config, reference, sample, warnings
 from checkstream.errors import ConfigError, Fault, FaultyFile
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream config init --upstream http://127.0.0.1:8000
@@ -26,14 +23,11 @@ _EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register the group `config` with the command line."""
-    parser = subparsers.add_parser(
-        "config",
-        help="write, check and explain configuration files",
-        description="Write a configuration to begin with, check one, and print what may stand in it.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command group `config` takes."""
+    parser.describe(
+        "Write a configuration to begin with, check one, and print what may stand in it.",
+        examples=_EXAMPLES,
     )
     commands = parser.add_subparsers(dest="config_command", metavar="COMMAND", required=True)
     init = commands.add_parser(

@@ -9,15 +9,12 @@ import os
 import shutil
 import signal
 import sys
-from typing import TYPE_CHECKING
 
 import uvloop
 
+from checkstream.cli.parser import Parser
 from checkstream.demo.page import MAX_COLUMNS, Page
 from checkstream.demo.play import play
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream demo
@@ -25,15 +22,12 @@ _EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register the command `demo` with the command line."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="show raw and guarded conversations side by side",
-        description="Start a scripted model and the proxy in front of it with the default policies, have a few "
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `demo` takes."""
+    parser.describe(
+        "Start a scripted model and the proxy in front of it with the default policies, have a few "
         "conversations with both, and show what came, what fired, and what it cost. Leaves nothing running.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EXAMPLES,
     )
     parser.add_argument("--keep", action="store_true", help="leave the proxy running until Ctrl-C")
 

@@ -9,12 +9,12 @@ import sys
 from collections import Counter as Counted
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkstream.app.gate import gate_of
 from checkstream.cli.gate_history import opened_past, tell
+from checkstream.cli.parser import Parser
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import safe, write_json
 from checkstream.cli.workflow import annotate, as_text
@@ -28,9 +28,6 @@ from checkstream.gate.report import Report, headline
 from checkstream.gate.terms import Run
 from checkstream.grounding.decision import exit_of
 from checkstream.grounding.terms import Verdict
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _CONFIG = Path(".llm-reliability.yaml")
 _EXAMPLES = """examples:
@@ -46,14 +43,11 @@ exit codes: 0 deploy or warn, 1 block, 2 anything that could not be evaluated
 _KINDS = ("prompt", "response", "claim", "evidence", "verdict", "decision")
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `gate` with the command line."""
-    parser = subparsers.add_parser(
-        "gate",
-        help="evaluate a model against trusted documents: deploy, warn or block",
-        description="Ask a model questions, hold what it says against trusted documents, and decide.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `gate` takes."""
+    parser.describe(
+        "Ask a model questions, hold what it says against trusted documents, and decide.",
+        examples=_EXAMPLES,
     )
     parser.add_argument("--config", metavar="FILE", type=Path, default=_CONFIG, help=f"default: {_CONFIG}")
     parser.add_argument(

@@ -8,11 +8,11 @@ import os
 import sys
 import time
 from collections import Counter as Counts
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkstream.app.evidence import evidence_embedder, open_evidence, tokenise_of
+from checkstream.cli.parser import Parser
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import EvidenceSettings, load_config
@@ -22,9 +22,6 @@ from checkstream.evidence.ingest import Change, Ingestion, Step
 from checkstream.evidence.sandbox import Sandbox
 from checkstream.evidence.sources import Sources
 from checkstream.evidence.web import Web
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream ingest docs/ handbook.pdf
@@ -51,17 +48,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Step, ...]
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `ingest` with the command line."""
-    parser = subparsers.add_parser(
-        "ingest",
-        help="bring trusted documents into the store of evidence",
-        description="Read documents (HTML, Markdown, text, PDF, Word) from files, folders, https pages and s3 buckets, "
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `ingest` takes."""
+    parser.describe(
+        "Read documents (HTML, Markdown, text, PDF, Word) from files, folders, https pages and s3 buckets, "
         "cut them into chunks and keep them in the store of evidence. What is unchanged is left, what has gone from a "
         "source is removed; a run that was broken off is gone on with by running it again. Exit 1: a document could "
         "not be read.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EXAMPLES,
     )
     parser.add_argument("sources", metavar="SOURCE", nargs="*", help="default: `evidence.sources` of the configuration")
     where = parser.add_mutually_exclusive_group()

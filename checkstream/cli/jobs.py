@@ -6,17 +6,14 @@ import argparse
 import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import JobsSettings, load_config
 from checkstream.errors import ConfigError, Fault
 from checkstream.jobs import Queue, open_queue
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream jobs list --config checkstream.yaml
@@ -26,14 +23,11 @@ _EXAMPLES = """examples:
 _COLUMNS = ("given up", "id", "attempts", "error")
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register the group `jobs` with the command line."""
-    parser = subparsers.add_parser(
-        "jobs",
-        help="list and retry background jobs",
-        description="See how many background jobs are where, which were given up and why, and try them again.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command group `jobs` takes."""
+    parser.describe(
+        "See how many background jobs are where, which were given up and why, and try them again.",
+        examples=_EXAMPLES,
     )
     commands = parser.add_subparsers(dest="jobs_command", metavar="COMMAND", required=True)
     listing = commands.add_parser(

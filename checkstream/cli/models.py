@@ -6,20 +6,17 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkstream.cli import models_eval, models_predict
+from checkstream.cli.parser import Parser
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import OwnModel
 from checkstream.errors import ModelError
 from checkstream.scoring.provenance import Described, described_models, load_described
 from checkstream.scoring.pull import pull
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream models list
@@ -29,14 +26,11 @@ _EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register the group `models` with the command line."""
-    parser = subparsers.add_parser(
-        "models",
-        help="list, verify, fetch, run and evaluate models",
-        description="List, verify, fetch, run and evaluate models.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command group `models` takes."""
+    parser.describe(
+        "List, verify, fetch, run and evaluate models.",
+        examples=_EXAMPLES,
     )
     commands = parser.add_subparsers(dest="models_command", metavar="COMMAND", required=True)
     listed = commands.add_parser(

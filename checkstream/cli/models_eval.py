@@ -8,13 +8,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from checkstream.cli import models_eval_claims
 from checkstream.cli.models_predict import open_reader
+from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.progress import progress
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.errors import FileUnreadable, ModelError
@@ -25,14 +25,11 @@ from checkstream.evaluation.rows import Row, read_rows
 from checkstream.evaluation.spans import SpanCounts, SpanFigures
 from checkstream.evaluation.verifiers import PREFIX
 
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
-
 _ANY = "any"
 _POSITIVE = ("1", "1.0", "true")
 
 
-def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
+def add_parser(commands: Commands) -> Parser:
     """Register the command with the group `models`."""
     parser = commands.add_parser(
         "eval",

@@ -7,10 +7,10 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.results import write_json
 from checkstream.errors import FileUnreadable
 from checkstream.evaluation.reading import PATTERNS, ModelReader, PatternReader, Reader
@@ -19,11 +19,8 @@ from checkstream.evaluation.verifiers import PREFIX, open_verifier
 from checkstream.grounding.terms import Claim, Excerpt, Passage, Verdict
 from checkstream.scoring.provenance import installed_models
 
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
-
-def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
+def add_parser(commands: Commands) -> Parser:
     """Register the command with the group `models`."""
     parser = commands.add_parser(
         "predict",

@@ -1,21 +1,50 @@
-"""argparse, with what helps who mistyped: the word that was probably meant, at the command that it is about."""
+"""argparse, with what helps who mistyped: the word that was probably meant, at the command that it is about.
+
+What a command takes is read in when somebody asks for that command: `--version` needs no model and no proxy.
+"""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose subcommands are its like. The deepest one that took part stands in the result as `parser`."""
 
-    def __init__(self, *args: object, **settings: object) -> None:
-        """As argparse's, without options by their beginnings: scripts would break at the next option."""
+    def __init__(self, *args: object, later: Callable[[Parser], None] | None = None, **settings: object) -> None:
+        """As argparse's, without options by their beginnings: scripts would break at the next option.
+
+        Args:
+            args: As argparse's.
+            later: Says what the command takes; called once, when it is asked for.
+            settings: As argparse's.
+        """
         super().__init__(*args, **{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
         self.set_defaults(parser=self)
+        self._later = later
+
+    def describe(self, description: str, *, examples: str) -> None:
+        """Say what the command does; examples stand as they are written."""
+        self.description = description
+        self.epilog = examples
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+
+    def read_in(self) -> None:
+        """Find out what the command takes, if nobody has asked yet."""
+        later, self._later = self._later, None
+        if later is not None:
+            later(self)
+
+    def parse_known_args(  # type: ignore[override]  # one signature in place of argparse's overloads
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, of a command that is read in."""
+        self.read_in()
+        return super().parse_known_args(args, namespace)
 
     def parse(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
         """Return what was asked; ends the process with 2 where it can't be understood."""
@@ -50,3 +79,9 @@ def _close(word: str, known: Sequence[str]) -> str:
 
 def _printable(word: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in word)
+
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[Parser]  # noqa: SLF001 - argparse gives it no other name
+else:
+    Commands = argparse._SubParsersAction  # noqa: SLF001 - no generic class outside of the stubs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from checkstream.cli import policy_bench, policy_explain, policy_test
+from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, write_json
 from checkstream.cli.sources import add_models, installed_labels, read_sources
 from checkstream.core.policy.compile import compile_sources
@@ -15,9 +15,6 @@ from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.stored import load, stored
 from checkstream.errors import FaultyFile, FileUnreadable, ModelError, ProgramInvalid
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream policy check policies/ours.yaml
@@ -28,14 +25,11 @@ _EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register the group `policy` with the command line."""
-    parser = subparsers.add_parser(
-        "policy",
-        help="check policies and explain what they do",
-        description="Check policy files and explain what they do to a text.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command group `policy` takes."""
+    parser.describe(
+        "Check policy files and explain what they do to a text.",
+        examples=_EXAMPLES,
     )
     commands = parser.add_subparsers(dest="policy_command", metavar="COMMAND", required=True)
     check = commands.add_parser(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING
 
+from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels, read_sources
 from checkstream.config import policy_file, read_file
@@ -14,13 +14,10 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.trial.cases import Case, read_cases
 from checkstream.trial.measure import Measure, measure
 
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
-
 _MOST_RUNS = 1000
 
 
-def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
+def add_parser(commands: Commands) -> Parser:
     """Register the command with the group `policy`."""
     parser = commands.add_parser(
         "bench",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.results import write_json
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.reading import Reading
@@ -19,9 +19,6 @@ from checkstream.core.wire.context import read_context
 from checkstream.errors import RequestInvalid
 from checkstream.trial.installed import InstalledModels
 
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
-
 _EPILOG = """examples:
   checkstream policy explain ours.yaml --text 'guaranteed returns' --json
   checkstream policy explain ours.yaml --text 'mail joe@example.com' --context '{"user": {"age": 17}}' --model m
@@ -30,7 +27,7 @@ _EPILOG = """examples:
 _MARKS = {"fired": "FIRED ", "shadow": "shadow", "not_fired": "-     ", "out_of_scope": "      "}
 
 
-def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
+def add_parser(commands: Commands) -> Parser:
     """Register the command with the group `policy`."""
     parser = commands.add_parser(
         "explain",

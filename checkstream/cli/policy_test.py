@@ -7,10 +7,10 @@ import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.progress import progress
 from checkstream.cli.results import safe, write_json
 from checkstream.cli.sources import installed_labels, read_sources
@@ -21,9 +21,6 @@ from checkstream.core.policy.program import Program
 from checkstream.errors import FileUnreadable
 from checkstream.trial.cases import Case, read_cases
 from checkstream.trial.run import Mismatch, Result, run_case
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EPILOG = """examples:
   checkstream policy test builtin:default                      # the cases in tests.yaml beside the policy
@@ -51,7 +48,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
         return sum(not result.passed for result in self.results)
 
 
-def add_parser(commands: SubParsers) -> argparse.ArgumentParser:
+def add_parser(commands: Commands) -> Parser:
     """Register the command with the group `policy`."""
     parser = commands.add_parser(
         "test",

@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from checkstream.cli.parser import Parser
 from checkstream.cli.progress import progress
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.cli.sources import add_models, installed_labels, read_sources
@@ -20,9 +20,6 @@ from checkstream.errors import CheckstreamError, FileUnreadable, WireError
 from checkstream.trial.installed import InstalledModels
 from checkstream.trial.replay import Comparing, Comparison, Replayed
 from checkstream.trial.replay import replay as replay_transcript
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream replay run.jsonl --policy policies/ours.yaml --policy builtin:default
@@ -70,14 +67,11 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[_Unread, ...]
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `replay` with the command line."""
-    parser = subparsers.add_parser(
-        "replay",
-        help="run recorded transcripts against a policy",
-        description="Run recorded transcripts through the guard under given policies; nothing is sent anywhere.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `replay` takes."""
+    parser.describe(
+        "Run recorded transcripts through the guard under given policies; nothing is sent anywhere.",
+        examples=_EXAMPLES,
     )
     parser.add_argument("transcripts", metavar="TRANSCRIPT", type=Path, nargs="+", help="file, or directory of *.jsonl")
     parser.add_argument("--policy", metavar="FILE", action="append", required=True, help="repeatable; or builtin:NAME")

@@ -9,10 +9,10 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvloop
 
+from checkstream.cli.parser import Parser
 from checkstream.config import Address, parse_address
 from checkstream.detect import Detection
 from checkstream.errors import ConfigError, Fault
@@ -20,9 +20,6 @@ from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.scoring import Model, ModelKind, Scorer, open_session
 from checkstream.scoring.provenance import installed_models
 from checkstream.telemetry.logs import LibraryLogs, open_log
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _DRAIN_S = 10.0
 _TIMES = Times(header_s=10.0, write_s=30.0)
@@ -36,15 +33,12 @@ _EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `score` with the command line."""
-    parser = subparsers.add_parser(
-        "score",
-        help="serve models to other proxies over HTTP",
-        description="Serve `POST /v1/detect` until SIGTERM or SIGINT, for models of kind `remote` of other proxies. "
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `score` takes."""
+    parser.describe(
+        "Serve `POST /v1/detect` until SIGTERM or SIGINT, for models of kind `remote` of other proxies. "
         "`/livez` and `/readyz` ask for no token.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EXAMPLES,
     )
     parser.add_argument(
         "--listen", metavar="HOST:PORT", type=_address, default="127.0.0.1:8090", help="default: 127.0.0.1:8090"

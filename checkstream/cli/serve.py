@@ -7,16 +7,13 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvloop
 
 from checkstream.app import App
+from checkstream.cli.parser import Parser
 from checkstream.config import Config, default_config, load_config, override
 from checkstream.errors import CheckstreamError, ConfigError, Fault
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream serve --upstream http://127.0.0.1:8000
@@ -25,14 +22,11 @@ _EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `serve` with the command line."""
-    parser = subparsers.add_parser(
-        "serve",
-        help="run the proxy",
-        description="Run the proxy until SIGTERM or SIGINT; SIGHUP loads configuration and policies anew.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `serve` takes."""
+    parser.describe(
+        "Run the proxy until SIGTERM or SIGINT; SIGHUP loads configuration and policies anew.",
+        examples=_EXAMPLES,
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--config", metavar="FILE", type=Path, help="the configuration file")

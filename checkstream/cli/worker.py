@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvloop
 
 from checkstream.app.api import GateFolder
 from checkstream.app.worker import run_worker
+from checkstream.cli.parser import Parser
 from checkstream.config import Address, load_config, parse_address
 from checkstream.errors import ConfigError, Fault
 from checkstream.gate.past import is_shared
-
-if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 _EXAMPLES = """examples:
   checkstream worker --config checkstream.yaml
@@ -28,15 +25,12 @@ the API: POST /api/analyze, /api/analyze_batch, /api/verify, /api/ground; with -
 """
 
 
-def add_parser(subparsers: SubParsers) -> None:
-    """Register `worker` with the command line."""
-    parser = subparsers.add_parser(
-        "worker",
-        help="score answers in the background",
-        description="Take jobs from the queue that the configuration names under `jobs`, score answers by the profiles "
+def add_arguments(parser: Parser) -> None:
+    """Say what the command `worker` takes."""
+    parser.describe(
+        "Take jobs from the queue that the configuration names under `jobs`, score answers by the profiles "
         "of their routes, and do what `on_high` says, until SIGTERM or SIGINT. Several workers may share a queue.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_EXAMPLES,
     )
     parser.add_argument("--config", metavar="FILE", required=True, help="the configuration that `serve` has, too")
     parser.add_argument("--metrics", metavar="HOST:PORT", type=_address, help="serve /metrics and /livez here")

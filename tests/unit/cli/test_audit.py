@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from checkstream.audit.entries import PassEntry, ReloadEntry, StreamEntry
 from checkstream.audit.segments import segment_name
 from checkstream.cli import audit
+from checkstream.cli.parser import Parser
 from tests.records import (
     CHAIN,
     KEY,
@@ -29,9 +29,7 @@ LINES = [sealed.line for sealed in SEALED]
 
 
 def run(*arguments: str | Path) -> int:
-    parser = argparse.ArgumentParser(prog="checkstream")
-    audit.add_parser(parser.add_subparsers())
-    return audit.run(parser.parse_args(["audit", *map(str, arguments)]))
+    return audit.run(Parser(prog="checkstream audit", later=audit.add_arguments).parse_args([*map(str, arguments)]))
 
 
 @pytest.fixture

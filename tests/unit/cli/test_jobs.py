@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from checkstream.cli import jobs, worker
+from checkstream.cli.parser import Parser
 from checkstream.errors import ConfigError, StoreFailed
 from checkstream.jobs.terms import Failure, Finished, Result
 from tests.jobs_store import SqliteStore, job
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser(prog="checkstream")
-    jobs.add_parser(parser.add_subparsers())
-    return jobs.run(parser.parse_args(["jobs", *arguments]))
+    return jobs.run(Parser(prog="checkstream jobs", later=jobs.add_arguments).parse_args([*arguments]))
 
 
 @pytest.fixture
@@ -82,9 +80,8 @@ def test_wrong_use_says_what_is_right(tmp_path: Path) -> None:
 
 
 def test_a_worker_asks_for_a_configuration() -> None:
-    parser = argparse.ArgumentParser(prog="checkstream")
-    worker.add_parser(parser.add_subparsers())
+    parser = Parser(prog="checkstream worker", later=worker.add_arguments)
     with pytest.raises(SystemExit):
-        parser.parse_args(["worker"])
+        parser.parse_args([])
     with pytest.raises(SystemExit):
-        parser.parse_args(["worker", "--config", "x", "--metrics", "nowhere"])
+        parser.parse_args(["--config", "x", "--metrics", "nowhere"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
+import subprocess
+import sys
 
 import pytest
 
@@ -40,7 +41,37 @@ def test_the_word_that_was_meant_is_named(words: list[str], said: str, capsys: p
 
 def test_the_deepest_parser_speaks() -> None:
     root = Parser(prog="p")
-    above: argparse.ArgumentParser = root
-    below = above.add_subparsers(dest="one").add_parser("a").add_subparsers(dest="two").add_parser("b")
+    below = root.add_subparsers(dest="one").add_parser("a").add_subparsers(dest="two").add_parser("b")
     assert root.parse(["a", "b"]).parser is below
     assert root.parse([]).parser is root
+
+
+def test_what_a_command_takes_is_read_in_once_and_only_when_it_is_asked_for() -> None:
+    read: list[str] = []
+    root = Parser(prog="p")
+    commands = root.add_subparsers(dest="one")
+    for name in ("a", "b"):
+        commands.add_parser(name, later=lambda parser: read.append(parser.prog))
+    root.format_help()
+    assert read == []
+    root.parse(["b"])
+    root.parse(["b"])
+    assert read == ["p b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "spared"),
+    [
+        (["--version"], {"checkstream.config", "checkstream.scoring", "checkstream.proxy", "numpy", "aiohttp"}),
+        (["--help"], {"checkstream.config", "checkstream.scoring", "checkstream.proxy", "numpy", "aiohttp"}),
+        (["audit", "show", "--help"], {"checkstream.scoring", "checkstream.proxy", "onnxruntime", "aiohttp"}),
+    ],
+)
+def test_what_needs_no_proxy_loads_none(words: list[str], spared: set[str]) -> None:
+    code = (
+        "import sys\nfrom checkstream.cli import main\n"
+        f"try:\n    main({words!r})\nexcept SystemExit: pass\n"
+        f"print(sorted({spared!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr.strip() == "[]"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import io
 import json
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import msgspec
 import pytest
 
 from checkstream.cli import policy
+from checkstream.cli.parser import Parser
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.errors import ModelError
 
@@ -37,9 +37,7 @@ def good(tmp_path: Path) -> str:
 
 
 def call(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    policy.add_parser(parser.add_subparsers())
-    return policy.run(parser.parse_args(["policy", *arguments]))
+    return policy.run(Parser(prog="checkstream policy", later=policy.add_arguments).parse_args([*arguments]))
 
 
 def test_check_a_sound_file(good: str, capsys: pytest.CaptureFixture[str]) -> None:
