@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -21,7 +22,7 @@ from checkstream.core.terms import Verdict
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.trial.cases import ENDING_ACTIONS, Case
-from checkstream.trial.exchange import Came, Exchange, read_texts
+from checkstream.trial.exchange import Answers, Came, Exchange, read_texts
 from checkstream.trial.paths import NOWHERE, follow, parse_path
 from checkstream.trial.script import Cut, answer_kind, answer_pieces, cuts, request_body
 
@@ -94,8 +95,9 @@ def run_case(case: Case, program: Program, labels: Sequence[str], *, splits: int
     found: dict[tuple[str, str, str], Mismatch] = {}
     shown: Ran | None = None
     first: dict[bool, Ran] = {}
+    plan, answers = Plan(program=program), scripted(case, labels)
     for cut in cuts(case, splits):
-        ran = run(case, program, labels, cut)
+        ran = run(case, plan, answers, cut)
         before = first.get(cut.streaming)
         mismatches = _compare(case, ran) if before is None else _same(before, ran)
         if before is None and cut.streaming and False in first:
@@ -108,10 +110,15 @@ def run_case(case: Case, program: Program, labels: Sequence[str], *, splits: int
     return Result(name=case.name, mismatches=tuple(found.values()), verdicts=verdicts, error=error)
 
 
-def run(case: Case, program: Program, labels: Sequence[str], cut: Cut) -> Ran:
+def scripted(case: Case, labels: Sequence[str]) -> Answers:
+    """Return what the case's classifiers say of each window; `labels` as for `run_case`."""
+    return functools.partial(_answer, case, labels)
+
+
+def run(case: Case, plan: Plan, answers: Answers, cut: Cut) -> Ran:
     """Run a case one way."""
     surface = SURFACES["/v1/chat/completions"]
-    exchange = Exchange(surface, Plan(program=program), lambda score: _answer(case, labels, score))
+    exchange = Exchange(surface, plan, answers)
     came = exchange.came
     body = request_body(case, streaming=cut.streaming)
     now = _STEP_S

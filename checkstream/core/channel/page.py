@@ -18,6 +18,7 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.policy import templates
 from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
+from checkstream.core.policy.spares import spared_with
 from checkstream.core.policy.vm import Machine
 from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span
 
@@ -76,7 +77,7 @@ class Page:
         if signal.spares is None or finding.capped:
             return False
         said = self.text(finding.span) if text is None else text
-        return signal.spares.let_pass(signal.name, said, self._exchange.values)
+        return bool(signal.spares.let_pass(signal.name, said, self._exchange.values))
 
     def unspared(self, findings: Iterable[Finding]) -> Sequence[Finding]:
         """Return what of some findings counts: not what is spared, nor what a trigger that spares finds within that."""
@@ -87,8 +88,7 @@ class Page:
         return [
             finding
             for finding in found
-            if signals[finding.signal].spares is None
-            or not any(span.start <= finding.span.start and finding.span.end <= span.end for span in spared)
+            if signals[finding.signal].spares is None or spared_with(finding.span, spared) is None
         ]
 
     def widen(self, span: Span, scope: Scope) -> Span:

@@ -99,7 +99,7 @@ class TriggerCheck:
                     self._source.fault(name.at, *unclear_entity(name.value, found, self._classifiers))
                 elif written is not None and written.request:
                     reason = f"entity {shown(name.value)} is found by a model, and requests are searched by validators"
-                    self._source.fault(name.at, reason, "`unless: in_request` goes with the entities of LANGUAGE.md")
+                    self._source.fault(name.at, reason, "leave `unless` out; `allow: {values: [...]}` goes with it")
                 else:
                     yield name.at, Trigger(model_entity_signal(found[0], spares_for(name.value, written))), ()
 

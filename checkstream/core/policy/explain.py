@@ -16,6 +16,7 @@ from checkstream.core.events import EntityFound
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.definite import missing_guard
 from checkstream.core.policy.program import Entry, Program, RuleMeta, Scope
+from checkstream.core.policy.spares import spared_with
 from checkstream.core.policy.vm import Machine, counts_undecided
 from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span, Stage, StreamFacts
 
@@ -38,6 +39,13 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     fail_mode: Literal["open", "closed"] = "closed"
 
 
+class SparedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trigger has found and what counts for nothing."""
+
+    span: Span
+    why: str
+
+
 class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one trigger of a rule."""
 
@@ -47,6 +55,7 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
     views: tuple[str, ...] = ()
     """Beside each span, the view of the text in which it was found."""
+    spared: tuple[SparedReport, ...] = ()
     score: float | None = None
     threshold: float | None = None
     """The lowest score that can count."""
@@ -62,12 +71,12 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
             counted = self.threshold if self.counts_from is None else self.counts_from
             here = "" if counted == self.threshold else " that conditions choose here"
             return f"score {self.score:g} {'>=' if self.score >= counted else '<'} threshold {counted:g}{here}"
-        if not self.spans:
-            return "not found"
-        return "found at " + ", ".join(
+        found = ", ".join(
             f"{span.start}..{span.end}" + (f" ({view} view)" if view != "raw" else "")
             for span, view in zip(self.spans, self.views, strict=True)
         )
+        spared = ", ".join(f"{each.span.start}..{each.span.end} spared ({each.why})" for each in self.spared)
+        return ", ".join(filter(None, (f"found at {found}" if found else "", spared))) or "not found"
 
 
 class ConditionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,10 +137,13 @@ class _Look:
         self._scope = scope
         self._fail_mode = circumstances.fail_mode
         self._exchange = circumstances.exchange
-        of_models = _by_models(program, scope, circumstances.entities)
-        searched = (*_findings(Scan(scope.hold), text), *_findings(Scan(scope.watch), text))
-        found = dict.fromkeys([*searched, *of_models])
-        self._findings = [finding for finding in found if not self._is_spared(finding, text)]
+        self._findings: list[Finding] = []
+        self._spared: dict[Finding, str] = {}
+        """What counts for nothing, and why."""
+        for patterns in (scope.hold, scope.watch):
+            self._sift(tuple(_findings(Scan(patterns), text)), text)
+        for finding in _by_models(program, scope, circumstances.entities):
+            self._sift((finding,), text)
         self._facts = Facts(
             stage=scope.stage, channel=scope.channel, exchange=circumstances.exchange, stream=circumstances.stream
         )
@@ -144,10 +156,23 @@ class _Look:
         self._machine = Machine(program, self._facts)
         self._bare = {entry.rule: entry for entry in (*scope.bare, *(program.bare if scope.stage == "ingress" else ()))}
 
-    def _is_spared(self, finding: Finding, text: str) -> bool:
+    def _sift(self, found: Sequence[Finding], text: str) -> None:
+        """Part what counts of what was found together from what is spared, as the pages of a guard do."""
+        why = {finding: self._let_pass(finding, text) for finding in found}
+        spared = [finding.span for finding in found if why[finding]]
+        for finding in found:
+            if not why[finding] and self._program.signals[finding.signal].spares is not None:
+                whole = spared_with(finding.span, spared)
+                why[finding] = "" if whole is None else f"it is a part of what is spared at {whole.start}..{whole.end}"
+            if why[finding]:
+                self._spared[finding] = why[finding]
+            elif finding not in self._findings:
+                self._findings.append(finding)
+
+    def _let_pass(self, finding: Finding, text: str) -> str:
         signal = self._program.signals[finding.signal]
         if signal.spares is None or finding.capped:
-            return False
+            return ""
         return signal.spares.let_pass(signal.name, text[finding.span.start : finding.span.end], self._exchange.values)
 
     def report(self, index: int) -> RuleReport:
@@ -213,6 +238,11 @@ class _Look:
             else score is not None and score >= (threshold if counts_from is None else counts_from),
             spans=tuple(hit.span for hit in hits),
             views=tuple(hit.view for hit in hits),
+            spared=tuple(
+                SparedReport(span=finding.span, why=why)
+                for finding, why in self._spared.items()
+                if finding.signal == signal
+            ),
             score=score,
             threshold=threshold,
             counts_from=counts_from,
@@ -293,8 +323,9 @@ def _why_not(rule: RuleMeta, triggers: tuple[TriggerReport, ...], conditions: tu
         there = "; ".join(f"{trigger.detector} {trigger.reason}" for trigger in triggers)
         return f"it asks for {rule.shape}: {there}"
     scored = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.threshold is not None]
-    found = "none of its patterns, phrases and entities was found"
-    return "; ".join(([found] if len(scored) < len(triggers) else []) + scored)
+    spared = [f"{trigger.detector} {trigger.reason}" for trigger in triggers if trigger.spared]
+    found = spared or ["none of its patterns, phrases and entities was found"]
+    return "; ".join((found if len(scored) < len(triggers) else []) + scored)
 
 
 def _why_not_here(rule: RuleMeta, scope: Scope) -> str:

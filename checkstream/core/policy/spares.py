@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from checkstream.core.match.entities.canonical import domain_of, keys
+from checkstream.core.terms import Span
 
 MAX_VALUES = 10_000
 MAX_VALUE_CHARS = 320
@@ -36,8 +37,8 @@ class Spares(msgspec.Struct, frozen=True, kw_only=True):
     domains: Annotated[tuple[Domain, ...], Meta(max_length=MAX_DOMAINS)] = ()
     """Domains of e-mail and web addresses; `*.` before one stands for those below it. Sorted."""
 
-    def let_pass(self, entity: str, text: str, known: KnownValues) -> bool:
-        """Tell whether what was found as `entity` counts for nothing.
+    def let_pass(self, entity: str, text: str, known: KnownValues) -> str:
+        """Return why what was found as `entity` counts for nothing, in words; empty: it counts.
 
         Args:
             entity: Its name.
@@ -46,15 +47,23 @@ class Spares(msgspec.Struct, frozen=True, kw_only=True):
         """
         asked = keys(entity, text).asked
         if any(_stands_in(self.values, key) for key in asked):
-            return True
+            return "`allow` has this value"
         if self.domains and self._is_of_domain(domain_of(entity, text)):
-            return True
+            return "`allow` has its domain"
         digests = [digest_of(entity, key) for key in asked] if self.request else []
-        return any(not known.get(channel, _NONE).isdisjoint(digests) for channel in self.request)
+        for channel in self.request:
+            if not known.get(channel, _NONE).isdisjoint(digests):
+                return f"`unless: in_request`: channel `{channel}` has it"
+        return ""
 
     def _is_of_domain(self, domain: str) -> bool:
         below = (f"*.{domain[place + 1 :]}" for place, char in enumerate(domain) if char == ".")
         return any(_stands_in(self.domains, name) for name in (domain, *below))
+
+
+def spared_with(span: Span, spared: Iterable[Span]) -> Span | None:
+    """Return the spared value that has a span within it, and spares with it what triggers that spare find there."""
+    return next((whole for whole in spared if whole.start <= span.start and span.end <= whole.end), None)
 
 
 _NONE = frozenset[bytes]()

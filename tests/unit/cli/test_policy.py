@@ -22,6 +22,7 @@ policies:
     classifiers: [{name: toy.alpha, threshold: 0.5}]
     actions: [{type: stop}]
 """
+NOTHING: dict[str, list[object]] = {"exempt": [], "degraded": []}
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,70 @@ def test_explain(good: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "FIRED  M-1 -> redact: entity:EMAIL found at 0..15",
         "FIRED  T-1 -> stop: classifier:toy.alpha score 0.7 >= threshold 0.5",
+        "result: stop; the caller gets",
+        "  content: ",
     ]
+
+
+SPARING = """pack: {name: sparing, version: 1.0.0}
+policies:
+  - name: contacts
+    id: C-1
+    stage: [midstream]
+    entities: [EMAIL, PHONE]
+    unless: in_request
+    allow: {domains: [ours.example]}
+    actions: [{type: redact}]
+  - {name: cards, id: C-2, entities: [CREDIT_CARD], actions: [{type: reject, message: No cards.}]}
+  - {name: ours, id: C-3, phrases: [reference], priority: 9, actions: [{type: allow}]}
+  - {name: words, id: C-4, stage: [midstream], phrases: [reference], actions: [{type: redact}]}
+"""
+
+
+def test_explain_says_what_was_spared_and_what_comes_of_the_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sparing.yaml"
+    path.write_text(SPARING)
+    text = "Ask joe@example.com,\nhelp@ours.example or ann@example.org (reference 1)\x1b"
+    assert call("explain", str(path), "--text", text, "--prompt", "I am Joe@Example.com") == 0
+    fired, _, exempting, exempted, *rest = capsys.readouterr().out.splitlines()
+    assert fired == (
+        "FIRED  C-1 -> redact: entity:EMAIL found at 42..57, "
+        "4..19 spared (`unless: in_request`: channel `user` has it), 21..38 spared (`allow` has its domain)"
+    )
+    assert exempting.startswith("FIRED  C-3 -> allow")
+    assert exempted.startswith("FIRED  C-4 -> redact")
+    assert rest == [
+        "excepted C-4 by C-3 at 59..68",
+        "result: redact; the caller gets",
+        "  content: Ask joe@example.com,",
+        "    help@ours.example or [EMAIL] (reference 1)\\x1b",
+    ]
+    assert call("explain", str(path), "--text", "help@ours.example", "--json") == 0
+    first, *_, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["outcome"] == "not_fired"
+    assert first["reason"] == "entity:EMAIL 0..17 spared (`allow` has its domain)"
+    assert first["triggers"][0]["spared"] == [{"span": {"start": 0, "end": 17}, "why": "`allow` has its domain"}]
+    assert last["result"]["texts"] == {"content": "help@ours.example"}
+
+
+def test_explain_a_prompt_says_what_the_model_gets_or_the_caller_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sparing.yaml"
+    path.write_text(SPARING)
+    ingress = ("explain", str(path), "--stage", "ingress", "--text")
+    assert call(*ingress, "card 4111 1111 1111 1111") == 0
+    assert (
+        capsys.readouterr().out.splitlines()[-1].startswith("result: reject; the caller is told: No cards. (rule C-2")
+    )
+    assert call(*ingress, "joe@example.com") == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["result: allow; the model gets", "  user: joe@example.com"]
+    assert call(*ingress, "joe@example.com", "--channel", "document") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "result: allow; documents are read and not forwarded"
+    assert call(*ingress, "x", "--prompt", "y") == 2
+    assert "`--prompt` goes with answers" in capsys.readouterr().err
 
 
 def test_explain_a_prompt_from_standard_input(
@@ -81,7 +145,8 @@ def test_explain_a_prompt_from_standard_input(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nothing here")))
     assert call("explain", good, "--text", "-", "--stage", "ingress", "--json") == 0
-    reports = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    *reports, result = map(msgspec.json.decode, capsys.readouterr().out.splitlines())
+    assert result == {"result": {"action": "allow", "texts": {"user": "nothing here"}, "error": "", **NOTHING}}
     assert [(report["rule_id"], report["outcome"]) for report in reports] == [
         ("M-1", "not_fired"),
         ("T-1", "out_of_scope"),
