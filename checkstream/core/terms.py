@@ -66,6 +66,8 @@ class Delta(msgspec.Struct, frozen=True):
     """Where the text stands in the unit's JSON, e.g. `("choices", 0, "delta", "content")`."""
     verbatim: bool = False
     """The text is JSON as it stands there, not what a string there says."""
+    free: bool = False
+    """What a tool is given that takes any text; the arguments of all others are JSON."""
 
 
 class Extra(msgspec.Struct, frozen=True):
@@ -93,6 +95,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """The choices that this unit speaks of; empty: it speaks of the stream as a whole (usage, terminator)."""
     finished: tuple[int, ...] = ()
     """The choices that this unit gives a finish reason: their channels end here."""
+    broken: Mapping[int, str] = MappingProxyType({})
+    """Those of them that were broken off, and why (`length`, `content_filter`, `other`): the rest is missing."""
     terminator: bool = False
     """The surface's last word (`data: [DONE]`)."""
     usage: bool = False

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import PauseUpstream
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamFailed, UpstreamOpened
-from tests.guarded import CHAT, DONE, bodies, event, open_stream, plan, request
-from tests.playbook import Exchange
+from tests.guarded import CHAT, DONE, bodies, event, finishes, open_stream, plan, request, stream, text_of
+from tests.playbook import Exchange, Played, play
 
 CARD = 4111111111111111
 RULES = """\
@@ -246,3 +246,139 @@ def test_g35_a_call_that_is_cut_off_leaves_nothing_though_the_stream_ends_in_ord
     exchange.send(UpstreamBytes(event((0, {"tool_calls": calls}, None)) + last))
     exchange.send(UpstreamClosed())
     assert assembled(exchange.out.joined)[0] == {0: ("pay", '{"x": 1}')}
+
+
+REASONS = st.sampled_from(
+    ["tool_calls", "stop", "length", "content_filter", "max_tokens", "insufficient_system_resource", None]
+)
+CALM = "  - {name: c, id: PII-2, stage: [midstream], entities: [CREDIT_CARD], actions: [{type: redact}]}\n"
+MENDED = st.sampled_from(['{"a": 1,}', '{"a": }', "{'a': 1}", '{"a": True}', '{"a": 1} {"b"', '{"a": "x" "y"}'])
+"""What frameworks make another call of, by taking characters off its end."""
+
+
+def answered(message: dict[str, Any], reason: str | None, *, streaming: bool, size: int = 3) -> Played:
+    """Play an answer with these calls; a stream gives their arguments in pieces."""
+    if not streaming:
+        body = {"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+        return play(CHAT, plan(CALM), request(stream=False), [json.dumps(body).encode()], streaming=False)
+    pieces: list[dict[str, Any]] = [{"role": "assistant", "content": message["content"]}]
+    for call in [*message.get("tool_calls", ()), message.get("function_call")]:
+        if call is None:
+            continue
+        form = next((form for form in ("function", "custom") if form in call), None)
+        told = call if form is None else call[form]
+        (name,) = told.keys() - {"name"}
+        for at in range(-size, len(told[name]), size):
+            said = {"name": told["name"], name: ""} if at < 0 else {name: told[name][at : at + size]}
+            piece = {"index": call.get("index", 0), form: said} if form else said
+            pieces.append({"tool_calls": [piece]} if form else {"function_call": piece})
+    events = [event((0, piece, None)) for piece in pieces]
+    return stream(CALM, [*events, *([event((0, {}, reason))] if reason else []), DONE])
+
+
+def calls_of(out: Played) -> list[tuple[str, str]]:
+    """Return the names and arguments of the calls that a client puts together, function calls of old last."""
+    found: dict[Any, list[str]] = {}
+    replies = bodies(out) if out.reply is None else [msgspec.json.decode(out.reply.body)]
+    for choice in (choice for body in replies for choice in body["choices"]):
+        said = choice.get("delta") or choice.get("message") or {}
+        listed = [(call.get("index", i), call) for i, call in enumerate(said.get("tool_calls") or ())]
+        for number, call in [
+            *listed,
+            *([(9, {"function": said["function_call"]})] if said.get("function_call") else []),
+        ]:
+            told = call.get("function") or call.get("custom") or {}
+            known = found.setdefault(number, ["", ""])
+            known[0] += told.get("name") or ""
+            known[1] += told.get("arguments") or told.get("input") or ""
+    return [(name, arguments) for _, (name, arguments) in sorted(found.items())]
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> tuple[dict[str, Any], list[tuple[str, str, str]]]:
+    """Return a message that calls tools, and form, name and arguments of its calls; the last one may be torn."""
+    forms = draw(st.lists(st.sampled_from(["function", "custom"]), max_size=3))
+    legacy = not forms or draw(st.booleans())
+    calls = []
+    for number, form in enumerate([*forms, *(["legacy"] if legacy else [])]):
+        text = json.dumps(draw(ARGUMENTS.filter(lambda value: str(CARD) not in str(value))))
+        if form != "custom" and draw(st.integers(0, 3)) == 0:
+            text = draw(MENDED)
+        if number == len(forms) + legacy - 1:
+            text = text[: draw(st.integers(0, len(text)))]
+        calls.append((form, f"f{number}", text))
+    message: dict[str, Any] = {"role": "assistant", "content": draw(st.sampled_from([None, "I call. "]))}
+    tools = [
+        {"index": i, "id": f"c{i}", form: {"name": name, "input" if form == "custom" else "arguments": text}}
+        for i, (form, name, text) in enumerate(calls[: len(forms)])
+    ]
+    message |= {"tool_calls": tools} if tools else {}
+    message |= {"function_call": {"name": calls[-1][1], "arguments": calls[-1][2]}} if legacy else {}
+    return message, calls
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+@given(messages(), REASONS, st.booleans(), st.integers(1, 9))
+def test_g35_what_the_upstream_breaks_off_is_no_call(
+    made: tuple[dict[str, Any], list[tuple[str, str, str]]], reason: str | None, streaming: bool, size: int
+) -> None:
+    message, calls = made
+    out = answered(message, reason, streaming=streaming, size=size)
+    orderly = reason in {"tool_calls", "stop"} or (reason is None and not streaming)
+    expected = []
+    for number, (form, name, text) in enumerate(calls):
+        whole = orderly or number < len(calls) - 1
+        if form != "custom" and text.startswith("{"):
+            whole = is_json(text)
+        expected += [(name, text)] if whole else []
+    assert calls_of(out) == expected
+    assert out.record is not None
+    said = out.joined if out.reply is None else out.reply.body
+    if len(expected) < len(calls):
+        word = {"length": "length", "max_tokens": "length", "content_filter": "content_filter", None: "no_end"}
+        kind = "not_json" if orderly else word.get(reason, "other")
+        assert f"call_withheld:{kind}" in out.record.degradations
+        assert f'"call_withheld:{kind}"'.encode() in said, "the caller is told"
+        assert b"a tool call was withheld" in said
+        if orderly and reason and not expected:
+            assert b'"tool_calls"' not in said, "a finish reason that says that tools are called, and none is"
+    else:
+        assert not out.record.degradations
+        assert b"withheld" not in said
+
+
+def test_g35_a_call_that_is_withheld_leaves_an_answer_of_a_form_alone() -> None:
+    call = {"index": 0, "id": "c0", "type": "function", "function": {"name": "pay", "arguments": '{"a": 1, "b'}}
+    pieces = [event((0, {"content": "{}"}, None)), event((0, {"tool_calls": [call]}, "length")), DONE]
+    out = play(CHAT, plan(CALM), request(response_format={"type": "json_object"}), pieces)
+    assert (text_of(out), calls_of(out), finishes(out)) == ("{}", [], {0: "length"})
+    assert out.record is not None
+    assert {"call_withheld:length", "text_not_added:structured_answer"} <= set(out.record.degradations)
+
+
+def test_g35_calls_of_custom_tools_that_come_by_turns_are_whole_only_if_another_has_begun_behind_them() -> None:
+    turns = [(0, "ls"), (1, "cat"), (0, " -l"), (2, "rm -rf /tm")]
+    pieces = [
+        event(
+            (
+                0,
+                {
+                    "tool_calls": [
+                        {"index": i, "custom": {"name": "sh" if i in (1, 2) or text == "ls" else None, "input": text}}
+                    ]
+                },
+                None,
+            )
+        )
+        for i, text in turns
+    ]
+    assert calls_of(stream(CALM, [*pieces, event((0, {}, "length")), DONE])) == [("sh", "ls -l"), ("sh", "cat")]
+    torn = stream(CALM, [*pieces[:3], event((0, {}, "length")), DONE])
+    assert calls_of(torn) == [], "either may have gone on"

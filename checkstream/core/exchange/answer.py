@@ -23,6 +23,13 @@ from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
 _SPOKEN = ("reasoning", "content", "refusal")
+_BROKEN_OFF = "the upstream broke off in it"
+_WITHHELD = {
+    "not_json": "its arguments are no valid JSON",
+    "length": f"{_BROKEN_OFF}, at its limit of length",
+    "content_filter": f"{_BROKEN_OFF}, by a filter of its own",
+}
+"""Why the upstream's call is not in the answer, for its reader."""
 _MAX_CHANNELS = 4096
 """Choices and tool calls of one answer that are judged apart: each costs some kilobytes, whatever its text."""
 
@@ -37,22 +44,26 @@ def _place(judge: Judge) -> tuple[int, int, int]:
     return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
 
 
-def _is_whole(choice: Choice, number: int, *, last: bool) -> bool:
-    """Tell whether a tool call of a choice that ends early is complete.
+def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
+    """Tell whether a tool call of a choice that has ended is complete: nothing that is missing could change it.
+
+    JSON that is closed is complete wherever the answer breaks off. Of what only begins as JSON frameworks make another
+    call: they close it, or take characters off its end until it is JSON.
 
     Args:
         choice: Whose call it is.
         number: Which call.
-        last: What counts of its last call where that is no JSON: the upstream has said that nothing more comes of it.
+        over: The choice has come to its end, so no call has to go on.
     """
     for judge in choice.calls[number]:
         holdback = judge.holdback
         if holdback.cut is not None and holdback.cut < holdback.received:
             return False
-        text = holdback.text(Span(0, holdback.received)).strip()
-        if judge.channel.kind == "tool_arguments" and text.startswith(("{", "[")):
-            return is_json(text)
-    return last or number < max(choice.calls)
+        if judge.channel.kind == "tool_arguments" and number in choice.functions:
+            text = holdback.text(Span(0, holdback.received)).strip()
+            if text.startswith(("{", "[")):
+                return is_json(text)
+    return over or number not in choice.calling
 
 
 class Answer:
@@ -177,7 +188,7 @@ class Answer:
         if self.turning is not None:
             return
         for number in unit.finished:
-            yield from self._finish(number, due)
+            yield from self._finish(number, due, unit.broken.get(number))
         if unit.terminator:
             self.terminated = True
             yield from self.ending()
@@ -242,9 +253,11 @@ class Answer:
                 judge.holdback.fence = 0  # whether a tool may be called is known when its name is
             choice.judges.append(judge)
             if delta.channel.kind in CALL:
-                choice.calls.setdefault(delta.channel.index, []).append(judge)
+                choice.begin_call(delta.channel.index, judge)
             if delta.channel.kind == "extra":
                 self._checking.ledger.scanned(f"midstream:extra:{self.extras.judged(judge)}")
+        if delta.channel.kind in CALL:
+            choice.go_on_with_call(delta)
         start = judge.holdback.received
         if not delta.text and judge.holdback.ended:
             return Part(judge, start, start)
@@ -302,7 +315,14 @@ class Answer:
         self._checking.decided([refused_call(limit.rule, channel, span)])
         self._halt(self.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
 
-    def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = ()) -> Steps:
+    def _finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = (), broken: str | None = None) -> Steps:
+        """End a choice: all of its channels, then the calls of which something is missing.
+
+        Args:
+            number: Which one.
+            due: What is to be asked about text that came with its end.
+            broken: Why it was broken off; None: it has come to its end.
+        """
         choice = self.choices[number]
         if choice.finished:
             return
@@ -312,13 +332,13 @@ class Answer:
                 for checks in (checks for owner, checks in due if owner is judge):
                     self._ask(judge, checks)
             yield from self._end_channel(judge)
+        if choice.calls and choice.halt is None and self.outbox.calls_whole:
+            self._withhold_torn_calls(choice, broken)
 
     def ending(self) -> Steps:
         """End every channel that still runs: nothing more will come."""
         for number in sorted(self.choices):
-            if self.choices[number].running:
-                self._drop_torn_calls(self.choices[number], finished=True)  # cut off, though the stream ends in order
-            yield from self._finish(number)
+            yield from self._finish(number, broken="no_end")
         yield from self.end_common()
 
     def end(self) -> None:
@@ -343,7 +363,8 @@ class Answer:
                     judge.holdback.stop(judge.holdback.sent)  # nobody knows what the name would have been
                 self._checking.ask(judge, judge.holdback.abandon())
                 self.rule(judge)
-            self._drop_torn_calls(choice, finished=False)
+            if self._drop_torn_calls(choice, over=False):
+                self._note_withheld("no_end")
 
     def leave_undecided(self) -> None:
         """End every channel where what has been decided ends: nothing is waited for any more."""
@@ -430,7 +451,7 @@ class Answer:
             self.terminated = False
         self._checking.ledger.carried_out("stop")
         self._end_others(choice, judge)
-        self._drop_torn_calls(choice, finished=choice.finished)
+        self._drop_torn_calls(choice, over=choice.finished)
         self.cut_off = self.cut_off or not self.running
 
     def _drop_call(self, choice: Choice, number: int) -> None:
@@ -439,11 +460,36 @@ class Answer:
         for judge in choice.calls[number]:
             judge.holdback.stop(judge.holdback.sent)
 
-    def _drop_torn_calls(self, choice: Choice, *, finished: bool) -> None:
-        """Let nothing leave of calls of which something is missing: frameworks mend half a call, and run it."""
-        for number in sorted(choice.calls.keys() - choice.dropped):
-            if not _is_whole(choice, number, last=finished):
-                self._drop_call(choice, number)
+    def _drop_torn_calls(self, choice: Choice, *, over: bool) -> bool:
+        """Let nothing leave of calls of which something is missing: frameworks mend half a call, and run it.
+
+        Args:
+            choice: Whose calls.
+            over: The choice has come to its end, so no call has to go on.
+
+        Returns:
+            Whether there were any.
+        """
+        torn = [number for number in choice.calls.keys() - choice.dropped if not _is_whole(choice, number, over=over)]
+        for number in torn:
+            self._drop_call(choice, number)
+        return bool(torn)
+
+    def _withhold_torn_calls(self, choice: Choice, broken: str | None) -> None:
+        """Drop what the upstream has left torn, and say so: in the record, and in the answer in place of the call."""
+        if not self._drop_torn_calls(choice, over=broken is None):
+            return
+        reason = broken or "not_json"
+        self._note_withheld(reason)
+        choice.calls_nothing = broken is None and not choice.calls.keys() - choice.dropped
+        if self._prompt.structured:
+            self._checking.degrade(NOT_ADDED)
+        else:
+            choice.withheld = f"[a tool call was withheld: {_WITHHELD.get(reason, _BROKEN_OFF)}]"
+
+    def _note_withheld(self, reason: str) -> None:
+        self._checking.degrade(f"call_withheld:{reason}")
+        self._checking.ledger.withheld = f"call_withheld:{reason}"
 
     def _halt_all(self, judge: Judge, halt: Halt) -> None:
         """End every choice by policy, for what stands in none of them."""

@@ -33,6 +33,8 @@ class Ledger:
         self.confirmed: tuple[str, ...] = ()
         """Ids of rules that asked for a confirmation, which the caller has sent."""
         self.upstream_failure: str | None = None
+        self.withheld: str | None = None
+        """What the upstream has left torn and was not passed on."""
         self.held_s = 0.0
         self._carried_out: list[str] = []
         self._fired: dict[str, int] = {}
@@ -93,7 +95,7 @@ class Ledger:
     @property
     def tells(self) -> bool:
         """Something was done to the exchange that its caller is told of."""
-        return self.action not in _UNTOLD
+        return self.action not in _UNTOLD or self.withheld is not None
 
     def told(self, stream: str, halted: RuleMeta | None) -> msgspec.Raw | None:
         """Return what the caller is told of what was done to the answer, as JSON; None: nothing was done to it.
@@ -104,14 +106,16 @@ class Ledger:
         """
         if not self.tells:
             return None
-        action = self.action
+        action = self.action if self.action not in _UNTOLD else "allow"
         carried = (v for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None and v.action == action)
-        verdict = min(carried, key=_place, default=None)
+        verdict = min(carried, key=_place, default=None) if action != "allow" else None
         told = {"action": action}
         if verdict is not None:
             told |= {"rule_id": verdict.rule_id, "reason": ", ".join(map(_kind, verdict.triggers)) or "conditions"}
         elif halted is not None:  # no verdict of the rule: what it asks could not be answered
             told |= {"rule_id": halted.id, "reason": "detector_failed"}
+        if self.withheld is not None:
+            told |= {"reason": self.withheld} if "reason" not in told else {"withheld": self.withheld}
         return msgspec.Raw(msgspec.json.encode(told | ({"stream": stream} if stream else {})))
 
     def record(

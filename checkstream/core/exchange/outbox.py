@@ -16,7 +16,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.closing import Closing, Said
 from checkstream.core.exchange.heard import Heard
 from checkstream.core.exchange.order import ChoiceQueue
-from checkstream.core.terms import COMMON, Channel, Unit
+from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
@@ -54,6 +54,14 @@ class Choice(msgspec.Struct):
     """Number of a tool call -> the judges of its name and arguments."""
     dropped: set[int] = msgspec.field(default_factory=set)
     """Tool calls of which nothing may leave: blocked by a rule, or torn."""
+    functions: set[int] = msgspec.field(default_factory=set)
+    """Tool calls whose arguments are JSON; what else is called takes any text."""
+    calling: set[int] = msgspec.field(default_factory=set)
+    """Tool calls that may still go on: the one that has begun last, and those that have gone on since."""
+    calls_nothing: bool = False
+    """Its finish reason says that tools are called, and no call is left."""
+    withheld: str = ""
+    """Stands in place of calls that the upstream has left torn."""
     halt: Halt | None = None
     """A rule has ended it; what follows in it is never sent."""
     finished: bool = False
@@ -80,13 +88,26 @@ class Choice(msgspec.Struct):
 
         Nothing waits for the end of an answer that has not begun.
         """
-        words = self.halt.message if self.halt is not None else ""
+        words = self.halt.message if self.halt is not None else self.withheld
         if not self.begun:
             return words
         words += "".join(self.trailing)
         said = self.said or Said()
         said.feed(words + "".join(each.text for each in self.closings if not each.unless_said))
         return words + "".join(each.text for each in self.closings if not said.has(each))
+
+    def begin_call(self, number: int, judge: Judge) -> None:
+        """Take the first text of a tool call's name or arguments."""
+        if number not in self.calls:
+            self.calls[number] = []
+            self.calling.clear()
+        self.calls[number].append(judge)
+
+    def go_on_with_call(self, delta: Delta) -> None:
+        """Note that text of a tool call has come."""
+        self.calling.add(delta.channel.index)
+        if delta.channel.kind == "tool_arguments" and not delta.free:
+            self.functions.add(delta.channel.index)
 
     @property
     def running(self) -> bool:
@@ -365,10 +386,12 @@ class Outbox:
         texts = self._texts(waiting, closed, gone)
         after: list[bytes] = []
         drop = set(closed)
-        unfinished: set[int] = set()
+        finish: dict[int, str | None] = {
+            number: "stop" for number in unit.finished if self._choices[number].calls_nothing
+        }
         for number in sorted(halting):
             if number in unit.finished and self._keeps_call(waiting, number, gone):
-                unfinished.add(number)
+                finish[number] = None
                 after += self._end(number, "")
             elif number in unit.finished:
                 # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
@@ -381,10 +404,10 @@ class Outbox:
                 after += self._end(number, rest)
             else:
                 after += self._end(number, "")
-        before = self._finish(unit, texts, drop | unfinished)
-        if not texts and not drop and not gone and not unfinished:
+        before = self._finish(unit, texts, drop | {number for number, reason in finish.items() if reason is None})
+        if not texts and not drop and not gone and not finish:
             return [*before, unit.raw, *after]
-        written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, frozenset(unfinished)))
+        written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, finish))
         if _is_doubted(unit) and written:
             self._remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited
         return [*before, written, *after]
@@ -550,7 +573,9 @@ class Outbox:
         self._count(waiting, -1)
         unit = waiting.unit
         halted = {number: choice.halt for number, choice in self._choices.items() if choice.halt is not None}
-        texts = self._texts(waiting, set())
+        dropped = (place for place, part in enumerate(waiting.parts) if self._is_dropped(part))
+        gone = frozenset(place for place in dropped if unit.deltas[place].channel.choice not in halted)
+        texts = self._texts(waiting, set(), gone)
         self._keep_of_stopped(waiting, frozenset(halted), texts)
         for number, choice in self._choices.items():
             place = _last_content(unit, number)
@@ -560,10 +585,11 @@ class Outbox:
             if tail:
                 texts[place] = texts.get(place, unit.deltas[place].text) + tail
         held_s = now - waiting.arrived
-        if not texts and not halted:
+        if not texts and not halted and not gone:
             return Released(unit.raw, held_s)
-        edit = Edit(texts, frozenset(halted))
+        edit = Edit(texts, frozenset(halted), gone)
         finish = dict.fromkeys(halted, "content_filter")
+        finish |= {number: "stop" for number, choice in self._choices.items() if choice.calls_nothing}
         return Released(self._surface.write_whole(unit, edit, finish), held_s)
 
     def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:

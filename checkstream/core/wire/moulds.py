@@ -75,7 +75,7 @@ class Moulds:
         if data is None or len(unit.deltas) != 1 or len(unit.choices) != 1:
             return
         delta = unit.deltas[0]
-        if unit.finished or unit.usage or unit.failure or unit.opaque or unit.unscanned or delta.verbatim:
+        if unit.finished or unit.usage or unit.failure or unit.opaque or unit.unscanned or delta.verbatim or delta.free:
             return
         try:
             document = JsonText(data.decode())

@@ -37,6 +37,15 @@ _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_
 _REASONING_DETAILS = 4
 _CHOICES = frozenset({"choices", *SHADOWS})
 _NOTHING: frozenset[str] = frozenset()
+_ORDERLY = frozenset({
+    "stop", "tool_calls", "function_call", "tool_call", "tool_use", "end_turn", "stop_sequence", "eos", "eos_token",
+})  # fmt: skip
+"""Finish reasons, of any letter case, that say that a choice is all there; any other breaks it off."""
+_REASONS = {"max_tokens": "length", "max_output_tokens": "length", "model_length": "length"} | {
+    reason: reason for reason in ("length", "content_filter")
+}
+LEGACY_CALL = MAX_INDEX
+"""Number of the call in `function_call`, which is none of the list of calls."""
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
 _FUNCTIONS = frozenset({"function", "custom"})
@@ -57,6 +66,7 @@ class Answer:
         self.shadows: list[Path] = []
         self.choices: list[int] = []
         self.finished: list[int] = []
+        self.broken: dict[int, str] = {}
         self._data = data
         self._document: JsonText | None = None
 
@@ -69,7 +79,15 @@ class Answer:
         if not isinstance(value, str):
             raise WireError(f"`{path[-1]}` in an answer is not a string; check the upstream")
         if value:
-            self.deltas.append(Delta(Channel(kind, choice, index), clean(value), path))
+            free = kind == "tool_arguments" and path[-2] == "custom"
+            self.deltas.append(Delta(Channel(kind, choice, index), clean(value), path, free=free))
+
+    def finish(self, choice: int, reason: str | None) -> None:
+        """Take the end of a choice; servers that give no reason have said all."""
+        self.finished.append(choice)
+        word = (reason or "stop").casefold()
+        if word not in _ORDERLY:
+            self.broken[choice] = _REASONS.get(word, "other")
 
     def source(self, kind: str, choice: int, index: int, path: Path) -> None:
         """Take a value that is no string as text of a channel: the JSON that it is."""
@@ -116,6 +134,7 @@ class Answer:
             shadows=tuple(self.shadows),
             choices=tuple(dict.fromkeys(self.choices)),
             finished=tuple(dict.fromkeys(self.finished)),
+            broken=self.broken,
             unscanned=tuple(self.extras.binary),
             usage=usage,
             failure=failure,
@@ -178,7 +197,7 @@ def read_answer(raw: bytes, data: bytes, read: ReadChoice, own: frozenset[str], 
         if reason is not None and not isinstance(reason, str):
             raise WireError("`finish_reason` is not a string; check the upstream")
         if whole or reason:
-            answer.finished.append(number)
+            answer.finish(number, reason)
         path = ("choices", position)
         read(answer, number, choice, path)
         answer.look_at_shadows(number, choice, path, whole=whole)
@@ -224,9 +243,9 @@ def read_message(answer: Answer, choice: int, message: dict[str, object], path: 
         elif name == "reasoning_details":
             _reasoning_details(answer, choice, value, at)
         elif name == "tool_calls":
-            _tool_calls(answer, choice, value, at)
+            _tool_calls(answer, choice, value, at, whole=path[-1] == "message")
         elif name == "function_call":
-            _function(answer, choice, 0, value, at)
+            _function(answer, choice, LEGACY_CALL, value, at)
         else:
             answer.rest(choice, {name: value}, _KNOWN_MESSAGE_FIELDS, _NOTHING, path)
 
@@ -284,13 +303,16 @@ def _reasoning_details(answer: Answer, choice: int, value: object, path: Path) -
         answer.rest(choice, part, _TYPE, _DETAILS, (*path, i))
 
 
-def _tool_calls(answer: Answer, choice: int, value: object, path: Path) -> None:
+def _tool_calls(answer: Answer, choice: int, value: object, path: Path, *, whole: bool) -> None:
+    """Read the calls of tools; clients join pieces of one index, and take those of a whole answer one by one."""
     if not isinstance(value, list):
         raise WireError("`tool_calls` is not an array; check the upstream")
     for i, call in enumerate(value):
         if not isinstance(call, dict):
             raise WireError("a tool call is not an object; check the upstream")
         number = index_of(call, i)
+        if whole:
+            number = i
         for name in ("function", "custom"):
             if call.get(name) is not None:
                 _function(answer, choice, number, call[name], (*path, i, name))

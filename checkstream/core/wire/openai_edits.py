@@ -26,7 +26,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     """
     texts = _changed(unit, edit.texts)
     dropped = edit.drop_choices.intersection(unit.choices)
-    alone = not dropped and not edit.drop_calls and not edit.unfinish
+    alone = not dropped and not edit.drop_calls and not edit.finish
     if not texts and alone:
         return unit.raw
     data = sse.parse(unit.raw).data
@@ -36,7 +36,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     if len(texts) == len(unit.deltas) == len(unit.choices) == 1 and alone:
         quick = _quick_splice(text, unit.deltas[0], texts[0])
         if quick is not None:
-            return sse.reframe(unit.raw, quick.replace("\n", " ").encode())
+            return sse.reframe(unit.raw, quick.encode())
     document = JsonText(text)
     numbers = _numbers(document)
     calls = _doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
@@ -52,14 +52,13 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     splices = document.cut(("choices",), doomed)
     splices += [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
     for position, number in numbers.items():
-        if number in edit.unfinish and position not in doomed:
-            splices += _null(document, [("choices", position, "finish_reason")])
+        if number in edit.finish and position not in doomed:
+            splices += _finish(document, ("choices", position, "finish_reason"), edit.finish[number])
         if number in altered and position not in doomed:
             splices += _null(document, (("choices", position, name) for name in SHADOWS))
     splices += _null(document, ((name,) for name in SHADOWS))
     splices += _replacements(document, unit, texts, dropped)
-    # A line end can only stand between tokens here: JSON strings have none.
-    return sse.reframe(unit.raw, document.apply(splices).replace("\n", " ").encode())
+    return sse.reframe(unit.raw, document.apply(splices).encode())
 
 
 def _doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[str | int]]:
@@ -112,7 +111,7 @@ def without(unit: Unit, paths: Iterable[Path]) -> Unit:
         document = JsonText(unit.raw.decode())
         return msgspec.structs.replace(unit, raw=document.apply(_null(document, paths)).encode(), shadows=())
     document = JsonText((sse.parse(unit.raw).data or b"").decode())
-    nulled = document.apply(_null(document, paths)).replace("\n", " ").encode()
+    nulled = document.apply(_null(document, paths)).encode()
     return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, nulled), shadows=())
 
 
@@ -129,7 +128,7 @@ def rename_event(unit: Unit, name: str | None) -> Unit:
     span = document.span(("id",))
     if span is None:
         return unit
-    renamed = document.apply([Splice(*span, quote(name))]).replace("\n", " ").encode()
+    renamed = document.apply([Splice(*span, quote(name))]).encode()
     return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, renamed))
 
 
@@ -142,11 +141,13 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     texts = _changed(unit, edit.texts)
     dropped = edit.drop_choices.intersection(unit.choices)
     finish = {choice: reason for choice, reason in finish.items() if choice in unit.choices}
-    if not texts and not dropped and not finish:
+    if not texts and not dropped and not finish and not edit.drop_calls:
         return unit.raw
     document = JsonText(unit.raw.decode())
-    altered = {unit.deltas[i].channel.choice for i in texts} | dropped
-    splices = _null(document, ((name,) for name in SHADOWS)) if altered else []
+    altered = {unit.deltas[i].channel.choice for i in (*texts, *edit.drop_calls)} | dropped
+    calls = _doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
+    splices = [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
+    splices += _null(document, ((name,) for name in SHADOWS)) if altered else []
     splices += _replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
     for position, number in _numbers(document).items():
         path: Path = ("choices", position)
@@ -295,6 +296,11 @@ def _outlives_choices(document: JsonText) -> bool:
 def _null(document: JsonText, paths: Iterable[Path]) -> list[Splice]:
     spans = [document.span(path) for path in paths]
     return [Splice(span[0], span[1], "null") for span in spans if span is not None]
+
+
+def _finish(document: JsonText, path: Path, reason: str | None) -> list[Splice]:
+    span = document.span(path)
+    return [] if span is None else [Splice(*span, "null" if reason is None else quote(reason))]
 
 
 def _is_common(unit: Unit, place: int) -> bool:

@@ -114,8 +114,8 @@ class Edit(msgspec.Struct, frozen=True):
     """Choices that were stopped earlier: nothing of them may remain in the unit."""
     drop_calls: frozenset[int] = frozenset()
     """Indices in `unit.deltas` of texts of tool calls that are taken out of the unit whole."""
-    unfinish: frozenset[int] = frozenset()
-    """Choices whose end the unit must not say: it is said by another."""
+    finish: Mapping[int, str | None] = MappingProxyType({})
+    """Choice -> what the unit says of its end in place of its own reason; None: nothing, another unit says it."""
 
 
 class Surface(Protocol):

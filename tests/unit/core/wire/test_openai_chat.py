@@ -9,6 +9,7 @@ import pytest
 
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.json_spans import NAME
+from checkstream.core.wire.openai_answers import LEGACY_CALL
 from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.sse import Decoder
 from checkstream.core.wire.surface import Edit
@@ -117,8 +118,8 @@ def test_g13_every_channel_of_every_choice_is_read() -> None:
         ("reasoning", 0, 1, "d"),
         ("tool_name", 2, 1, "f"),
         ("tool_arguments", 2, 1, '{"x'),
-        ("tool_name", 1, 0, "g"),
-        ("tool_arguments", 1, 0, "{}"),
+        ("tool_name", 1, LEGACY_CALL, "g"),
+        ("tool_arguments", 1, LEGACY_CALL, "{}"),
     ]
     assert unit.choices == (0, 2, 1)
     assert unit.finished == (1,)
