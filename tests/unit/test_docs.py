@@ -33,7 +33,7 @@ def tracked() -> list[Path]:
         found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
         if found.returncode == 0:
             return [path for name in found.stdout.decode().split("\0")[:-1] if (path := ROOT / name).is_file()]
-    made = {"__pycache__", "build", "dist", "var"}
+    made = {"__pycache__", "build", "dist", "node_modules", "var"}
     return [
         path
         for path in ROOT.rglob("*")

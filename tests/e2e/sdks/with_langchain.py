@@ -1,0 +1,91 @@
+"""LangChain: `ChatOpenAI`, structured output in its three ways, and the agent of `create_agent`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+
+from tests.e2e.sdks import loop, tools
+from tests.e2e.sdks.client import Asked
+
+
+def _model(asked: Asked, **more: Any) -> ChatOpenAI:
+    return ChatOpenAI(
+        model=asked["model"],
+        base_url=asked["url"],
+        api_key="k",
+        max_retries=asked.get("retries", 0),
+        default_headers=asked["headers"],
+        use_responses_api=False,
+        stream_usage=True,
+        extra_body=asked.get("fields"),
+        **more,
+    )
+
+
+def chat(asked: Asked) -> Any:
+    """`stream` or `invoke`."""
+    model = _model(asked)
+    if asked["stream"]:
+        chunks = list(model.stream(asked["messages"]))
+        return {"text": "".join(chunk.text for chunk in chunks), "raw": [chunk.model_dump() for chunk in chunks]}
+    message = model.invoke(asked["messages"])
+    return {"text": message.text, "raw": message.model_dump()}
+
+
+def helper(asked: Asked) -> Any:
+    """`astream`, added up."""
+
+    async def run() -> Any:
+        whole: Any = None
+        async for chunk in _model(asked).astream(asked["messages"]):
+            whole = chunk if whole is None else whole + chunk
+        return whole
+
+    whole = loop.run(run())
+    return {"text": whole.text, "raw": whole.model_dump()}
+
+
+def shape(asked: Asked) -> Any:
+    """`with_structured_output` in the way that `how` names."""
+    model = _model(asked).with_structured_output(tools.Person, method=asked.get("how") or "json_schema")
+    if asked["stream"]:
+        return list(model.stream(asked["messages"]))[-1].model_dump()
+    found: Any = model.invoke(asked["messages"])
+    return found and found.model_dump()
+
+
+def agent(asked: Asked) -> Any:
+    """The agent, which runs tools by itself."""
+    built: Any = create_agent(_model(asked, streaming=asked["stream"]), [tools.pay, tools.look_up])
+    given = {"messages": asked["messages"]}
+    if not asked["stream"]:
+        last = built.invoke(given)["messages"][-1]
+        return {"text": last.text, "finish": last.response_metadata.get("finish_reason")}
+
+    async def run() -> Any:
+        text, step = "", None
+        async for chunk, about in built.astream(given, stream_mode="messages"):
+            if about["langgraph_node"] != "model":
+                continue
+            if about["langgraph_step"] != step:
+                text, step = "", about["langgraph_step"]
+            text += chunk.text
+        return {"text": text}
+
+    return loop.run(run())
+
+
+def embed(asked: Asked) -> Any:
+    """Vectors of two texts."""
+    model = OpenAIEmbeddings(
+        model="text-embedding-3-small",
+        base_url=asked["url"],
+        api_key="k",
+        default_headers=asked["headers"],
+        check_embedding_ctx_length=False,
+        max_retries=0,
+    )
+    return model.embed_documents(asked["input"])
