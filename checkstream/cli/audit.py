@@ -17,12 +17,14 @@ from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.audit.verify import ChainReport, verify
 from checkstream.cli.parser import Parser
 from checkstream.cli.results import safe
+from checkstream.core.terms import STAGE_CHANNELS
 from checkstream.errors import AuditError
 
 _EXAMPLES = """examples:
   checkstream audit verify var/audit --key var/audit.key.pub
   checkstream audit show var/audit --rule INJ-001 --last 20
 """
+_CHANNELS = frozenset(f"{stage}:{kind}" for stage, kinds in STAGE_CHANNELS.items() for kind in kinds)
 _COLUMNS = ("time", "chain", "seq", "kind", "stream", "route", "action", "outcome", "rules", "what")
 
 
@@ -158,6 +160,13 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[object, ...] = ()
     degradations: tuple[str, ...] = ()
     unscanned: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    scanned: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What was scanned besides the channels: fields that nobody knows."""
+        return tuple(name for name in self.scanned if name not in _CHANNELS)
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,8 +221,7 @@ def _show(args: argparse.Namespace) -> int:
             _print_table([_row(entry) for entry in entries])
         for entry in entries if args.stream is not None else ():
             _print_verdicts(entry.body.record)
-            for name in entry.body.record.unscanned:
-                print(safe(f"  not read: {name}"))
+            _print_fields(entry.body.record)
     if shown or (args.stream is None and args.rule is None):
         return 0
     asked = [f"stream `{args.stream}...`"] if args.stream is not None else []
@@ -240,8 +248,10 @@ def _row(entry: _Entry) -> tuple[str, ...]:
     record, body = entry.record, entry.body
     match record.kind:
         case "stream":
-            unread = [f"{len(body.record.unscanned)} not read"] if body.record.unscanned else []
-            what = ", ".join((f"{len(body.record.findings)} findings", *unread, *body.record.degradations))
+            told = body.record
+            fields = {"not read": told.unscanned, "fields not known": told.unknown, "fields removed": told.removed}
+            counts = (f"{len(names)} {what}" for what, names in fields.items() if names)
+            what = ", ".join((f"{len(told.findings)} findings", *counts, *told.degradations))
         case "pass":
             what = f"{body.method} {body.path}"
         case "repair":
@@ -271,6 +281,16 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     widths = [max(len(row[i]) for row in (_COLUMNS, *rows)) for i in range(len(_COLUMNS))]
     for row in (_COLUMNS, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_fields(record: _Stream) -> None:
+    """Print what was not read, what nobody knew and was read all the same, and what was taken out of the request."""
+    for name in record.unscanned:
+        print(safe(f"  not read: {name}"))
+    for name in record.unknown:
+        print(safe(f"  not known, read as text: {name}"))
+    for name in record.removed:
+        print(safe(f"  taken out of the request, as it could undo a rule: {name}"))
 
 
 def _print_verdicts(record: _Stream) -> None:

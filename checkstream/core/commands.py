@@ -155,7 +155,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The strictest action that was carried out (`allow` if none)."""
     outcome: str
     """How it ended: complete; refused or stopped by a rule; detector_failed: a broken detector met its fail mode;
-    overloaded: it waited for too long; upstream_failed; downstream_closed; failed; drained."""
+    overloaded: it waited for too long; work_exceeded: its text costs more work than one exchange may; upstream_failed;
+    downstream_closed; failed; drained."""
     policies: tuple[str, ...]
     """`name@version` of each pack in force."""
     program: str
@@ -171,6 +172,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     degradations: tuple[str, ...]
     fired: dict[str, int] = {}
     """Id of a rule -> how often it has fired, where `verdicts` doesn't list all."""
+    removed: tuple[str, ...] = ()
+    """Fields that were taken out of the request, since they could undo what a rule shapes; others were not known."""
     confirmed: tuple[str, ...] = ()
     """Ids of rules that asked for a confirmation and got it."""
     risks: dict[str, float] = {}

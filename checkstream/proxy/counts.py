@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from checkstream.core.commands import Decided, Observe
+from checkstream.core.commands import Decided, Observe, StreamRecord
+from checkstream.core.terms import STAGE_CHANNELS
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.replies import row
 from checkstream.telemetry.logs import Log
@@ -15,6 +16,9 @@ NO_ROUTE = "-"
 """Route of requests that no route has taken, in metrics."""
 _MOST_LOGGED = 16
 """Verdicts of one exchange that are logged one by one."""
+_MOST_NAMED = 8
+"""Fields of one exchange that a log names of a kind; the record has more."""
+_CHANNELS = frozenset(f"{stage}:{kind}" for stage, kinds in STAGE_CHANNELS.items() for kind in kinds)
 _NEWS_S = 60.0
 _MOST_NEWS = 1000
 
@@ -37,6 +41,18 @@ class News:
         return True
 
 
+def _told(record: StreamRecord) -> dict[str, object]:
+    """Return what a log says of a record: how it ended, and fields that nobody knew, were not read, or are gone."""
+    unknown = [name for name in record.scanned if name not in _CHANNELS]
+    fields = {"unknown_fields": unknown, "not_read": record.unscanned, "removed_fields": record.removed}
+    named = {key: [*names[:_MOST_NAMED], *_more(len(names))] for key, names in fields.items() if names}
+    return {"outcome": record.outcome, **named}
+
+
+def _more(count: int) -> list[str]:
+    return [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
+
+
 class StreamCounts:
     """Counts and logs one exchange, under its stream id."""
 
@@ -50,7 +66,7 @@ class StreamCounts:
         self._begun = time.monotonic()
         self._wrote = 0.0
         self._verdicts = 0
-        self._outcome = ""
+        self._record: StreamRecord | None = None
 
     def decided(self, command: Decided) -> None:
         """Count a verdict, and log it: a text may be made of findings, so of many only how many there were."""
@@ -108,16 +124,11 @@ class StreamCounts:
         """Count an answer of the upstream."""
         self._metrics.upstream_responses.of(self._route, str(status)).inc()
 
-    def recorded(self, outcome: str, unscanned: Iterable[str] = ()) -> None:
-        """Count how the exchange came out, and whether all of it was read.
-
-        Args:
-            outcome: What the record says.
-            unscanned: What was not read, as the record has it (`midstream:delta.audio.data`).
-        """
-        self._outcome = outcome
-        self._metrics.exchanges.of(self._route, outcome).inc()
-        for stage in sorted({name.partition(":")[0] for name in unscanned}):
+    def recorded(self, record: StreamRecord) -> None:
+        """Count how the exchange came out, and whether all of it was read."""
+        self._record = record
+        self._metrics.exchanges.of(self._route, record.outcome).inc()
+        for stage in sorted({name.partition(":")[0] for name in record.unscanned}):
             self._metrics.unscanned.of(stage).inc()
 
     def upstream_failed(self, error: UpstreamError) -> None:
@@ -145,7 +156,7 @@ class StreamCounts:
     def ended(self, status: int) -> None:
         """Count and log the end."""
         self._metrics.requests.of(self._route, str(status)).inc()
-        told: dict[str, object] = {"outcome": self._outcome} if self._outcome else {}
+        told = _told(self._record) if self._record is not None else {}
         if self._verdicts:
             told["verdicts"] = self._verdicts
         seconds = round(time.monotonic() - self._begun, 4)

@@ -274,7 +274,7 @@ class Exchange:
         for command in commands:
             if isinstance(command, do.Record):
                 self._recorded = True
-                self._counts.recorded(command.record.outcome, command.record.unscanned)
+                self._counts.recorded(command.record)
                 try:
                     await self._ledger.write(command.record)
                 except AuditError as error:
@@ -499,8 +499,9 @@ class Exchange:
         for command in commands:
             match command:
                 case do.Record():
-                    self._counts.recorded("failed")
-                    self._ledger.write_now(msgspec.structs.replace(command.record, outcome="failed"))
+                    record = msgspec.structs.replace(command.record, outcome="failed")
+                    self._counts.recorded(record)
+                    self._ledger.write_now(record)
                 case do.Decided():
                     self._counts.decided(command)
                 case do.Degraded():

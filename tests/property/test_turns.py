@@ -157,7 +157,7 @@ def test_g33_a_prompt_over_its_work_is_refused_with_a_reason_and_recorded() -> N
     assert reply.status == 413
     assert msgspec.json.decode(reply.body)["error"]["code"] == "work_exceeded"
     assert exchange.out.record is not None
-    assert exchange.out.record.outcome == "refused"
+    assert exchange.out.record.outcome == "work_exceeded"
     assert "work_exceeded" in exchange.out.record.degradations
     assert exchange.turns < 20
 
@@ -171,7 +171,8 @@ def test_g33_a_stream_over_its_work_ends_with_an_error_event_and_leaks_nothing()
     assert b"jane@example.org" not in exchange.out.joined
     assert exchange.out.cancelled
     assert exchange.out.record is not None
-    assert exchange.out.record.outcome == "failed"
+    assert exchange.out.record.outcome == "work_exceeded"
+    assert exchange.out.record.upstream_failure is None
 
 
 def test_g33_where_the_fail_mode_is_open_work_over_the_limit_is_recorded_and_goes_on() -> None:

@@ -229,8 +229,9 @@ def facts(record: StreamRecord) -> dict[str, object]:
     kept = msgspec.json.decode(msgspec.json.encode(record), type=dict[str, object])
     for name in ("held_ms", "answer_chars", "program"):
         del kept[name]
-    if not kept["confirmed"]:
-        del kept["confirmed"]
+    for name in ("confirmed", "removed"):
+        if not kept[name]:
+            del kept[name]
     findings = msgspec.convert(kept["findings"], type=list[dict[str, object]])
     kept["findings"] = [{name: value for name, value in row.items() if name != "digest"} for row in findings]
     verdicts = msgspec.convert(kept["verdicts"], type=list[dict[str, object]])

@@ -32,7 +32,7 @@ CHARS_PER_TOKEN = 4
 """For estimates of usage only: English text in common vocabularies."""
 
 
-_NO_VERDICTS = frozenset({"detector_failed", "overloaded"})
+_NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
 """Kinds of refusals that say nothing of the text."""
 
 
@@ -173,6 +173,17 @@ class Course:
         self.outbox.breaks_off = True
         message = f"a detector of rule {rule.id} failed, so the answer can't be checked; try again"
         self._end_by(Ending("detector_failed", ("detector_failed", message, rule.id)), 503)
+
+    def exceed_work(self) -> None:
+        """End the exchange because it takes more work than one may, and the fail mode is closed."""
+        message = (
+            f"takes more than the {self.plan.work // 1000} ms of work that one exchange may take; send less at a time"
+        )
+        if self.state in {State.NEW, State.INGRESS}:
+            self.refuse(Refusal(413, "work_exceeded", f"checking the prompt {message}"))
+            return
+        self.ledger.carried_out("stop")
+        self._end_by(Ending("work_exceeded", ("work_exceeded", f"checking the answer {message}", None)), 502)
 
     def _overload(self) -> None:
         """End the exchange because something in it has waited for too long: what has been cleared still leaves."""

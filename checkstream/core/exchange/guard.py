@@ -142,12 +142,7 @@ class Guard:
         return None if course.plan.fail_mode == "open" else self._give_up_work()
 
     def _give_up_work(self) -> Steps:
-        course, limit = self._course, self._course.plan.work // 1000
-        message = f"takes more than the {limit} ms of work that one exchange may take; send less at a time"
-        if course.state in {State.NEW, State.INGRESS}:
-            course.refuse(Refusal(413, "work_exceeded", f"checking the prompt {message}"))
-        else:
-            course.fail("work_exceeded", f"checking the answer {message}")
+        self._course.exceed_work()
         while self._go_on():
             yield
 

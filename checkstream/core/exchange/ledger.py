@@ -20,6 +20,13 @@ _MAX_FINDINGS = 32
 _MAX_UNSCANNED = 100
 """Names that the record keeps of what was not scanned; the upstream chooses them."""
 _MAX_NAME_CHARS = 100
+_MAX_WORD_CHARS = 40
+_MAX_DIGITS = 4
+_MAX_ALL_DIGITS = 6
+_MAX_CAPITALS = 15
+"""Together with digits: keys have more."""
+_JOINTS = str.maketrans(dict.fromkeys(".:[]", "\0"))
+_MARKS = str.maketrans(dict.fromkeys("_-$"))
 
 
 class Ledger:
@@ -43,6 +50,7 @@ class Ledger:
         """Rule, action, mode and exception of verdicts that are kept: what an exchange comes to depends on these."""
         self._unscanned: dict[str, None] = {}
         self._besides: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
         self._degradations: dict[str, None] = {}
 
     def judged(self, verdicts: Iterable[Verdict]) -> None:
@@ -63,12 +71,12 @@ class Ledger:
     def scanned(self, name: str) -> None:
         """Note that a text was scanned which has a name of its own, besides the kinds of channels."""
         if len(self._besides) < 2 * _MAX_UNSCANNED:
-            self._besides.setdefault(_short(name))
+            self._besides.setdefault(_named(name))
 
     def unscanned(self, name: str) -> None:
         """Note that something was passed on without a scan."""
         if len(self._unscanned) < _MAX_UNSCANNED:
-            self._unscanned.setdefault(_short(name))
+            self._unscanned.setdefault(_named(name))
         elif name not in self._unscanned:
             self.degraded("unscanned_not_listed")
 
@@ -76,7 +84,13 @@ class Ledger:
         """Note fields of the request that nobody knows and that were scanned all the same."""
         for name in fields:
             if len(self._besides) < _MAX_UNSCANNED:
-                self._besides.setdefault(_short(f"ingress:{name}"))
+                self._besides.setdefault(_named(f"ingress:{name}"))
+
+    def removed(self, fields: Iterable[str]) -> None:
+        """Note fields that were taken out of the request."""
+        for name in fields:
+            if len(self._removed) < _MAX_UNSCANNED:
+                self._removed.setdefault(_named(name))
 
     def degraded(self, reason: str) -> bool:
         """Note a degradation; return whether it is new."""
@@ -150,6 +164,7 @@ class Ledger:
             findings=tuple(finding for judge in self.judges for finding in judge.digests)[:_MAX_FINDINGS],
             verdicts=tuple(sorted(self.verdicts, key=_place)),
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
+            removed=tuple(self._removed),
             confirmed=self.confirmed,
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
@@ -161,8 +176,25 @@ class Ledger:
         )
 
 
-def _short(name: str) -> str:
+def _named(name: str) -> str:
+    """Return a place as a record may have it: a name in it may be the caller's or the upstream's secret."""
+    numbers = sum(map(str.isdigit, name)) > _MAX_ALL_DIGITS
+    for word in sorted(name.translate(_JOINTS).split("\0"), key=len, reverse=True):
+        if word and not (_is_harmless(word) and not (numbers and any(map(str.isdigit, word)))):
+            name = name.replace(word, "?")
     return name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}..."
+
+
+def _is_harmless(word: str) -> bool:
+    """Tell whether a word looks like what people call a field, and not like a key, a number or an address."""
+    letters = word.translate(_MARKS)
+    return (
+        letters.isascii()
+        and letters.isalnum()
+        and len(letters) <= _MAX_WORD_CHARS
+        and sum(map(str.isdigit, letters)) <= _MAX_DIGITS
+        and sum(not char.islower() for char in letters) <= _MAX_CAPITALS
+    )
 
 
 def _kind(trigger: str) -> str:

@@ -30,6 +30,7 @@ from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
 from checkstream.core.wire.openai_prompt import place_of, unit_of
 from checkstream.core.wire.openai_shaping import MESSAGE_FRAME
+from checkstream.core.wire.openai_undoing import undone
 from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
 from checkstream.errors import RequestInvalid, WireError
 
@@ -413,6 +414,8 @@ class Prompt:
         if self._removed:
             texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
+        if shaping is not None:
+            self._checking.ledger.removed(map(place_of, undone(request, shaping)))
         return self._surface.write_request(request, texts, shaping)
 
     def _is_removed(self, request: Request, place: int) -> bool:

@@ -14,15 +14,14 @@ import msgspec
 
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
 from checkstream.core.wire.openai_edits import request_splices
-from checkstream.core.wire.openai_fields import FORM_FIELDS, OWN_FIELDS
+from checkstream.core.wire.openai_fields import OWN_FIELDS
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.openai_requests import is_structured, read_body
 from checkstream.core.wire.openai_tools import choice_allowed, tool_allowed, tool_lists
-from checkstream.core.wire.openai_undoing import undoing
+from checkstream.core.wire.openai_undoing import form_field, undoing
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 
-_FORMS = (*sorted(FORM_FIELDS), "guided_whitespace_pattern", "response_format")
 MESSAGE_FRAME = ("role", "tool_call_id", "name", "content")
 """What a tool's message keeps when what it says is taken out: the call before it wants its answer."""
 _CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
@@ -151,7 +150,6 @@ def shape(shaped: Shaped, shaping: Shaping, go_on: Continue) -> None:
     form = _form(shaping)
     if form is not None:
         shaped.put(*form)
-        shaped.remove((), [name for name in _FORMS if name != form[0]])
     if shaping.continue_from:
         if shaped.request.choices != 1 or shaped.body.get("best_of") not in (None, 1):
             raise WireError("an answer of several choices can't be continued; ask for one")
@@ -225,9 +223,9 @@ def _form(shaping: Shaping) -> tuple[str, str] | None:
     """Return the field that fixes the form of the answer, and its JSON."""
     if shaping.json_schema is not None:
         schema = f'{{"name":"policy","schema":{shaping.json_schema},"strict":true}}'
-        return "response_format", f'{{"type":"json_schema","json_schema":{schema}}}'
+        return form_field(shaping), f'{{"type":"json_schema","json_schema":{schema}}}'
     if shaping.grammar is not None:
-        return "structured_outputs", f'{{"grammar":{quote(shaping.grammar)}}}'
+        return form_field(shaping), f'{{"grammar":{quote(shaping.grammar)}}}'
     return None
 
 

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_fields import FORM_FIELDS
+from checkstream.core.wire.openai_requests import read_body
 from checkstream.core.wire.openai_tools import allowed
-from checkstream.core.wire.surface import Shaping
+from checkstream.core.wire.surface import Request, Shaping
 
 _PROMPT = frozenset({  # rewrite, shorten or replace the prompt
     "chat_template", "truncate_prompt_tokens", "transforms", "session_params", "kv_transfer_params", "id_slot",
@@ -47,8 +49,14 @@ _TEMPLATE_ARGUMENTS = frozenset({
     "tokenizer_kwargs", "return_assistant_tokens_mask",
 })  # fmt: skip
 """Members of `chat_template_kwargs` that stand for the prompt itself. Others are variables of a template's own."""
+_FORMS = (*sorted(FORM_FIELDS), "guided_whitespace_pattern", "response_format")
 _SEARCH = "web_search"
 """The tool that `web_search_options` offers."""
+
+
+def form_field(shaping: Shaping) -> str:
+    """Return the field that fixes the form of the answer."""
+    return "response_format" if shaping.json_schema is not None else "structured_outputs"
 
 
 def wishes_of(shaping: Shaping) -> frozenset[str]:
@@ -89,8 +97,15 @@ def undoing(body: Mapping[str, object], shaping: Shaping, unknown: frozenset[str
                 yield ("chat_template_kwargs", name)
 
 
+def undone(request: Request, shaping: Shaping) -> tuple[Path, ...]:
+    """Return what goes out of a request when it is shaped so."""
+    return tuple(undoing(read_body(request.unit.raw), shaping, request.strange)) if wishes_of(shaping) else ()
+
+
 def _against_a_form(body: Mapping[str, object], shaping: Shaping) -> Iterator[Path]:
-    """Yield what makes an answer another than its form: a forced call, words that may not be written, a beginning."""
+    """Yield what makes an answer another than its form: a second form, a forced call, words, a beginning."""
+    own = form_field(shaping)
+    yield from ((name,) for name in _FORMS if name != own and name in body)
     if not shaping.bad_words and "bad_words" in body:
         yield ("bad_words",)
     for name in ("tool_choice", "function_call"):

@@ -145,6 +145,26 @@ def test_g17_show_says_what_was_not_read(tmp_path: Path, capsys: pytest.CaptureF
     assert out.splitlines()[-2:] == ["  not read: midstream:delta.audio.data", "  not read: midstream:\\x1b[2J"]
 
 
+def test_g37_show_says_which_fields_nobody_knows_and_which_were_taken_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = msgspec.structs.replace(
+        record(),
+        scanned=("ingress:provider", "midstream:content"),
+        removed=("mirostat", "chat_template_kwargs.messages"),
+    )
+    entry = StreamEntry(stream="one", route="chat", caller=None, record=told)
+    write_chain(tmp_path, [[one.line for one in seal_all([start(), entry])]])
+    assert run("show", tmp_path, "--stream", "one") == 0
+    out = capsys.readouterr().out
+    assert "1 findings, 1 fields not known, 2 fields removed" in out
+    assert out.splitlines()[-3:] == [
+        "  not known, read as text: ingress:provider",
+        "  taken out of the request, as it could undo a rule: mirostat",
+        "  taken out of the request, as it could undo a rule: chat_template_kwargs.messages",
+    ]
+
+
 def test_show_reads_around_what_can_not_be_read(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (log / segment_name(CHAIN, 2)).open("ab") as segment:
         segment.write(b'{"body":{\n\xff\n')

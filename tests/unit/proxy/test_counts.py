@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from checkstream.core.terms import Channel, Stage, Verdict
 from checkstream.errors import CallerUnknown, RouteUnknown
 from checkstream.proxy.counts import Counted, News
 from checkstream.telemetry.metrics import Metrics
+from tests.records import record
 
 VERDICT = Verdict(
     action="redact", rule_id="R-1", policy="p", version="1", stage=Stage.INGRESS, channel=Channel("user"), mode="shadow"
@@ -41,7 +43,7 @@ def test_every_answer_is_counted_by_route_and_status(log: Lines) -> None:
     counted = Counted(metrics := Metrics(), log)
     counts = counted.begun("s", "chat", None)
     counts.upstream_answered(429)
-    counts.recorded("complete")
+    counts.recorded(record())
     counts.ended(429)
     counted.refused("t", RouteUnknown("no"))
     counted.refused("t", CallerUnknown("no"))
@@ -58,11 +60,36 @@ def test_every_answer_is_counted_by_route_and_status(log: Lines) -> None:
 
 def test_g17_what_was_not_read_is_counted_by_stage_and_by_no_name_of_an_upstream(log: Lines) -> None:
     counts = Counted(metrics := Metrics(), log).begun("s", "chat", None)
-    counts.recorded("complete", ("ingress:image_url", "midstream:delta.a.data", "midstream:delta.b.data"))
+    unread = ("ingress:image_url", "midstream:delta.a.data", "midstream:delta.b.data")
+    counts.recorded(msgspec.structs.replace(record(), unscanned=unread))
     text = metrics.render().decode()
     assert 'checkstream_unscanned_total{stage="ingress"} 1.0' in text
     assert 'checkstream_unscanned_total{stage="midstream"} 1.0' in text
     assert "delta" not in text
+
+
+def test_g37_a_log_names_fields_that_nobody_knows_that_were_not_read_and_that_are_gone_and_not_too_many(
+    log: Lines,
+) -> None:
+    counts = Counted(Metrics(), log).begun("s", "chat", None)
+    unknown = [f"ingress:field_{n}" for n in range(20)]
+    told = msgspec.structs.replace(
+        record(),
+        scanned=("ingress:user", *unknown, "midstream:content", "midstream:extra:usage.note"),
+        unscanned=("ingress:image_url",),
+        removed=("chat_template",),
+    )
+    counts.recorded(told)
+    counts.ended(200)
+    (_, event, said), *_ = [line for line in log.lines if line[1] == "request.ended"]
+    assert event == "request.ended"
+    assert said["outcome"] == "complete"
+    assert said["unknown_fields"] == [*unknown[:8], "13 more"]
+    assert said["not_read"] == ["ingress:image_url"]
+    assert said["removed_fields"] == ["chat_template"]
+    counts.recorded(record())
+    counts.ended(200)
+    assert set(log.lines[-1][2]) == {"outcome", "stream", "route", "status", "seconds"}
 
 
 def test_of_many_verdicts_all_are_counted_and_few_are_logged(log: Lines) -> None:

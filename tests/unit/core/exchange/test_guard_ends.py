@@ -221,7 +221,11 @@ def test_g22_an_upstream_can_open_only_so_many_channels() -> None:
 
 def test_g22_the_record_keeps_few_of_the_names_that_an_upstream_makes_up() -> None:
     sound = {"data": "QUJD" * 100, "transcript": "joe@example.com"}
-    out = stream(MAIL, [event((0, {f"x{i}" + "y" * 500: sound}, None)) for i in range(300)] + [ends(), DONE])
+    deep = {"z" * 30: {"w" * 35: sound}}
+    out = stream(
+        MAIL,
+        [event((0, {f"x{i}" + "y" * 30: deep}, None)) for i in range(300)] + [ends(), DONE],
+    )
     assert out.record is not None
     assert len(out.record.unscanned) == 100
     assert 100 < len(out.record.scanned) < 220

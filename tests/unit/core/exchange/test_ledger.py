@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
+import pytest
 
 from tests.guarded import CHAT, DONE, ends, plan, request, says
 from tests.playbook import play
@@ -32,3 +35,39 @@ def test_a_record_of_few_verdicts_lists_them_all() -> None:
     assert played.record is not None
     assert len(played.record.verdicts) == 2
     assert played.record.fired == {}
+
+
+SHAPED = """\
+  - {name: c, id: COOL-1, stage: [ingress], phrases: [calm], actions: [{type: lower_temp, temperature: 0.1}]}
+"""
+
+
+def test_g37_what_nobody_knows_and_what_is_taken_out_of_a_request_is_named() -> None:
+    for said, removed in (("calm", {"new_sampler", "mirostat"}), ("x", set())):
+        body = request(said, new_sampler="x", mirostat=2)
+        played = play(CHAT, plan(SHAPED), body, [says("a"), ends(), DONE])
+        assert played.record is not None
+        assert "ingress:new_sampler" in played.record.scanned
+        assert set(played.record.removed) == removed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "4111111111111111",
+        "john@example.org",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "two words",
+        "192.168.17.77",
+    ],
+)
+def test_g37_a_member_whose_name_is_a_secret_is_recorded_without_it(name: str) -> None:
+    messages = [{"role": "user", "content": "x", name: "y"}]
+    body = json.dumps({"model": "m", "stream": True, "messages": messages, name: {"known_to_none": 1}}).encode()
+    played = play(CHAT, plan(SHAPED), body, [says("a"), ends(), DONE])
+    assert played.record is not None
+    named = {place for place in played.record.scanned if "?" in place}
+    assert any(place.startswith("ingress:?") for place in named)
+    assert any(place.startswith("ingress:messages[].?") for place in named)
+    assert name.encode() not in msgspec.json.encode(played.record)
