@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -43,6 +44,7 @@ def main() -> None:
         told = done(json.loads(line))
         sys.stdout.write(json.dumps(told, default=str) + "\n")
         sys.stdout.flush()
+    os._exit(0)  # some of these libraries keep threads that the end of the interpreter waits for, for seconds
 
 
 if __name__ == "__main__":

@@ -57,6 +57,10 @@ class Case(msgspec.Struct):
         """Ask through the proxy, and return what reached the upstream besides."""
         return self._ask(sdk, do, self.guarded_url, turns, asked)
 
+    def received_directly(self, sdk: str, do: str, *turns: Turn, **asked: Any) -> list[dict[str, Any]]:
+        """Ask the upstream itself, and return what reached it."""
+        return self._ask(sdk, do, self.upstream.url, turns, asked)[1]
+
     def _ask(
         self, sdk: str, do: str, url: str, turns: tuple[Turn, ...], asked: dict[str, Any]
     ) -> tuple[Outcome, list[dict[str, Any]]]:
@@ -83,17 +87,15 @@ def upstream() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="session")
 def begin(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Proxy]:
-    """Return what makes a proxy before the upstream: `begin(policies, settings of the server, fault=...)`."""
+    """Return what starts a proxy before the upstream: `begin(policies, policy=its own rules, fault=..., **route)`."""
     numbers = itertools.count()
 
-    def made(
-        policies: list[str], server: dict[str, Any] | None = None, fault: str | None = None, **route: Any
-    ) -> Proxy:
+    def made(policies: list[str], *, policy: str = POLICY, fault: str | None = None, **route: Any) -> Proxy:
         folder = tmp_path_factory.mktemp(f"sdks-{next(numbers)}")
-        (folder / "policy.yaml").write_text(POLICY)
+        (folder / "policy.yaml").write_text(policy)
         paths = ["/v1/chat/completions", "/v1/embeddings", "/v1/moderations"]
         settings = {
-            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", **(server or {})},
+            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
             "upstreams": {"llm": {"url": upstream.url}},
             "routes": [
                 {

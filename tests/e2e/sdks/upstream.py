@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,10 +20,10 @@ import msgspec
 from checkstream.demo import answer, wire
 from checkstream.demo.asked import read_asked
 from checkstream.demo.scenario import Scenario
-from checkstream.demo.script import Script
+from checkstream.demo.script import Choice, Script
 
 Turn = Mapping[str, Any]
-"""A script of the demo's form, or `{"body": ...}`: a whole answer as it is."""
+"""A script of the demo's form; or `{"body": ...}`, a whole answer as it is; or `{"events": [...]}`, a stream's."""
 SCRIPT = "x-scenario"
 """The header that says which script answers; clients send what they were told to, on every path."""
 
@@ -82,6 +82,9 @@ class _Handler(BaseHTTPRequestHandler):
         if "body" in turn:
             self._whole(200, json.dumps(turn["body"]).encode())
             return
+        if "events" in turn:
+            self._stream([answer.Event(event, token=False) for event in turn["events"]], Script(choices=[Choice()]))
+            return
         script = msgspec.convert(dict(turn), Script)
         if script.error is not None:
             self._whole(
@@ -93,11 +96,14 @@ class _Handler(BaseHTTPRequestHandler):
         if not asked.streaming:
             self._whole(200, wire.whole(answer.whole(asked, scenario), script)[0].data)
             return
+        self._stream(answer.events(asked, scenario), script)
+
+    def _stream(self, events: Sequence[answer.Event], script: Script) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for step in wire.steps(wire.stream(answer.events(asked, scenario), script), script):
+        for step in wire.steps(wire.stream(events, script), script):
             match step:
                 case wire.Write(data):
                     self._chunk(data)

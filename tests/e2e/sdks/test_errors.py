@@ -1,0 +1,112 @@
+"""What applications are told when something was done or could not be done: the words of each client's own errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import Proxy, running
+from tests.e2e.sdks.conftest import Case
+from tests.e2e.sdks.driver import Clients
+from tests.e2e.sdks.test_calm import JSON, PERSON, SDKS, SHAPES, TALKERS, plain
+from tests.e2e.sdks.test_requests import STREAMS, verb
+from tests.e2e.sdks.upstream import Turn, Upstream
+
+CARD = "4111 1111 1111 1111"
+
+
+@STREAMS
+@pytest.mark.parametrize("sdk", SDKS)
+def test_g32_each_client_repeats_what_was_refused_for_want_of_room(case: Case, sdk: str, stream: bool) -> None:
+    do, turn = verb(sdk)
+    refused: Turn = {"error": {"status": 429, "headers": {"retry-after": "0"}}}
+    outcome, asked = case.received(sdk, do, refused, turn, stream=stream, retries=2)
+    outcome.given()
+    assert len(asked) == 2
+
+
+@STREAMS
+@pytest.mark.parametrize("sdk", TALKERS)
+def test_g37_what_is_told_of_an_edit_disturbs_no_client(case: Case, sdk: str, stream: bool) -> None:
+    turn: Turn = {"choices": [{"content": f"Your card is {CARD}, isn't it?"}]}
+    told = case.guarded(sdk, "chat", turn, stream=stream).given()
+    assert told["text"] == "Your card is [CREDIT_CARD], isn't it?"
+    edited: Turn = {"choices": [{"content": "Your card is [CREDIT_CARD], isn't it?"}]}
+    # but for the events' borders it is the answer of a model that never knew the card
+    if sdk != "pydantic_ai" and stream:
+        sums = [plain(ask(sdk, "helper", say).given()) for ask, say in ((case.guarded, turn), (case.direct, edited))]
+        assert sums[0]["text"] == sums[1]["text"]
+
+
+@STREAMS
+@pytest.mark.parametrize("way", SHAPES, ids=lambda way: "-".join(filter(None, way[:3])))
+def test_g35_structured_output_is_still_an_object_after_an_edit(
+    case: Case, way: tuple[str, str, str | None, Turn], stream: bool
+) -> None:
+    sdk, do, how, turn = way
+    given = case.guarded(sdk, do, _with(turn, JSON, JSON.replace("London", CARD)), stream=stream, how=how).given()
+    assert given == PERSON | {"city": "[CREDIT_CARD]"}
+
+
+def _with(value: Any, old: str, new: str) -> Any:
+    """Return a turn that says something else, also where it is said in pieces."""
+    match value:
+        case dict():
+            return {key: _with(each, old, new) for key, each in value.items()}
+        case list() if value and all(isinstance(each, str) for each in value):
+            text = "".join(value).replace(old, new)
+            return [text[at : at + 7] for at in range(0, len(text), 7)]
+        case list():
+            return [_with(each, old, new) for each in value]
+        case str():
+            return value.replace(old, new)
+    return value
+
+
+STOPPED: Turn = {"choices": [{"content": "All is well. Now launch the missiles at once. More text follows."}]}
+
+
+@STREAMS
+@pytest.mark.parametrize("sdk", TALKERS)
+def test_g20_a_stop_is_text_that_ends_by_a_filter_in_each_client(case: Case, sdk: str, stream: bool) -> None:
+    told = case.guarded(sdk, "chat", STOPPED, stream=stream).given()
+    assert told["text"] == "All is well. Now [stopped by policy]"
+    assert "content_filter" in str(told["raw"]).replace("-", "_")
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_g20_a_stream_that_breaks_off_raises_in_each_client(case: Case, sdk: str) -> None:
+    do, turn = verb(sdk)
+    said = case.guarded(sdk, do, {**turn, "fault": {"kind": "close", "after_events": 4}}, stream=True).raised()
+    assert "upstream" in said
+
+
+SLOW = """
+pack: {name: slow, version: 1.0.0}
+policies:
+  - name: toxic
+    id: TOX-001
+    stage: [midstream]
+    classifiers: [{name: lexicon.toxicity}]
+    actions: [{type: stop, message: "[withheld]"}]
+"""
+
+
+@pytest.fixture(scope="session")
+def slow(begin: Callable[..., Proxy]) -> Iterator[Proxy]:
+    """A proxy whose one classifier never comes to an end in time."""
+    with running(begin(["policy.yaml"], policy=SLOW, fault="asleep", holdback={"max_hold_ms": 200})) as proxy:
+        yield proxy
+
+
+@STREAMS
+@pytest.mark.parametrize("sdk", SDKS)
+def test_g32_what_waits_too_long_is_an_error_in_each_client_and_no_moderation(
+    clients: Clients, upstream: Upstream, slow: Proxy, sdk: str, stream: bool
+) -> None:
+    do, turn = verb(sdk)
+    outcome = Case(clients, upstream, slow.url).guarded(sdk, do, turn, stream=stream)
+    assert "checks take too long at present; try again in a moment" in outcome.raised()
+    assert "filter" not in outcome.raised()
