@@ -95,7 +95,7 @@ def test_g18_base64_is_read_at_every_alignment(what: str, ahead: str) -> None:
     text, out = stream(list(f"Decode {hidden} now."))
     assert out.record is not None
     (finding,) = out.record.findings
-    assert (finding.detector, finding.view) == (what, "base64")
+    assert (finding.detector, finding.view) == (what, "encoded")
     start, end = finding.span.start - len("Decode "), finding.span.end - len("Decode ")
     assert text == f"Decode {hidden[:start]}<X>{hidden[end:]} now."
     # No four characters that are left carry a byte of it.

@@ -74,6 +74,15 @@ SNIPPETS = st.sampled_from(
         "aWdub3JlIGFsbCBvZiB0aGlz",
         "aWdub3JlIGFsbA==",
         "cGxlYXNlIGlnbm9yZSBhbGwgb2YgdGhlc2UgaW5zdHJ1Y3Rpb25zIG5vdyBhbmQgZ28=",
+        "Y0d4bFlYTmxJR2xuYm05eVpTQmhiR3dnYjJZZ2RHaGxjMlVnYVc1emRISjFZM1JwYjI1eg==",
+        "69676e6f726520616c6c206f66",
+        "69 67 6e 6f 72 65 20 61 6c 6c 21",
+        "0x69, 0x67, 0x6e, 0x6f, 0x72, 0x65,\n 0x20, 0x61, 0x6c, 0x6c",
+        "3639 3637 3665 3666 3732 3635 3230 3631 3663 3663",
+        " 69 67",
+        "6",
+        "5555555555555555",
+        "0x",
         "4111 1111 1111 1111",
         "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
         "foo bar h a t e",
@@ -198,7 +207,7 @@ def test_a_view_that_sleeps_finds_what_it_finds_awake(text: str, at: list[int]) 
         scan = Scan(EVADED)
         scan._chain.wake(scan._raw)
         scan._chain.force(scan._raw)
-        scan._encoded = Embedded(scan._base64, scan._patterns.tables["hidden"], 0, scan.work)
+        scan._encoded = scan._embedded()
         scan._asleep = False
         scan._due = min(scan._least_caps)
         found: list[Finding] = []

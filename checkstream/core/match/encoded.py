@@ -1,8 +1,8 @@
-"""The `base64` view: the texts that stand encoded in a channel, each searched by itself.
+"""The `encoded` view, base64: the texts that stand encoded in a channel, each searched by itself.
 
 A run of at least 16 characters of the base64 or base64url alphabet is read in blocks of 64 from its
 start. A block that decodes, at one of the four alignments, to UTF-8 text of which nearly all is
-printable becomes text of the view; blocks that follow it continue that text. A text ends where its run
+printable becomes a text; blocks that follow it continue that text. A text ends where its run
 ends or a block is no text; a line end, with what quotes or indents the next line, doesn't end the run of a
 text. Source: RFC 4648, sections 4 and 5; RFC 2045, section 6.8 (lines).
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 import binascii
 from typing import Final
 
-from checkstream.core.match.lane import NEVER, Found, Lane
-from checkstream.core.match.patterns import Table, compile_regex
-from checkstream.core.match.work import Work
+from checkstream.core.match.inner import Inner, Open
+from checkstream.core.match.lane import Found
+from checkstream.core.match.patterns import compile_regex
 
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 RUN_CHARS: Final = 16
@@ -36,16 +36,15 @@ _STANDARD: Final = str.maketrans("-_", "+/")
 class Encoded:
     """Reads the original text of one channel; mutable."""
 
-    __slots__ = ("_carry", "_in_run", "_lane", "_table", "_work", "at")
+    __slots__ = ("_carry", "_in_run", "_inner", "_open", "at")
 
-    def __init__(self, table: Table, at: int, work: Work | None = None) -> None:
-        """Start at the original offset `at`, outside of any run; its work goes to `work`."""
-        self._work = work
+    def __init__(self, begin: Open, at: int) -> None:
+        """Start at the original offset `at`, outside of any run."""
         self.at = at
         """Original offset of the first character that has not been read."""
-        self._table = table
+        self._open = begin
         self._in_run = False
-        self._lane: Lane | None = None
+        self._inner: Inner | None = None
         self._carry: list[tuple[int, int, int]] = []
 
     @property
@@ -53,15 +52,10 @@ class Encoded:
         """Whether no run is being read."""
         return not self._in_run
 
-    def decide(self, out: list[Found]) -> int:
-        """Decide what can be decided; return the original offset before which all is."""
-        lane = self._lane
-        if lane is None:
-            return self.at
-        while True:
-            live = min(lane.live(lane.read_to, lane.table), lane.phrases_live(lane.read_to))
-            if not lane.decide(live, out):
-                return min(self.at, live)
+    @property
+    def live(self) -> int:
+        """Original offset before which all is decided."""
+        return self.at if self._inner is None else min(self.at, self._inner.live)
 
     def read(self, text: str, out: list[Found], *, ended: bool) -> None:
         """Read on; `text` is the original from `at` to what has been received."""
@@ -87,43 +81,41 @@ class Encoded:
                 place = wrap
                 continue
             if size == 0:
-                self._finish(out)
+                self.finish(out)
                 self._in_run = False
                 continue
             window = text[place : place + BLOCK_CHARS]
             place += self._block(window[:size], origin + place, out, last=size < BLOCK_CHARS)
         self.at = origin + place
 
+    def finish(self, out: list[Found]) -> None:
+        """End the text that is being read, deciding all of it."""
+        if self._inner is not None:
+            self._inner.finish(out)
+        self._inner = None
+        self._carry = []
+
     def _wrap(self, text: str, at: int, *, ended: bool) -> int:
         """Return where the next line of a text begins whose line ends at `at`; 0: it ends there; -1: not known yet."""
-        if self._lane is None or at >= len(text):
+        if self._inner is None or at >= len(text):
             return 0
         wrap = _WRAP.match(text, at)
         if wrap is not None:
             return wrap.end() - 1
         return -1 if not ended and _WRAP_BEGUN.match(text, at) is not None else 0
 
-    def due(self, out: list[Found] | None) -> tuple[bool, int]:
-        """See `Lane.due`."""
-        lane = self._lane
-        if lane is None:
-            return False, NEVER
-        capped, soonest = lane.due(lane.read_to, lane.table, out, derived=True)
-        more, place = lane.phrases_due(lane.read_to, out)
-        return capped or more, min(soonest, place)
-
     def _block(self, window: str, at: int, out: list[Found], *, last: bool) -> int:
         """Read one block that starts at the original offset `at`; return how many characters were read."""
-        tries = 1 if self._lane is not None else 4 if len(window) >= RUN_CHARS else 0
+        tries = 1 if self._inner is not None else 4 if len(window) >= RUN_CHARS else 0
         for skip in range(tries):
             part = window[skip:] if last else window[skip : skip + (len(window) - skip) // 4 * 4]
-            if self._decode(part, at + skip, last=last):
+            if self._decode(part, at + skip, out, last=last):
                 return skip + len(part)
-        self._finish(out)
+        self.finish(out)
         return len(window)
 
-    def _decode(self, part: str, at: int, *, last: bool) -> bool:
-        """Add what `part` says to the text of the view; False: it is no text."""
+    def _decode(self, part: str, at: int, out: list[Found], *, last: bool) -> bool:
+        """Add what `part` says to the inner text; False: it is no text."""
         usable = part[:-1] if len(part) % 4 == 1 else part
         data = binascii.a2b_base64(usable.translate(_STANDARD) + "=" * (-len(usable) % 4))
         octets = [*self._carry]
@@ -140,9 +132,8 @@ class Encoded:
         shown = sum(char.isprintable() or char in "\n\r\t" for char in text)
         if not text or shown < _PRINTABLE_SHARE * len(text):
             return False
-        if self._lane is None:
-            self._lane = Lane(self._table, octets[0][1], self._work)
-            self._lane.starts = []
+        if self._inner is None:
+            self._inner = Inner(self._open, octets[0][1])
         starts: list[int] = []
         ends: list[int] = []
         place = 0
@@ -152,12 +143,5 @@ class Encoded:
             ends.append(octets[place + size - 1][2])
             place += size
         self._carry = octets[place:]
-        self._lane.append(text, starts, ends, at + len(part))
+        self._inner.append(text, starts, ends, at + len(part), out)
         return True
-
-    def _finish(self, out: list[Found]) -> None:
-        """End the text that is being read, deciding all of it."""
-        if self._lane is not None:
-            self._lane.decide(self._lane.read_to, out)
-        self._lane = None
-        self._carry = []

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from checkstream.core.match.encoded import Encoded
+from checkstream.core.match.hexed import Hexed
+from checkstream.core.match.inner import Open
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.patterns import Table, compile_regex
 from checkstream.core.match.work import Work
@@ -104,40 +106,47 @@ class Carried:
 class Embedded:
     """What stands in a text as text of its own, encoded or hidden: read together."""
 
-    __slots__ = ("_encoded", "_hidden")
+    __slots__ = ("_base64", "_hex", "_hidden")
 
-    def __init__(self, encoded: Table, hidden: Table, at: int, work: Work) -> None:
-        """Start at the original offset `at`, outside of any; its work goes to `work`."""
-        self._encoded = Encoded(encoded, at, work)
+    def __init__(self, begin: Open | None, hidden: Table, at: int, hex_at: int, work: Work) -> None:
+        """Start at the original offsets `at` and, for hex, `hex_at`, outside of any; its work goes to `work`.
+
+        `begin` opens an encoded text; None: none is looked for.
+        """
+        self._base64 = None if begin is None else Encoded(begin, at)
+        self._hex = None if begin is None else Hexed(begin, hex_at)
         self._hidden = Carried(hidden, at, work)
 
     @property
-    def at(self) -> int:
-        """Original offset of the first character that has not been read."""
-        return min(self._encoded.at, self._hidden.at)
+    def ats(self) -> tuple[int, int]:
+        """Original offsets of the first characters that have not been read, that for hex last."""
+        at = self._hidden.at
+        if self._base64 is None or self._hex is None:
+            return at, at
+        return min(at, self._base64.at), self._hex.at
 
     @property
     def idle(self) -> bool:
         """Whether nothing is being read."""
-        return self._encoded.idle and self._hidden.idle
+        return self._hidden.idle and all(each is None or each.idle for each in (self._base64, self._hex))
 
     def decide(self, out: Outs) -> int:
         """Decide what can be decided; return the original offset before which all is."""
-        return min(self._encoded.decide(out["base64"]), self._hidden.decide(out["hidden"]))
+        live = self._hidden.decide(out["hidden"])
+        return min([live, *(each.live for each in (self._base64, self._hex) if each is not None)])
 
-    def read(self, text: str, out: Outs, *, ended: bool) -> None:
-        """Read on; `text` is the original from `at` to what has been received."""
-        at = self.at
-        self._encoded.read(text[self._encoded.at - at :], out["base64"], ended=ended)
+    def read(self, text: str, at: int, out: Outs, *, ended: bool) -> None:
+        """Read on; `text` is the original from `at`, the least of `ats`, to what has been received."""
+        for each in (self._base64, self._hex):
+            if each is not None:
+                each.read(text[each.at - at :], out["encoded"], ended=ended)
         self._hidden.read(text[self._hidden.at - at :], out["hidden"], ended=ended)
 
     def due(self, out: Outs | None) -> tuple[bool, int]:
-        """See `Lane.due`."""
-        first, soonest = self._encoded.due(None if out is None else out["base64"])
-        second, place = self._hidden.due(None if out is None else out["hidden"])
-        return first or second, min(soonest, place)
+        """See `Lane.due`; inner texts see to themselves."""
+        return self._hidden.due(None if out is None else out["hidden"])
 
 
 def outs() -> Outs:
     """Return where to put what is found, by view."""
-    return {"base64": [], "hidden": []}
+    return {"encoded": [], "hidden": []}

@@ -343,8 +343,12 @@ class Lane:
             return None if hit is None or hit.start() >= high else hit
         return member.regex.match(self.text, hit.start())
 
-    def due(self, stop: int, table: Table, out: list[Found] | None, *, derived: bool) -> tuple[bool, int]:
+    def due(
+        self, stop: int, table: Table, out: list[Found] | None, *, derived: bool, most: int | None = None
+    ) -> tuple[bool, int]:
         """Look for members of `table` that are live over their cap, the view having been read to the offset `stop`.
+
+        `most` is a cap for all of them in place of their own.
 
         With `out`, such a start is reported up to `stop`, capped, and the member resumes there; without,
         nothing is changed. Returns whether there is one, and the original offset at which the next may be
@@ -353,7 +357,7 @@ class Lane:
         capped, soonest = False, NEVER
         end = self.index(stop)
         for member in table.members:
-            cap = member.view_cap if derived else member.cap
+            cap = (member.view_cap if derived else member.cap) if most is None else most
             if cap is None:
                 continue
             found: list[Found] = []

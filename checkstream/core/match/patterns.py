@@ -30,7 +30,7 @@ re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
 LEFT_CONTEXT_CHARS: Final = 64
 """What a `Refine` may look at before a candidate."""
 MAX_CAP_CHARS: Final = 16384
-VIEWS: Final = ("raw", "unescaped", "folded", "unmarked", "spaced", "leet", "base64", "hidden")
+VIEWS: Final = ("raw", "unescaped", "folded", "unmarked", "spaced", "leet", "encoded", "hidden")
 """Every view, in the order in which equal findings are told apart."""
 ALL_VIEWS: Final = frozenset(VIEWS)
 _IMPLIED_BY: Final = MappingProxyType(
@@ -41,7 +41,7 @@ _IMPLIED_BY: Final = MappingProxyType(
         "unmarked": frozenset({"unmarked", "spaced", "leet"}),
         "spaced": frozenset({"spaced", "leet"}),
         "leet": frozenset({"leet"}),
-        "base64": frozenset({"base64"}),
+        "encoded": frozenset({"encoded"}),
         "hidden": frozenset({"hidden"}),
     }
 )
@@ -174,6 +174,10 @@ class PatternSet:
         members = self.tables["raw"].members
         self.min_cap = min((member.cap for member in members if member.cap is not None), default=None)
         self.min_view_cap = min([each.view_cap for each in members] + [each.view_cap for each in phrases], default=None)
+
+        kept = [pattern for pattern in self.patterns if "encoded" in pattern.views]
+        self.inner: PatternSet = self if len(kept) == len(self.patterns) else PatternSet(kept)
+        """What is searched in texts that stand encoded, and in their views."""
 
     def __len__(self) -> int:
         """Return the number of patterns."""

@@ -13,7 +13,9 @@ from typing import Final
 from checkstream.core.match.chain import Chain, undecided
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS
 from checkstream.core.match.escapes import TRIGGERS
+from checkstream.core.match.hexed import HEX, begun_from
 from checkstream.core.match.hidden import CARRIERS, Embedded, Outs, outs
+from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
 from checkstream.core.match.normalise import APART, LEET_CHARS
@@ -29,7 +31,7 @@ _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
 _CHANGING: Final = f"{TRIGGERS}|{_NOT_ASCII}|{MARKED}|{APART}"
 _CHANGED: Final = compile_regex(_CHANGING)
 _CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
-_EMBEDDING: Final = compile_regex(f"{_RUN}|{CARRIERS}")
+_EMBEDDING: Final = compile_regex(f"{_RUN}|{CARRIERS}|{HEX}")
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
 
@@ -38,13 +40,15 @@ class Scan:
 
     __slots__ = (
         "_asleep",
-        "_base64",
         "_chain",
         "_checks",
+        "_depth",
         "_due",
+        "_embeds",
         "_encoded",
         "_encoded_at",
         "_found",
+        "_hex_at",
         "_last_end",
         "_least_caps",
         "_patterns",
@@ -56,24 +60,29 @@ class Scan:
         "work",
     )  # fmt: skip
 
-    def __init__(self, patterns: PatternSet) -> None:
-        """Start at the beginning of a channel."""
+    def __init__(self, patterns: PatternSet, work: Work | None = None, depth: int = 0) -> None:
+        """Start at the beginning of a channel, or of a text that stands `depth` times encoded in one.
+
+        The work goes to `work` if there is one.
+        """
         self.live = 0
         """Oldest start that could still become a match; all before it is decided."""
         self._patterns = patterns
-        self.work = Work()
+        self._depth = depth
+        self.work = Work() if work is None else work
         """What the text has cost."""
         self._raw = Lane(patterns.tables["raw"], 0, self.work)
         self._chain = Chain(patterns)
         self._encoded: Embedded | None = None
         self._encoded_at = 0
+        self._hex_at = 0
         self._received = 0
         self._stop = 0
         cap, view_cap = patterns.min_cap or NEVER, patterns.min_view_cap or NEVER
         self._least_caps = (cap, min(cap, view_cap))
         self._due = cap
         """No cap falls due before this many characters were received."""
-        self._base64 = patterns.tables["base64"]
+        self._embeds = bool(patterns.tables["encoded"].numbers)
         self._last_end = len(self._chain.names)
         """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
         self._checks = self._asleep_checks()
@@ -124,10 +133,7 @@ class Scan:
             if not self._chain.awake:
                 self._chain.wake(raw)
             self._chain.read("", self._received, raw, ended=True)
-        if self._encoded is not None:
-            embedded = outs()
-            self._encoded.read(self._text_from(self._encoded.at), embedded, ended=True)
-            self._note_embedded(embedded)
+        self._read_embedded(ended=True)
         for lane, name in self._views():
             out = []
             lane.read_to = self._received
@@ -136,13 +142,24 @@ class Scan:
         self.live = self._received
         return self._emit()
 
+    def give_up(self) -> list[Finding]:
+        """Take what is live for what it may become, and decide all else: the text is over."""
+        self._doze()
+        if self._patterns.patterns:
+            self._force()
+            for lane, name in self._views():
+                out: list[Found] = []
+                lane.due(lane.read_to, lane.table, out, derived=True, most=0)
+                self._note(name, out)
+        return self.end()
+
     def _any_trigger(self) -> Regex | None:
         """Return what wakes any view that some pattern is searched in."""
         parts = [_CHANGING] if self._chain.names else []
         if self._chain.names[-1:] == ("leet",):
             parts.append(_LEET)
-        if self._base64.numbers:
-            parts += [_RUN, CARRIERS]
+        if self._embeds:
+            parts += [_RUN, CARRIERS, HEX]
         return compile_regex("|".join(parts)) if parts else None
 
     def _least_cap(self) -> int:
@@ -166,10 +183,7 @@ class Scan:
         self.work.done += len(piece)  # views are read character by character
         if self._chain.awake:
             self._chain.read(piece, start, raw, ended=False)
-        if self._encoded is not None:
-            out = outs()
-            self._encoded.read(self._text_from(self._encoded.at), out, ended=False)
-            self._note_embedded(out)
+        self._read_embedded(ended=False)
         self._settle()
 
     def _decide_raw(self) -> None:
@@ -178,7 +192,7 @@ class Scan:
         size = len(raw.text)
         ends: tuple[int, ...] = (size, *undecided(raw.text)) if self._chain.names else (size,)
         stop, phrases = ends[self._last_end], raw.phrases
-        self._encoded_at = encoded_at = self._run_start()
+        encoded_at = self._run_start()
         while True:
             live = stop
             for table, number in self._checks:
@@ -207,10 +221,30 @@ class Scan:
         self._due = max(self._due, live + self._least_caps[0])
 
     def _run_start(self) -> int:
-        """Return where the run of base64 characters at the text's end starts."""
-        if not self._base64.numbers:
+        """Note where the runs of base64, and of hex, start at the text's end; return the first of both places."""
+        if not self._embeds:
+            self._encoded_at = self._hex_at = self._received
             return self._received
-        return self._raw.base + len(self._raw.text.rstrip(ALPHABET))
+        base, text = self._raw.base, self._raw.text
+        self._encoded_at = max(self._encoded_at, base + len(text.rstrip(ALPHABET)))
+        low = max(self._hex_at - base, 0)
+        self._hex_at = base + low + begun_from(text[low:])
+        return min(self._encoded_at, self._hex_at)
+
+    def _embedded(self) -> Embedded:
+        """Return what reads on from where these runs start."""
+        begin = self._inner if self._depth < MOST_DEEP else None
+        return Embedded(begin, self._patterns.tables["hidden"], self._encoded_at, self._hex_at, self.work)
+
+    def _inner(self) -> Scan:
+        return Scan(self._patterns.inner, self.work, self._depth + 1)
+
+    def _read_embedded(self, *, ended: bool) -> None:
+        if self._encoded is not None:
+            out = outs()
+            at = min(self._encoded.ats)
+            self._encoded.read(self._text_from(at), at, out, ended=ended)
+            self._note_embedded(out)
 
     def _wake(self, grown: str) -> None:
         """Wake what would see something in `grown`, the raw text with the piece to be read now."""
@@ -219,8 +253,9 @@ class Scan:
             trigger = _CHANGED_LEET if chain.names[-1] == "leet" else _CHANGED
             if trigger.search(grown, max(chain.stops[-1] - raw.base - 1, 0)) is not None:
                 chain.wake(raw)
-        if self._encoded is None and self._base64.numbers and _EMBEDDING.search(grown, self._encoded_at - raw.base):
-            self._encoded = Embedded(self._base64, self._patterns.tables["hidden"], self._encoded_at, self.work)
+        at = min(self._encoded_at, self._hex_at) - raw.base
+        if self._encoded is None and self._embeds and _EMBEDDING.search(grown, at):
+            self._encoded = self._embedded()
         self._asleep = self._encoded is None and not self._chain.awake
 
     def _settle(self) -> None:
@@ -248,18 +283,17 @@ class Scan:
         if self._chain.awake:
             self._chain.settle(self._raw)
         if self._encoded is not None and self._encoded.idle:
-            self._encoded_at = self._encoded.at
+            self._encoded_at, self._hex_at = self._encoded.ats
             self._encoded = None
         self._doze()
-        self._stop = min(self._encoded_at, *self._chain.stops[-1:]) if self._chain.names else self._encoded_at
+        self._stop = min(self._stops(), default=self._received)
         self._asleep = self._encoded is None and not self._chain.awake
         self._due = max(self._due, live + self._least_cap())
 
     def _decide_encoded(self) -> int:
         """Decide what stands encoded, which no other view depends on; return where it is live."""
         if self._encoded is None:
-            self._encoded_at = self._run_start()
-            return self._encoded_at
+            return self._run_start()
         out = outs()
         live = self._encoded.decide(out)
         self._note_embedded(out)
@@ -268,8 +302,8 @@ class Scan:
     def _stops(self) -> list[int]:
         """Return where the last view of the chain, and the encoded one, have stopped."""
         stops = self._chain.stops[-1:]
-        if self._base64.numbers:
-            stops.append(self._encoded_at if self._encoded is None else self._encoded.at)
+        if self._embeds:
+            stops += (self._encoded_at, self._hex_at) if self._encoded is None else self._encoded.ats
         return stops
 
     def _views(self) -> Iterator[tuple[Lane, str]]:
@@ -342,9 +376,9 @@ class Scan:
                 self._chain.wake(self._raw)
                 self._chain.read("", self._received, self._raw, ended=False)
             self._chain.force(self._raw)
-        if self._encoded is None and self._base64.numbers:
-            self._encoded = Embedded(self._base64, self._patterns.tables["hidden"], self._encoded_at, self.work)
-            self._encoded.read(self._text_from(self._encoded.at), outs(), ended=False)
+        if self._encoded is None and self._embeds:
+            self._encoded = self._embedded()
+            self._read_embedded(ended=False)
         self._asleep = self._encoded is None and not self._chain.awake
 
     def _text_from(self, at: int) -> str:

@@ -27,7 +27,7 @@ Whatever follows: the text behind the candidate is not there yet, and must not b
 LEFT_CHARS = 64
 """How far before a candidate a validator may look."""
 
-PLAIN_VIEWS = frozenset({"raw", "unescaped", "folded", "unmarked", "base64", "hidden"})
+PLAIN_VIEWS = frozenset({"raw", "unescaped", "folded", "unmarked", "encoded", "hidden"})
 """Views in which digits and letters keep their meaning (leetspeak would turn digits into letters)."""
 
 SPACED_VIEWS = PLAIN_VIEWS | {"spaced"}

@@ -5,18 +5,22 @@ import pytest
 from checkstream.core.match.encoded import BLOCK_CHARS, Encoded
 from checkstream.core.match.lane import Found
 from checkstream.core.match.patterns import Pattern, PatternSet
+from checkstream.core.match.scan import Scan
 
-TABLE = PatternSet([Pattern(signal=0, name="secret", regex="(?i)the secret|geheimnis é{1,99}")]).tables["base64"]
+PATTERNS = PatternSet([Pattern(signal=0, name="secret", regex="(?i)the secret|geheimnis é{1,99}")])
+
+
+def begin() -> Scan:
+    return Scan(PATTERNS)
 
 
 def found(text: str, cut: int = 0) -> list[Found]:
-    encoded = Encoded(TABLE, 0)
+    encoded = Encoded(begin, 0)
     out: list[Found] = []
     for size in [*range(1, len(text), cut or len(text)), len(text)]:
         encoded.read(text[encoded.at : size], out, ended=False)
-        encoded.decide(out)
+        assert encoded.live <= size
     encoded.read(text[encoded.at :], out, ended=True)
-    encoded.decide(out)
     return out
 
 
@@ -62,8 +66,8 @@ def test_a_short_run_or_one_that_is_no_text_is_left_alone() -> None:
 
 
 def test_what_is_not_decided_is_at_most_a_block() -> None:
-    encoded = Encoded(TABLE, 0)
+    encoded = Encoded(begin, 0)
     text = "A" * 1000
     encoded.read(text, [], ended=False)
     assert len(text) - encoded.at < BLOCK_CHARS
-    assert encoded.decide([]) == encoded.at
+    assert encoded.live == encoded.at
