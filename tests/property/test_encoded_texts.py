@@ -62,7 +62,7 @@ def found(text: list[str], given: PatternSet) -> list[Finding]:
 
 
 @pytest.mark.parametrize("entity", sorted(SPECIMENS))
-@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=4, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(data=st.data())
 def test_g04_g09_g18_a_value_told_in_another_alphabet_is_found_whole(entity: str, data: st.DataObject) -> None:
     before, _, behind = f"the value: {BESIDE.get(entity, '{}').format('|')} that is it".partition("|")

@@ -14,6 +14,7 @@ from typing import Final
 
 from checkstream.core.match.inner import Inner, Open
 from checkstream.core.match.lane import Found
+from checkstream.core.match.normalise import ignorable
 from checkstream.core.match.patterns import compile_regex
 
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
@@ -129,7 +130,7 @@ class Encoded:
             if last or error.reason != "unexpected end of data":
                 return False
             text = whole[: error.start].decode()
-        shown = sum(char.isprintable() or char in "\n\r\t" for char in text)
+        shown = sum(char.isprintable() or char in "\n\r\t" or ignorable(char) for char in text)
         if not text or shown < _PRINTABLE_SHARE * len(text):
             return False
         if self._inner is None:

@@ -79,7 +79,7 @@ def test_a_phrase_does_not_overlap_itself() -> None:
         ("it can't" + " " * 9, 17),
         ("pay $", 4),
         ("pay $1", 4),
-        ("pay $23 ", 8),
+        ("pay $293 ", 9),
     ],
 )
 def test_text_is_held_from_where_it_is_the_beginning_of_a_phrase(text: str, expected: int) -> None:
