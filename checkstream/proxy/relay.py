@@ -241,8 +241,6 @@ class Exchange:
     def _is_long(self, event: on.AnyEvent) -> bool:
         """Tell whether the guard reads a whole long body at this event: a prompt, or an answer that is not streamed."""
         match event:
-            case on.RequestReceived():
-                return len(event.body) > _LONG_BYTES
             case on.UpstreamOpened():
                 self._whole_bytes = None if event.streaming else 0
             case on.UpstreamBytes() if self._whole_bytes is not None:

@@ -5,11 +5,13 @@ What takes long is written as steps: a generator that yields wherever a turn may
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Protocol, TypeVar
 
-Steps = Iterator[None]
-"""Work that can be interrupted between its steps."""
+from checkstream.core.steps import Steps, done
+
+__all__ = ["Meter", "Reader", "Steps", "done"]
+
 Result = TypeVar("Result")
 
 _FIRST_CHARS = 128
@@ -64,6 +66,17 @@ class Meter:
         """The exchange has done all the work that it may do."""
         return 0 < self._budget <= self.spent
 
+    def stepping(self, steps: Generator[None, None, Result], work: int) -> Generator[None, None, Result]:
+        """Do some steps, each of so much work."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            self.spend(work)
+            yield
+
     def feed(self, reader: Reader[Result], text: str) -> list[Result] | None:
         """Feed a short text to a reader, and return what it makes of it; None: it is long (see `feeding`)."""
         if len(text) > _FIRST_CHARS:
@@ -86,13 +99,3 @@ class Meter:
             yield
             size = min(max(size * _PIECE_WORK // max(work, 1), _LEAST_CHARS), 2 * size, _MOST_CHARS)
         return checks
-
-
-def done(steps: Generator[None, None, Result]) -> Result:
-    """Do all of some steps at once, and return what they come to."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Result = end.value
-            return result

@@ -28,9 +28,10 @@ from checkstream.core.terms import Channel, Delta, Dialogue, Document, Facts, Me
 from checkstream.core.wire.context import read_context
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
-from checkstream.core.wire.openai_prompt import place_of, unit_of
+from checkstream.core.wire.openai_prompt import unit_of
 from checkstream.core.wire.openai_shaping import MESSAGE_FRAME
 from checkstream.core.wire.openai_undoing import undone
+from checkstream.core.wire.strict_json import place_of
 from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
 from checkstream.errors import RequestInvalid, WireError
 
@@ -60,8 +61,12 @@ _QUIET = 2
 
 _CHANNEL_WORK = 60
 """Of a judge that is made, and of the end of its text (see `match.work`)."""
-_BYTES_A_UNIT = 500
-"""Of a body, read."""
+_READ_WORK = 700
+"""Of one step of reading a body."""
+_PLACES_A_STEP = 1000
+"""Texts that are put together at a time ..."""
+_PLACES_WORK = 300
+"""... and what that costs."""
 
 
 class _Joined:
@@ -74,12 +79,14 @@ class _Joined:
         self.text = ""
         self._parts: list[tuple[int, int, int]] = []
 
-    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> None:
+    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> Generator[None, None, None]:
         at = 0
-        for place in places:
+        for count, place in enumerate(places, 1):
             size = len(deltas[place].text)
             self._parts.append((place, at, at + size))
             at += size + len(between)
+            if count % _PLACES_A_STEP == 0:
+                yield
         self.text = between.join(deltas[place].text for place in places)
 
     def touched(self, span: Span) -> list[int]:
@@ -187,15 +194,14 @@ class Prompt:
     def take(self, event: RequestReceived) -> Generator[None, None, Refusal | None]:
         """Read the request and begin to judge it; return why it is refused, if that is clear already."""
         meter = self._checking.meter
-        meter.spend(len(event.body) // _BYTES_A_UNIT)
         try:
-            request = self._surface.read_request(event.body)
+            request = yield from meter.stepping(self._surface.reading_request(event.body), _READ_WORK)
             context = read_context(event.context, request.extension)
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request
         self._confirmed = event.confirmed
-        fault = self._fault(request)
+        fault = yield from self._fault(request)
         if fault is not None:
             return fault
         yield from self._know(request, event, context)
@@ -276,7 +282,11 @@ class Prompt:
         deltas = request.unit.deltas
         places: dict[tuple[str, int], list[int]] = {}
         quiet: dict[str, list[int]] = {}
-        for place, delta in enumerate(request.unit.deltas):
+        meter = self._checking.meter
+        for place, delta in enumerate(deltas):
+            if place % _PLACES_A_STEP == 0:
+                meter.spend(_PLACES_WORK)
+                yield
             if place in request.quiet:
                 quiet.setdefault(delta.channel.kind, []).append(place)
             else:
@@ -284,17 +294,17 @@ class Prompt:
         for kind, found in quiet.items():
             channel = Channel(kind, deltas[found[0]].channel.choice, _QUIET)
             names = _Joined(self._checking.judge(channel, Stage.INGRESS, grid=False, asks=False))
-            names.add(deltas, found, "\n")
+            yield from meter.stepping(names.add(deltas, found, "\n"), _PLACES_WORK)
             self._take(names)
         for (kind, position), found in places.items():
             lines = _Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
-            lines.add(deltas, found, "\n")
+            yield from meter.stepping(lines.add(deltas, found, "\n"), _PLACES_WORK)
             self._take(lines)
             parts = [place for place in found if _is_part(deltas[place])]
             if len(parts) > 1:
                 seams = tuple(accumulate(len(deltas[place].text) for place in parts[:-1]))
                 run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
-                run.add(deltas, parts, "")
+                yield from meter.stepping(run.add(deltas, parts, ""), _PLACES_WORK)
                 self._take(run)
             yield
 
@@ -303,14 +313,20 @@ class Prompt:
         self._joined.append(joined)
         self._places[joined.judge.channel] = joined
 
-    def _fault(self, request: Request) -> Refusal | None:
+    def _fault(self, request: Request) -> Generator[None, None, Refusal | None]:
         """Return why the request may not be forwarded, whatever the policy says."""
-        chars, limit = sum(len(delta.text) for delta in request.unit.deltas), self._plan.prompt_chars
+        chars, limit, found = 0, self._plan.prompt_chars, set[tuple[str, int]]()
+        for place, delta in enumerate(request.unit.deltas):
+            chars += len(delta.text)
+            found.add((delta.channel.kind, delta.channel.choice))
+            if place % _PLACES_A_STEP == 0:
+                self._checking.meter.spend(_PLACES_WORK)
+                yield
         if chars > limit:
             return Refusal(
                 413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less"
             )
-        channels = len({(delta.channel.kind, delta.channel.choice) for delta in request.unit.deltas})
+        channels = len(found)
         if channels > _MAX_CHANNELS:
             return Refusal(
                 413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"

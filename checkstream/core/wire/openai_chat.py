@@ -6,10 +6,11 @@ Azure add to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 import msgspec
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
@@ -32,15 +33,23 @@ class OpenAIChat:
     name = "openai.chat"
     events = frozenset({"error"})
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body.
+    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
+        """Read a caller's body, in steps.
 
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found, prompt = start_request(body, CHAT_FIELDS)
-        position = read_messages(prompt, found.get("messages"))
-        return finish_request(prompt, body, found, position, apart="messages")
+        found, prompt = yield from start_request(body, CHAT_FIELDS)
+        position = yield from read_messages(prompt, found.get("messages"))
+        return (yield from finish_request(prompt, body, found, position, apart="messages"))
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body at once; see `reading_request`.
+
+        Raises:
+            RequestInvalid: as `reading_request`.
+        """
+        return done(self.reading_request(body))
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
         """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.

@@ -5,10 +5,11 @@ Source: OpenAI API reference, "Completions" (legacy); what vLLM, SGLang and llam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 import msgspec
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
@@ -31,18 +32,23 @@ class OpenAICompletions:
     name = "openai.completions"
     events = frozenset({"error"})
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body.
+    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
+        """Read a caller's body, in steps.
 
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found, prompt = start_request(body, COMPLETION_FIELDS)
-        given = found.get("prompt")
-        position = _read_prompt(prompt, given)
-        # An array of numbers is one prompt; one of strings or of arrays is so many.
-        prompts = len(given) if isinstance(given, list) and not _is_tokens(given, [given]) else 1
-        return finish_request(prompt, body, found, position, apart="prompt", prompts=prompts)
+        found, prompt = yield from start_request(body, COMPLETION_FIELDS)
+        position, prompts = yield from _read_prompt(prompt, found.get("prompt"))
+        return (yield from finish_request(prompt, body, found, position, apart="prompt", prompts=prompts))
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body at once; see `reading_request`.
+
+        Raises:
+            RequestInvalid: as `reading_request`.
+        """
+        return done(self.reading_request(body))
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
         """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.
@@ -173,23 +179,25 @@ def _read_whole_text(answer: Answer, number: int, choice: dict[str, object], pat
         answer.deltas.append(Delta(Channel("content", number), "", (*path, "text")))
 
 
-def _read_prompt(prompt: Prompt, value: object) -> int:
-    """Read `prompt`: a string, strings, or token ids, which have no text to scan; return how many."""
-    if value is None:
-        raise RequestInvalid("`prompt` must be a string, an array of strings, or token ids")
+def _read_prompt(prompt: Prompt, value: object) -> Generator[None, None, tuple[int, int]]:
+    """Read `prompt`: a string, strings, or token ids, which have no text to scan.
+
+    Returns:
+        How many entries it has, and how many prompts that is: an array of numbers is one, of strings or arrays so many.
+    """
     parts = value if isinstance(value, list) else [value]
+    if isinstance(value, list) and (yield from prompt.are_tokens(value)):
+        if value:
+            prompt.unscanned["prompt tokens"] = None
+        return len(value), 1
     for i, part in enumerate(parts):
         at: Path = ("prompt", i) if isinstance(value, list) else ("prompt",)
+        if prompt.spends():
+            yield
         if isinstance(part, str):
             prompt.add("user", i, part, at)
-        elif _is_tokens(part, value):
+        elif isinstance(value, list) and (yield from prompt.are_tokens(part if isinstance(part, list) else [part])):
             prompt.unscanned["prompt tokens"] = None
         else:
             raise RequestInvalid("`prompt` must be a string, an array of strings, or token ids")
-    return len(parts)
-
-
-def _is_tokens(part: object, value: object) -> bool:
-    """Say whether an entry of a prompt array is a token id or a list of them."""
-    ids = part if isinstance(part, list) else [part]
-    return isinstance(value, list) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids)
+    return len(parts), len(parts) if isinstance(value, list) else 1

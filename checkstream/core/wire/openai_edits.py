@@ -205,6 +205,8 @@ def edit_request(request: Request, texts: Mapping[int, str], removed: frozenset[
     Raises:
         WireError: the body is not the JSON that the request was read from.
     """
+    if removed.isdisjoint(request.members) and not _changed(request.unit, texts):
+        return request.unit.raw
     document = JsonText(request.unit.raw.decode())
     splices = document.cut((), frozenset[str | int](removed)) + request_splices(document, request, texts, removed)
     return document.apply(splices).encode() if splices else request.unit.raw

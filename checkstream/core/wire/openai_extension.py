@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.core.wire.openai_fields import EXTENSION
@@ -17,7 +17,7 @@ DOCUMENTS: Path = (EXTENSION, "documents")
 _OWN = ("text", "title", "url", "id")
 
 
-def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
+def read_extension(prompt: Prompt, position: int, value: object) -> Generator[None, None, Extension]:
     """Read the `checkstream` field; its documents are scanned, every string of them.
 
     Raises:
@@ -45,7 +45,7 @@ def read_extension(prompt: Prompt, position: int, value: object) -> Extension:
         if not isinstance(document, str | dict):
             raise RequestInvalid(f"`{EXTENSION}.documents[{i}]` must be a string or an object")
         at: Path = (*DOCUMENTS, i)
-        prompt.all("document", position + i, document, at)
+        yield from prompt.all("document", position + i, document, at)
         found.append(Document(document) if isinstance(document, str) else _document(document, at))
     return Extension(context=context or {}, documents=tuple(found), conversation=conversation, verify=verify)
 

@@ -7,10 +7,11 @@ reference, "Embeddings" and "Moderations"; what vLLM adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 import msgspec
 
+from checkstream.core.steps import Steps, done
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
@@ -52,14 +53,23 @@ class OpenAIInputs:
         self._known = known
         self._answer = answer
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body.
+    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
+        """Read a caller's body, in steps.
 
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found, prompt = start_request(body, self._known)
-        return finish_request(prompt, body, found, _read_input(prompt, found.get("input")), apart="input")
+        found, prompt = yield from start_request(body, self._known)
+        position = yield from _read_input(prompt, found.get("input"))
+        return (yield from finish_request(prompt, body, found, position, apart="input"))
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body at once; see `reading_request`.
+
+        Raises:
+            RequestInvalid: as `reading_request`.
+        """
+        return done(self.reading_request(body))
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
         """Return the body with texts replaced; `shaping` is of answers, and nothing answers here."""
@@ -179,33 +189,34 @@ EMBEDDINGS = OpenAIInputs("openai.embeddings", EMBEDDING_FIELDS, "data")
 MODERATIONS = OpenAIInputs("openai.moderations", MODERATION_FIELDS, "results")
 
 
-def _read_input(prompt: Prompt, value: object) -> int:
+def _read_input(prompt: Prompt, value: object) -> Generator[None, None, int]:
     """Read `input`: a string, strings, parts, or token ids, which have no text to scan; return how many."""
     parts = value if isinstance(value, list) else [value]
+    if value and isinstance(value, list) and (yield from prompt.are_tokens(value)):
+        prompt.unscanned["input tokens"] = None
+        return len(parts)
     for i, part in enumerate(parts):
         at: Path = ("input", i) if isinstance(value, list) else ("input",)
+        if prompt.spends():
+            yield
         if isinstance(part, str):
             prompt.add("user", i, part, at)
         elif isinstance(part, dict) and isinstance(value, list):
-            _read_part(prompt, i, part, at)
-        elif isinstance(value, list) and _is_tokens(part):
+            yield from _read_part(prompt, i, part, at)
+        elif isinstance(value, list) and (yield from prompt.are_tokens(part if isinstance(part, list) else [part])):
             prompt.unscanned["input tokens"] = None
         else:
             raise RequestInvalid("`input` must be a string, an array of strings or parts, or token ids")
     return len(parts)
 
 
-def _read_part(prompt: Prompt, position: int, part: dict[str, object], path: Path) -> None:
+def _read_part(prompt: Prompt, position: int, part: dict[str, object], path: Path) -> Steps:
     """Read a part of an input that is more than text, such as a moderation's: its texts, and what is none by name."""
     for name in part:
         if name in MEDIA:
             prompt.unscanned[f"input {name}"] = None
-    prompt.all("user", position, {name: value for name, value in part.items() if name not in MEDIA}, path)
-
-
-def _is_tokens(part: object) -> bool:
-    ids = part if isinstance(part, list) else [part]
-    return all(isinstance(i, int) and not isinstance(i, bool) for i in ids)
+    said = {name: value for name, value in part.items() if name not in MEDIA}
+    return prompt.all("user", position, said, path)
 
 
 def _members(body: bytes) -> dict[str, msgspec.Raw]:

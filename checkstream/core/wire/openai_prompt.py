@@ -6,19 +6,26 @@ them and no classifier does, to which they would only be noise between sentences
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Literal
 
+from checkstream.core.steps import Steps
 from checkstream.core.terms import Channel, Delta
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.core.wire.strict_json import shown
-from checkstream.core.wire.text_files import Encoding, is_data_url, looks_encoded, read_file
+from checkstream.core.wire.text_files import Encoding, is_data_url, looks_encoded, reading_file
 from checkstream.errors import RequestInvalid
 
 _MAX_PLAIN_ID = 64
 _MAX_PLAIN_WORDS = 6
 """Words of a name that may be an id; one of more is a sentence in the dress of a name."""
+_MAX_PLAIN_BLOB = 500_000
+"""Data of more is looked at as text: a prompt has not that many characters."""
+_WORK_A_STEP = 256
+"""Values, or so many times `_CHARS_A_VALUE`, that are read before others may have their turn."""
+_CHARS_A_VALUE = 1024
+_IDS_AT_ONCE = 2048
 _MIN_DIGITS = 4
 """A number of fewer says nothing."""
 _ID_MARKS = str.maketrans("-.:/$", "_____")
@@ -51,6 +58,8 @@ def _digits(number: float) -> str:
 
 def is_plain(text: str) -> bool:
     """Tell whether a text is an id, a mode word or the name of a thing, or data that no reader takes for words."""
+    if len(text) > _MAX_PLAIN_BLOB:
+        return False
     if len(text) > _MAX_PLAIN_ID:
         bare = text.translate(_BLOB_MARKS)
         return bare.isascii() and bare.isalnum() and not (bare.isalpha() or bare.islower() or bare.isupper())
@@ -74,48 +83,59 @@ class Prompt:
         self.unscanned: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
         """Places of fields and members that nobody knows, as messages name them."""
-        self.strange: set[str] = set()
+        self.strange: frozenset[str] = frozenset()
         """Names of those that stand at the top."""
         self.quiet: set[int] = set()
         """Places of the deltas that only patterns are to read."""
         self.files: dict[int, Encoding] = {}
         """Place of a delta that is a file's text -> how it stands in the request."""
+        self._work = 0
         self._next: dict[tuple[str, int], int] = {}
         self._words: set[str] = set()
         """Names of members that were seen to be words."""
 
-    def add(self, kind: str, position: int, text: str, path: Path, *, quiet: bool = False) -> None:
-        """Take `text` as the next part of the message (or field) at `position`.
+    def spends(self, work: int = 1) -> bool:
+        """Note that something was read; tell whether it is the others' turn (`Steps`)."""
+        self._work += work
+        if self._work < _WORK_A_STEP:
+            return False
+        self._work = 0
+        return True
 
-        Raises:
-            RequestInvalid: the text has a lone surrogate.
-        """
+    def add(self, kind: str, position: int, text: str, path: Path, *, quiet: bool = False) -> None:
+        """Take `text` as the next part of the message (or field) at `position`."""
         if not text:
             return
-        if not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise RequestInvalid(f"`{place_of(path)}` has a lone surrogate; send whole characters") from error
         index = self._next.get((kind, position), 0)
         self._next[kind, position] = index + 1
         if quiet:
             self.quiet.add(len(self.deltas))
         self.deltas.append(Delta(Channel(kind, position, index), text, path))
 
+    def are_tokens(self, ids: list[object]) -> Generator[None, None, bool]:
+        """Tell whether these are all ids of tokens."""
+        for at in range(0, len(ids), _IDS_AT_ONCE):
+            if self.spends(_IDS_AT_ONCE // 32):
+                yield
+            if not set(map(type, ids[at : at + _IDS_AT_ONCE])) <= {int}:
+                return False
+        return True
+
     def skip_to(self, kind: str, position: int, index: int) -> None:
         """Number the next part `index`, unless later numbers were given already."""
         self._next[kind, position] = max(index, self._next.get((kind, position), 0))
 
-    def all(self, kind: str, position: int, value: object, path: Path) -> None:
+    def all(self, kind: str, position: int, value: object, path: Path) -> Steps:
         """Take a value that is there to be read: its strings as text, its member names and numbers quietly.
 
         Members of schemas (`system`) that are called by a word are the words of a programmer, and there are many.
         """
         for form, text, at in pieces(value, path):
+            if self.spends():
+                yield
             if form == "text":
                 if is_data_url(text):
-                    self.file(position, text, at, str(path[-1]))
+                    yield from self.file(position, text, at, str(path[-1]))
                 elif not (at[-1] == "type" and text in fields.SCHEMA_TYPES):
                     self.add(kind, position, text, at)
             elif form == "name":
@@ -131,7 +151,7 @@ class Prompt:
 
     def settings(
         self, kind: str, position: int, value: object, path: Path, *, words: bool = False, numbers: bool = True
-    ) -> None:
+    ) -> Steps:
         """Take a value of ids and mode words: as text what is no such, since a template may print it.
 
         Args:
@@ -143,11 +163,13 @@ class Prompt:
             numbers: So are numbers.
         """
         for form, text, at in pieces(value, path):
+            if self.spends(1 + len(text) // _CHARS_A_VALUE):
+                yield
             if form == "number":
                 if numbers and len(text) >= _MIN_DIGITS:
                     self.add(kind, position, text, at, quiet=True)
             elif form == "text" and is_data_url(text):
-                self.file(position, text, at, str(path[-1]))
+                yield from self.file(position, text, at, str(path[-1]))
             else:
                 plain = is_plain(text)
                 if words or not plain or not _is_word(text):
@@ -158,9 +180,9 @@ class Prompt:
         name = str(path[-1])
         self.add(kind, position, name, (*path, NAME), quiet=is_plain(name))
 
-    def file(self, position: int, value: str, path: Path, name: str) -> None:
+    def file(self, position: int, value: str, path: Path, name: str) -> Steps:
         """Take a file: its text as a document; what is no text is not read, and recorded under `name`."""
-        found = read_file(value)
+        found = yield from reading_file(value)
         if found is not None:
             text, self.files[len(self.deltas)] = found
             self.add("document", position, text, path)
@@ -171,30 +193,30 @@ class Prompt:
             if not is_plain(said.translate(_TYPE_MARKS)):
                 self.add("document", position, said, path)  # a media type of many words; edited, nothing else is left
             return
-        encoded = looks_encoded(value)
+        encoded = yield from looks_encoded(value)
         if encoded:
             self.unscanned[name] = None
         if not encoded or len(value) <= _MAX_PLAIN_ID:
             self.add("document", position, value, path, quiet=encoded)  # as it stands
 
-    def names(self, where: str, found: Mapping[str, object], known: frozenset[str] | set[str]) -> list[str]:
+    def names(
+        self, where: str, found: Mapping[str, object], known: frozenset[str] | set[str]
+    ) -> Generator[None, None, frozenset[str]]:
         """Report the members outside `known`, and return them.
 
         Raises:
             RequestInvalid: a member differs from a known one in case only; some servers would read it as that.
         """
-        strange = [name for name in found if name not in known]
-        for name in strange:
+        strange = frozenset(name for name in found if name not in known)
+        for name in found if strange else ():
+            if name not in strange:
+                continue
+            if self.spends():
+                yield
             if name.casefold() in known:
                 raise RequestInvalid(f"`{where}{shown(name)}` must be written `{name.casefold()}`")
             self.unknown[f"{where}{shown(name)}"] = None
         return strange
-
-
-def place_of(path: Path) -> str:
-    """Return a path as users write it: `messages[0].content`."""
-    written = "".join(f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in path if key != NAME)
-    return written.removeprefix(".")
 
 
 def unit_of(kind: str, path: Path) -> Path:

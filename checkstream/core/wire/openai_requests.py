@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
+
 from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.openai_extension import read_extension
-from checkstream.core.wire.openai_json import clean
 from checkstream.core.wire.openai_prompt import Prompt, is_plain
 from checkstream.core.wire.openai_tools import offered
-from checkstream.core.wire.strict_json import StrictJson
+from checkstream.core.wire.strict_json import Reading, StrictJson
 from checkstream.core.wire.surface import Request
 from checkstream.errors import RequestInvalid
 
@@ -16,33 +17,30 @@ MAX_CHOICES = 128
 _BODY = StrictJson("the body")
 
 
-def read_body(body: bytes) -> dict[str, object]:
-    """Read a caller's body strictly.
+def reading_body(body: bytes) -> Reading:
+    """Read a caller's body strictly, in steps.
 
     Raises:
-        RequestInvalid: not UTF-8, not one JSON object, nested too deeply, duplicate or case-variant names,
-            or numbers that don't fit 64 bits.
+        RequestInvalid: as `StrictJson.reading`.
     """
-    try:
-        return _BODY.read(body.decode())
-    except UnicodeDecodeError as error:
-        raise RequestInvalid(f"the body is not UTF-8 at byte `{error.start}`; send UTF-8") from error
+    return _BODY.reading(body)
 
 
-def start_request(body: bytes, known: frozenset[str]) -> tuple[dict[str, object], Prompt]:
+def start_request(body: bytes, known: frozenset[str]) -> Generator[None, None, tuple[dict[str, object], Prompt]]:
     """Read a body strictly and sort its fields; `known` are the surface's plain ones.
 
     Raises:
-        RequestInvalid: as `read_body`, or a field that differs from a known one in case only.
+        RequestInvalid: as `reading_body`, or a field that differs from a known one in case only.
     """
-    found, prompt = read_body(body), Prompt()
-    prompt.strange.update(prompt.names("", found, known | fields.TEXT_FIELDS.keys() | fields.OWN_FIELDS))
+    found = yield from reading_body(body)
+    prompt = Prompt()
+    prompt.strange = yield from prompt.names("", found, known | fields.TEXT_FIELDS.keys() | fields.OWN_FIELDS)
     return found, prompt
 
 
 def finish_request(
     prompt: Prompt, body: bytes, found: dict[str, object], position: int, *, apart: str, prompts: int = 1
-) -> Request:
+) -> Generator[None, None, Request]:
     """Read what chat and completion requests have in common.
 
     Args:
@@ -56,8 +54,10 @@ def finish_request(
     Raises:
         RequestInvalid: a field has the wrong type or is out of range.
     """
-    position = _read_fields(prompt, found, position, apart)
-    extension = read_extension(prompt, position, found.get(fields.EXTENSION)) if fields.EXTENSION in found else None
+    position = yield from _read_fields(prompt, found, position, apart)
+    extension = None
+    if fields.EXTENSION in found:
+        extension = yield from read_extension(prompt, position, found.get(fields.EXTENSION))
     for name in ("n", "best_of"):
         _check_count(name, found.get(name))
     streaming = found.get("stream")
@@ -73,7 +73,8 @@ def finish_request(
     unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned))
     return Request(
         unit=unit,
-        strange=frozenset(prompt.strange),
+        members=found,
+        strange=prompt.strange,
         quiet=frozenset(prompt.quiet),
         files=prompt.files,
         streaming=bool(streaming),
@@ -91,7 +92,7 @@ def finish_request(
     )
 
 
-def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart: str) -> int:
+def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart: str) -> Generator[None, None, int]:
     """Read every field but the one that is read apart; return the next position that is free.
 
     Each document has a position of its own, so that it can be judged and taken out alone.
@@ -102,12 +103,14 @@ def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart:
             continue
         if isinstance(value, list) and kind == "document":
             for i, each in enumerate(value):
-                prompt.all(kind, position + i, each, (name, i))
+                yield from prompt.all(kind, position + i, each, (name, i))
             position += len(value)
         else:
-            prompt.all(kind, position, value, (name,))
+            yield from prompt.all(kind, position, value, (name,))
             position += 1
     for name, value in found.items():
+        if prompt.spends():
+            yield
         if name in fields.TEXT_FIELDS or name in fields.OWN_FIELDS or name == apart:
             continue
         if name == "model" and isinstance(value, str) and is_plain(value):
@@ -118,7 +121,7 @@ def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart:
         kind = "system" if name in fields.MODE_FIELDS else "user"
         words = strange or name in fields.TOLD_BY_CALLER
         numbers = words or not (name in fields.TOKEN_IDS or isinstance(value, int | float))
-        prompt.settings(kind, position, value, (name,), words=words, numbers=numbers)
+        yield from prompt.settings(kind, position, value, (name,), words=words, numbers=numbers)
     return position + 1
 
 
@@ -132,8 +135,6 @@ def _name(field: str, value: object) -> str | None:
         return None
     if not isinstance(value, str):
         raise RequestInvalid(f"`{field}` must be a string")
-    if clean(value) != value:
-        raise RequestInvalid(f"`{field}` has a lone surrogate; send whole characters")
     return value
 
 
@@ -148,10 +149,10 @@ def _temperature(value: object) -> float | None:
 def _metadata(value: object) -> dict[str, str]:
     """Return the members of `metadata` that are strings, as OpenAI wants all to be."""
     members = value.items() if isinstance(value, dict) else ()
-    return {clean(name): clean(inner) for name, inner in members if isinstance(inner, str)}
+    return {name: inner for name, inner in members if isinstance(inner, str)}
 
 
-def is_structured(found: dict[str, object]) -> bool:
+def is_structured(found: Mapping[str, object]) -> bool:
     """Tell whether a request asks for an answer of a fixed form: JSON, a grammar or the like."""
     form = found.get("response_format")
     if form is not None and not (isinstance(form, dict) and form.get("type") == "text"):

@@ -16,7 +16,7 @@ from checkstream.core.wire.json_spans import JsonText, Path, Splice
 from checkstream.core.wire.openai_edits import request_splices
 from checkstream.core.wire.openai_fields import OWN_FIELDS
 from checkstream.core.wire.openai_json import quote
-from checkstream.core.wire.openai_requests import is_structured, read_body
+from checkstream.core.wire.openai_requests import is_structured
 from checkstream.core.wire.openai_tools import choice_allowed, tool_allowed, tool_lists
 from checkstream.core.wire.openai_undoing import form_field, undoing
 from checkstream.core.wire.surface import Request, Shaping
@@ -42,7 +42,7 @@ class Shaped:
         """
         self.request = request
         self.document = JsonText(request.unit.raw.decode())
-        self.body = read_body(request.unit.raw)
+        self.body = request.members
         self.splices: list[Splice] = []
         self._doomed: dict[Path, set[str | int]] = {}
         self._texts = texts

@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_fields import FORM_FIELDS
-from checkstream.core.wire.openai_requests import read_body
 from checkstream.core.wire.openai_tools import allowed
 from checkstream.core.wire.surface import Request, Shaping
 
@@ -99,7 +98,7 @@ def undoing(body: Mapping[str, object], shaping: Shaping, unknown: frozenset[str
 
 def undone(request: Request, shaping: Shaping) -> tuple[Path, ...]:
     """Return what goes out of a request when it is shaped so."""
-    return tuple(undoing(read_body(request.unit.raw), shaping, request.strange)) if wishes_of(shaping) else ()
+    return tuple(undoing(request.members, shaping, request.strange)) if wishes_of(shaping) else ()
 
 
 def _against_a_form(body: Mapping[str, object], shaping: Shaping) -> Iterator[Path]:

@@ -1,13 +1,66 @@
-"""JSON of callers, read strictly: what two parsers could take for two different things is refused (G31)."""
+"""JSON of callers, read strictly: what two parsers could take for two different things is refused (G31).
+
+It is read in steps, each of which takes less than a millisecond whatever it is made of: one call of a JSON library over
+ten megabytes would hold every other stream for as long as it takes (G33). So how deep it is nested and how many values
+it has is bounded, too.
+
+Source: RFC 8259 (JSON), RFC 8785 section 3.1 (I-JSON's numbers and names).
+"""
 
 from __future__ import annotations
 
-import json
-from typing import NoReturn
+import re  # noqa: TID251 - tokens of JSON, in which each character says what comes: there is nothing to try again
+from collections.abc import Callable, Generator, Mapping
+from json import decoder
+from typing import Final
 
+from checkstream.core.steps import done
+from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.errors import RequestInvalid
 
-_MAX_DIGITS = 19  # of a 64-bit number
+MAX_DEPTH: Final = 128
+MAX_VALUES: Final = 100_000
+"""Of one text: strings, names, containers, words and single numbers ..."""
+_NUMBERS_A_VALUE: Final = 8
+"""... of which so many in a row, such as the ids of tokens, count for one."""
+_TOKENS_A_STEP: Final = 512
+_RUN_TOKENS: Final = 64
+"""What a run of numbers counts for in a step ..."""
+_BYTES_A_TOKEN: Final = 512
+"""... a string without escapes ..."""
+_ESCAPED_A_TOKEN: Final = 64
+"""... and one with."""
+_STRING_BYTES: Final = _BYTES_A_TOKEN * _TOKENS_A_STEP
+_ESCAPED_BYTES: Final = _ESCAPED_A_TOKEN * _TOKENS_A_STEP
+_MOST_OTHER_BYTES: Final = 2_097_152
+"""Of one string that is not all ASCII: files are, and what people write is shorter."""
+_LONGEST_TOKEN: Final = 12
+"""Bytes of an escape in a string, a pair of surrogates at most."""
+_MAX_DIGITS: Final = 19  # of a 64-bit number
+_NOT_CONTROL: Final = bytes(range(32, 256))
+
+# The C scanner of one JSON string; the type stubs leave it out.
+_scan_string: Callable[[str, int], tuple[str, int]] = decoder.scanstring  # type: ignore[attr-defined]
+
+# All of these read bytes as characters (latin-1), which is one copy of the body, however it is encoded.
+_space = re.compile(r"[ \t\r\n]{0,4096}").match
+_plain = re.compile(r'"([^"\\\x00-\x1f]{0,1024})"[ \t\r\n]{0,64}').match
+_member = re.compile(r'"([ !#-\[\]-~]{0,256})"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}(?![ \t\r\n])').match
+_scalar = re.compile(
+    r"(?:(-?(?:0|[1-9][0-9]{0,400})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?)"
+    r"|(true|false|null)|(NaN|-?Infinity))(?![0-9A-Za-z_.+-])[ \t\r\n]{0,64}"
+).match
+_numbers = re.compile(r"(?:-?(?:0|[1-9][0-9]{0,17})[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}").match
+_too_long = re.compile(r"-?[0-9.eE+-]{65}").match
+_escaped = re.compile(
+    r'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
+    r'|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})[^"\\\x00-\x1f]*)*'
+).match
+_lone = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").match
+_SPACE: Final = frozenset(" \t\r\n")
+_WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
+
+Reading = Generator[None, None, dict[str, object]]
 
 
 class StrictJson:
@@ -16,43 +69,218 @@ class StrictJson:
     def __init__(self, what: str) -> None:
         """Read what messages call `what`, such as `the body`."""
         self._what = what
-        self._decoder = json.JSONDecoder(
-            object_pairs_hook=self._object,
-            parse_int=self._integer,
-            parse_float=self._real,
-            parse_constant=self._constant,
-            strict=True,
-        )
 
     def read(self, text: str) -> dict[str, object]:
-        """Return the object that `text` is.
+        """Return the object that `text` is; see `reading`.
 
         Raises:
-            RequestInvalid: not one JSON object, nested too deeply, duplicate or case-variant names, or numbers that
-                don't fit 64 bits.
+            RequestInvalid: as `reading`.
         """
         try:
-            value = self._decoder.decode(text)
-        except json.JSONDecodeError as error:
-            raise RequestInvalid(f"{self._what} is not JSON at character `{error.pos}`: {error.msg.lower()}") from error
-        except RecursionError as error:
-            raise RequestInvalid(f"{self._what} is nested too deeply; send a flatter one") from error
-        if not isinstance(value, dict):
-            raise RequestInvalid(f"{self._what} is not a JSON object; send one")
-        return value
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise RequestInvalid(f"{self._what} has a lone surrogate; send whole characters") from error
+        return done(self.reading(data))
 
-    def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
-        """Build an object, refusing names that two parsers could take for one or the other."""
-        found = dict(pairs)
-        if len(found) != len(pairs) or len({name.casefold() for name in found}) != len(pairs):
-            seen: dict[str, str] = {}
-            for name, _ in pairs:
-                first = seen.get(name.casefold())
-                if first is not None:
-                    both = f"`{shown(first)}` and `{shown(name)}`"
-                    raise RequestInvalid(f"{self._what} has an object with both {both}; send one")
-                seen[name.casefold()] = name
-        return found
+    def reading(self, data: bytes) -> Reading:
+        """Return the object that `data` is, in steps.
+
+        Raises:
+            RequestInvalid: not UTF-8, not one JSON object, nested too deeply, more values than are taken, duplicate or
+                case-variant names, numbers that don't fit 64 bits, or half a pair of surrogates.
+        """
+        return _Reading(self._what, data).run()
+
+
+class _Frame:
+    """A container that is being read."""
+
+    __slots__ = ("folded", "items", "members", "name")
+
+    def __init__(self, items: list[object] | None, members: dict[str, object] | None) -> None:
+        self.items = items
+        self.members = members
+        self.name = ""
+        """Of the member whose value is read."""
+        self.folded: set[str] = set()
+
+
+class _Reading:
+    """One text on its way to a value."""
+
+    def __init__(self, what: str, data: bytes) -> None:
+        self._what = what
+        self._data = data
+        self._text = data.decode("latin-1")
+        self._frames: list[_Frame] = []
+        self._values = 0
+        self._tokens = 0
+        self._last: object = None
+        """The string that was read last, or the whole value."""
+
+    def run(self) -> Reading:
+        """Read the whole text."""
+        try:
+            at = yield from self._all()
+            if at < len(self._text):
+                raise self._not_json(at, "extra data")
+        except UnicodeDecodeError as error:
+            raise RequestInvalid(f"{self._what} is not UTF-8 at byte `{error.start}`; send UTF-8") from error
+        if not isinstance(self._last, dict):
+            raise RequestInvalid(f"{self._what} is not a JSON object; send one")
+        return self._last
+
+    def _all(self) -> Generator[None, None, int]:  # noqa: C901, PLR0912, PLR0915 - a call for each value costs as much
+        """Read one value, from the first byte on, with the white space around it; return where it ends."""
+        text, frames = self._text, self._frames
+        at = yield from self._skip(0)
+        while True:
+            if self._spends(1):
+                yield
+            char = text[at : at + 1]
+            if char == '"':
+                short = _plain(text, at)
+                if short is not None and short[1].isascii():
+                    self._count()
+                    value, at = short[1], short.end()
+                    at = at if text[at : at + 1] not in _SPACE else (yield from self._skip(at))
+                else:
+                    at = yield from self._string(at)
+                    value = self._last
+            elif char in ("{", "["):
+                at = yield from self._skip(at + 1)
+                frame = self._opened(char)
+                if char == "{" and text[at : at + 1] == '"':
+                    frames.append(frame)
+                    at = yield from self._name(frame, at)
+                    continue
+                if char == "[" and text[at : at + 1] != "]":
+                    frames.append(frame)
+                    at = self._run_of_numbers(frame, at)
+                    continue
+                if char == "{" and text[at : at + 1] != "}":
+                    raise self._not_json(at, "expecting property name enclosed in double quotes")
+                value = frame.items if frame.members is None else frame.members
+                at = yield from self._skip(at + 1)
+            else:
+                value, at = self._number_or_word(at)
+                if text[at : at + 1] in _SPACE:
+                    at = yield from self._skip(at)
+            while True:  # the value is there: it goes into what it stands in, and so do containers that end with it
+                if not frames:
+                    self._last = value
+                    return at
+                frame = frames[-1]
+                self._put(frame, value)
+                char = text[at : at + 1]
+                at += 1
+                if text[at : at + 1] in _SPACE:
+                    at = yield from self._skip(at)
+                if char == ",":
+                    if frame.members is not None:
+                        at = yield from self._name(frame, at)
+                    else:
+                        at = self._run_of_numbers(frame, at)
+                    break
+                if char != ("]" if frame.members is None else "}"):
+                    raise self._not_json(at - 1, "expecting ',' delimiter")
+                value = frames.pop().items if frame.members is None else frames.pop().members
+
+    def _spends(self, tokens: int) -> bool:
+        """Note work; tell whether a step has done enough of it."""
+        self._tokens += tokens
+        if self._tokens < _TOKENS_A_STEP:
+            return False
+        self._tokens = 0
+        return True
+
+    def _opened(self, char: str) -> _Frame:
+        self._count()
+        if len(self._frames) >= MAX_DEPTH:
+            raise RequestInvalid(f"{self._what} is nested too deeply; send a flatter one")
+        return _Frame([], None) if char == "[" else _Frame(None, {})
+
+    def _put(self, frame: _Frame, value: object) -> None:
+        if frame.items is not None:
+            frame.items.append(value)
+        elif frame.members is not None:
+            frame.members[frame.name] = value
+
+    def _count(self) -> None:
+        self._values += _NUMBERS_A_VALUE
+        self._look_whether_many()
+
+    def _look_whether_many(self) -> None:
+        if self._values > MAX_VALUES * _NUMBERS_A_VALUE:
+            raise RequestInvalid(f"{self._what} has more than {MAX_VALUES} values; send less")
+
+    def _skip(self, at: int) -> Generator[None, None, int]:
+        """Return the first place from `at` on that is no white space."""
+        found = _space(self._text, at)
+        end = at if found is None else found.end()
+        while end - at == 4096:
+            if self._spends(end - at >> 6):
+                yield
+            at, found = end, _space(self._text, end)
+            end = at if found is None else found.end()
+        return end
+
+    def _name(self, frame: _Frame, at: int) -> Generator[None, None, int]:
+        """Read the name of a member, and what stands between it and its value."""
+        text, members = self._text, frame.members
+        whole = _member(text, at)
+        if whole is not None:
+            self._count()
+            name, at = whole[1], whole.end()
+        elif text[at : at + 1] == '"':
+            at = yield from self._string(at)
+            name = str(self._last)
+        else:
+            raise self._not_json(at, "expecting property name enclosed in double quotes")
+        folded = name.casefold()
+        if members is None or folded in frame.folded:
+            first = next((each for each in members or () if each.casefold() == folded), name)
+            both = f"`{shown(first)}` and `{shown(name)}`"
+            raise RequestInvalid(f"{self._what} has an object with both {both}; send one")
+        frame.folded.add(folded)
+        frame.name = name
+        if whole is not None:
+            return at
+        if text[at : at + 1] != ":":
+            raise self._not_json(at, "expecting ':' delimiter")
+        return (yield from self._skip(at + 1))
+
+    def _run_of_numbers(self, frame: _Frame, at: int) -> int:
+        """Read some whole numbers of an array at once, such as token ids; return where the next value starts."""
+        run = _numbers(self._text, at) if frame.items is not None and self._text[at : at + 1].isdigit() else None
+        if run is None or frame.items is None:
+            return at
+        found = list(map(int, run[0].rpartition(",")[0].split(",")))
+        frame.items += found
+        self._values += len(found)
+        self._look_whether_many()
+        self._tokens += _RUN_TOKENS
+        return run.end()
+
+    # --- single values
+
+    def _number_or_word(self, at: int) -> tuple[object, int]:
+        found = _scalar(self._text, at)
+        if found is None:
+            if _too_long(self._text, at) is not None:
+                number = f"the number `{shown(self._text[at : at + 65])}`"
+                raise RequestInvalid(f"{self._what} has {number}, which is too large; send at most 64 bits")
+            raise self._not_json(at, "expecting value")
+        digits, fraction, exponent, word, constant = found.groups()
+        if constant is not None:
+            raise RequestInvalid(f"{self._what} has `{constant}`, which is not JSON; send a number or null")
+        if word is not None:
+            self._count()
+            return _WORDS[word], found.end()
+        self._count()
+        if fraction is None and exponent is None:
+            return self._integer(digits), found.end()
+        return self._real(digits), found.end()
 
     def _integer(self, digits: str) -> int:
         if len(digits.removeprefix("-")) > _MAX_DIGITS:
@@ -67,8 +295,112 @@ class StrictJson:
             raise RequestInvalid(f"{self._what} has {number}, which is too large; send a finite one")
         return value
 
-    def _constant(self, name: str) -> NoReturn:
-        raise RequestInvalid(f"{self._what} has `{name}`, which is not JSON; send a number or null")
+    # --- strings
+
+    def _string(self, at: int) -> Generator[None, None, int]:
+        """Read the string that starts at `at`, into `_last`; return where the next token starts."""
+        self._count()
+        short = _plain(self._text, at)
+        if short is not None:
+            found: str = short[1]
+            self._last = found if found.isascii() else self._decoded(at + 1, at + 1 + len(found))
+            end = short.end()
+            return (yield from self._skip(end)) if self._text[end : end + 1] in _SPACE else end
+        start = at + 1
+        end = self._text.find('"', start)
+        if end < 0:
+            raise self._not_json(at, "unterminated string starting at")
+        if self._spends((end - start) // (8 * _BYTES_A_TOKEN)):
+            yield
+        if self._data.find(b"\\", start, end) < 0:
+            self._last = yield from self._long(start, end)
+        else:
+            self._last, end = yield from self._with_escapes(start)
+        return (yield from self._skip(end + 1))
+
+    def _long(self, start: int, end: int) -> Generator[None, None, str]:
+        """Return a string without escapes."""
+        for at in range(start, end, _STRING_BYTES):
+            if self._spends((min(at + _STRING_BYTES, end) - at) // _BYTES_A_TOKEN + 1):
+                yield
+            wrong = self._data[at : min(at + _STRING_BYTES, end)].translate(None, _NOT_CONTROL)
+            if wrong:
+                raise self._not_json(self._data.find(wrong[:1], at), "invalid control character at")
+        found = self._text[start:end]
+        if self._spends((end - start) // (8 * _BYTES_A_TOKEN)):
+            yield
+        if found.isascii():
+            return found
+        if end - start > _MOST_OTHER_BYTES:
+            most = f"{_MOST_OTHER_BYTES} bytes; send less"
+            raise RequestInvalid(f"`{place_of(self._path())}` is no ASCII and has more than {most}")
+        parts: list[str] = []
+        at = start
+        while at < end:
+            to = self._whole(min(at + _STRING_BYTES, end), end)
+            if self._spends(2 * (to - at) // _BYTES_A_TOKEN):
+                yield
+            parts.append(self._decoded(at, to))
+            at = to
+        return "".join(parts)
+
+    def _with_escapes(self, start: int) -> Generator[None, None, tuple[str, int]]:
+        """Return a string that has escapes, and where it ends."""
+        text, parts, at = self._text, list[str](), start
+        while text[at : at + 1] != '"':
+            limit = at + _ESCAPED_BYTES
+            found = _escaped(text, at, limit)
+            to = at if found is None else found.end()
+            if to == limit:
+                to = self._whole(to, len(text))
+            elif limit - to > _LONGEST_TOKEN and text[to : to + 1] != '"':
+                raise self._wrong_string(to)
+            if to == at:
+                raise self._wrong_string(to)
+            parts.append(_scan_string(self._decoded(at, to) + '"', 0)[0])
+            if self._spends((to - at) // _ESCAPED_A_TOKEN + 1):
+                yield
+            at = to
+        return "".join(parts), at
+
+    def _wrong_string(self, at: int) -> RequestInvalid:
+        """Return what is wrong with a string at this place."""
+        if _lone(self._text, at) is not None:
+            where = f" in `{place_of(self._path())}`" if self._frames else ""
+            return RequestInvalid(f"{self._what} has a lone surrogate{where}; send whole characters")
+        if at >= len(self._text):
+            return self._not_json(at, "unterminated string")
+        return self._not_json(at, "invalid \\escape" if self._text[at] == "\\" else "invalid control character at")
+
+    def _whole(self, at: int, end: int) -> int:
+        """Return the first place from `at` on that parts no character."""
+        while at < end and 0x80 <= self._data[at] < 0xC0:
+            at += 1
+        return at
+
+    def _decoded(self, start: int, end: int) -> str:
+        try:
+            return self._data[start:end].decode()
+        except UnicodeDecodeError as error:
+            raise UnicodeDecodeError(
+                error.encoding, b"", start + error.start, start + error.end, error.reason
+            ) from error
+
+    # --- what is wrong
+
+    def _path(self) -> Path:
+        return tuple(len(frame.items) if frame.items is not None else frame.name for frame in self._frames)
+
+    def _not_json(self, at: int, what: str) -> RequestInvalid:
+        if at < len(self._data) and self._data[at] >= 0x80:
+            self._decoded(at, min(self._whole(at + 1, len(self._data)), at + 4))  # not even UTF-8?
+        return RequestInvalid(f"{self._what} is not JSON at byte `{at}`: {what}")
+
+
+def place_of(path: Path) -> str:
+    """Return a path as users write it: `messages[0].content`."""
+    written = "".join(f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in path if key != NAME)
+    return written.removeprefix(".")
 
 
 def shown(name: str) -> str:

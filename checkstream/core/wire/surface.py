@@ -7,7 +7,7 @@ are forwarded as the bytes they came in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
@@ -52,6 +52,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     unit: Unit
     """The body with the text of every ingress channel as deltas, each of which is complete."""
+    members: Mapping[str, object]
+    """The same as an object."""
     streaming: bool
     usage_wanted: bool
     """The caller asked for a usage chunk (`stream_options.include_usage`)."""
@@ -126,11 +128,19 @@ class Surface(Protocol):
     events: frozenset[str]
     """Types of events that its clients know (`event:`); others are not told to them."""
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body.
+    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
+        """Read a caller's body, in steps.
 
         Raises:
-            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types, or more values
+                than are read.
+        """
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body at once; see `reading_request`.
+
+        Raises:
+            RequestInvalid: as `reading_request`.
         """
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+from collections.abc import Generator, Sequence
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
+
+from checkstream.errors import RequestInvalid
 
 _HEAD_CHARS = 4096
 """Read of a file before all of it is: most that is no text shows it there."""
@@ -22,7 +25,11 @@ _BARE = str.maketrans("", "", "+/=_-\r\n")
 _CHARSETS = frozenset({"utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "iso8859-1", "cp1252"})
 _BINARY_STARTS = ("%PDF-",)
 """Formats that can be made of ASCII alone and still say something else than they show."""
-_CONTROLS = frozenset(map(chr, range(32))) - set("\t\n\v\f\r\x1b")
+_NO_CONTROL = bytes(set(range(256)) - set(range(32)) | set(b"\t\n\v\f\r\x1b"))
+_STEP_CHARS = 262_144
+"""Of base64 that are read in a step."""
+_MAX_TEXT_CHARS = 1_500_000
+"""Of a file of text, encoded: a prompt has not that many characters."""
 
 
 class Encoding(msgspec.Struct, frozen=True):
@@ -44,23 +51,34 @@ def is_data_url(value: str) -> bool:
     return value[: len(_SCHEME)].casefold() == _SCHEME
 
 
-def looks_encoded(value: str) -> bool:
-    """Tell whether a string can be base64."""
-    bare = value.translate(_BARE)
-    return bare.isascii() and bare.isalnum()
+def looks_encoded(value: str) -> Generator[None, None, bool]:
+    """Tell, in steps, whether a string can be base64."""
+    some = False
+    for at in range(0, len(value), _STEP_CHARS):
+        bare = value[at : at + _STEP_CHARS].translate(_BARE)
+        if bare and not (bare.isascii() and bare.isalnum()):
+            return False
+        some = some or bool(bare)
+        if len(value) > _STEP_CHARS:
+            yield
+    return some
 
 
-def read_file(value: str) -> tuple[str, Encoding] | None:
-    """Return the text that a data URL or base64 carries, and how; None when that is no text."""
+def reading_file(value: str) -> Generator[None, None, tuple[str, Encoding] | None]:
+    """Return, in steps, the text that a data URL or base64 carries, and how; None when that is no text.
+
+    Raises:
+        RequestInvalid: it is text of more characters than are read.
+    """
     if not is_data_url(value):
-        found = _decoded(value, "")
+        found = yield from _decoded(value, "")
         return None if found is None else (found[0], Encoding(""))
     kind, comma, data = value[len(_SCHEME) :].partition(",")
     if not comma:
         return None
     in_base64 = _MARK in kind.casefold()
     charset = _charset(kind)
-    found = _decoded(data, charset) if in_base64 else _text(unquote_to_bytes(data), charset)
+    found = yield from (_decoded(data, charset) if in_base64 else _unquoted(data, charset))
     if found is None:
         return None
     text, used = found
@@ -87,14 +105,47 @@ def _charset(kind: str) -> str:
     return ""
 
 
-def _decoded(data: str, charset: str) -> tuple[str, str] | None:
+def _decoded(data: str, charset: str) -> Generator[None, None, tuple[str, str] | None]:
     """Return the text that stands in base64, and its charset."""
     if len(data) > _HEAD_CHARS:
         head = _bytes(data[:_HEAD_CHARS])
-        if head is None or _text(head, charset, ended=False) is None:
+        if head is None or _text([head], charset, ended=False) is None:
             return None
-    whole = _bytes(data)
-    return None if whole is None else _text(whole, charset)
+        _look_whether_long(data)
+        yield
+    pieces, rest = list[bytes](), ""
+    for at in range(0, len(data), _STEP_CHARS):
+        bare = rest + data[at : at + _STEP_CHARS].translate(_STANDARD)
+        whole = len(bare) if at + _STEP_CHARS >= len(data) else len(bare) // 4 * 4
+        rest = bare[whole:]
+        piece = _bytes(bare[:whole])
+        if piece is None:
+            return None
+        pieces.append(piece)
+        if len(data) > _STEP_CHARS:
+            yield
+    return _text(pieces, charset)
+
+
+def _unquoted(data: str, charset: str) -> Generator[None, None, tuple[str, str] | None]:
+    """Return the text that stands percent-encoded, and its charset."""
+    _look_whether_long(data)
+    pieces, at = list[bytes](), 0
+    while at < len(data):
+        end = at + _STEP_CHARS // 16
+        part = data.rfind("%", end - 2, end)  # no escape is parted
+        end = part if part > at else end
+        pieces.append(unquote_to_bytes(data[at:end]))
+        at = end
+        if at < len(data):
+            yield
+    return _text(pieces, charset)
+
+
+def _look_whether_long(data: str) -> None:
+    """Refuse more than is read: what is no text is long, too, but shows it at once."""
+    if len(data) > _MAX_TEXT_CHARS:
+        raise RequestInvalid(f"a file of text has more than {_MAX_TEXT_CHARS} characters as it is encoded; send less")
 
 
 def _bytes(data: str) -> bytes | None:
@@ -108,14 +159,16 @@ def _bytes(data: str) -> bytes | None:
         return None
 
 
-def _text(data: bytes, charset: str, *, ended: bool = True) -> tuple[str, str] | None:
+def _text(pieces: Sequence[bytes], charset: str, *, ended: bool = True) -> tuple[str, str] | None:
     """Return what bytes say and the charset in which they do; None when they are no text."""
+    data = b"".join(pieces)
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for name in dict.fromkeys(("utf-16" if marked else "utf-8", charset or "utf-8")):
         try:
             text = codecs.getincrementaldecoder(name)().decode(data, final=ended)
         except UnicodeDecodeError:
             continue
-        if text and _CONTROLS.isdisjoint(text) and not text.lstrip("\ufeff").startswith(_BINARY_STARTS):
+        controls = text.encode("utf-8", "replace").translate(None, _NO_CONTROL)
+        if text and not controls and not text.lstrip("\ufeff").startswith(_BINARY_STARTS):
             return text, name
     return None

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from checkstream.core.steps import done
 from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.surface import Request
-from checkstream.core.wire.text_files import read_file
+from checkstream.core.wire.text_files import reading_file
 
 CHAT = OpenAIChat()
 NOTE = "# Notes\n\nAnn: ann@x.io, \u20ac 5\n"
@@ -93,14 +94,14 @@ def test_g31_what_is_said_of_a_file_is_read(said: str) -> None:
 
 
 def test_a_large_file_that_is_no_text_is_given_up_at_its_head() -> None:
-    assert read_file(f"data:video/mp4;base64,{coded(PNG)}" + "!" * 10_000) is None
+    assert done(reading_file(f"data:video/mp4;base64,{coded(PNG)}" + "!" * 10_000)) is None
     late = NOTE.encode() * 400 + b"\x00"
-    assert read_file(f"data:text/plain;base64,{coded(late)}") is None
+    assert done(reading_file(f"data:text/plain;base64,{coded(late)}")) is None
 
 
 def test_a_payload_within_a_payload_is_read_however_deep() -> None:
     deep: Any = "data:;base64," + coded(NOTE.encode())
-    for _ in range(300):
+    for _ in range(100):
         deep = {"url": deep}
     request = read({"type": "image_url", "image_url": deep})
     assert [delta.text for delta in request.unit.deltas if delta.text != "url"] == [NOTE]

@@ -1,0 +1,113 @@
+"""JSON that is read in steps is what the standard library reads; a step is short whatever is read (G33)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.core.wire import strict_json
+from checkstream.core.wire.strict_json import MAX_DEPTH, MAX_VALUES, StrictJson
+from checkstream.errors import RequestInvalid
+from tests.watchdog import MOST_S, pace
+
+JSON = StrictJson("it")
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from([
+    "x" * 2000, "é" * 900, "\U0001f600" * 300, '\n"\\' * 30, "\u2028\x7f", "\x00\x1f",
+])  # fmt: skip
+NUMBERS = st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS | st.lists(st.integers(0, 9999), max_size=40),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(TEXTS.map(str.casefold), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@given(value=st.dictionaries(st.sampled_from("abc"), VALUES), ascii_=st.booleans(), wide=st.booleans())
+def test_what_is_written_is_read(value: dict[str, Any], ascii_: bool, wide: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_, indent=3 if wide else None)
+    assert json.dumps(JSON.read(text)) == json.dumps(value)
+
+
+@given(value=st.dictionaries(st.sampled_from("abc"), VALUES), at=st.integers(0), put=st.binary(max_size=3))
+def test_what_is_broken_is_read_as_the_library_reads_it_or_refused(value: dict[str, Any], at: int, put: bytes) -> None:
+    data = json.dumps(value, ensure_ascii=False).encode()
+    at %= len(data)
+    for broken in (data[:at] + put + data[at:], data[:at] + put + data[at + len(put) :], data[:at]):
+        try:
+            found = JSON.read(broken.decode())
+        except (RequestInvalid, UnicodeDecodeError):
+            continue
+        assert json.dumps(found) == json.dumps(json.loads(broken))
+
+
+@given(value=st.dictionaries(st.sampled_from("abc"), VALUES))
+def test_no_text_is_read_otherwise_where_steps_are_short(value: dict[str, Any]) -> None:
+    data = json.dumps(value, ensure_ascii=False).encode()
+    with pytest.MonkeyPatch.context() as short:
+        short.setattr(strict_json, "_TOKENS_A_STEP", 2)
+        short.setattr(strict_json, "_STRING_BYTES", 30)
+        short.setattr(strict_json, "_ESCAPED_BYTES", 40)
+        assert json.dumps(JSON.read(data.decode())) == json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a":' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}", "nested too deeply"),
+        ('{"a":[' + '"",' * MAX_VALUES + '""]}', f"more than {MAX_VALUES} values"),
+        ('{"a":[' + "1.5," * MAX_VALUES + "1]}", f"more than {MAX_VALUES} values"),
+        ('{"a":{"b":["\\udc00"]}}', r"it has a lone surrogate in `a\.b\[0\]`"),
+        ('{"a":"' + "\\n" * 40_000 + '\\ud83d"}', "it has a lone surrogate in `a`"),
+        ('{"a":' + "9" * 5000 + "}", "too large"),
+        ('{"a":1} x', "not JSON at byte `8`: extra data"),
+        ('{"a":"' + "é" * 1_100_000 + '"}', "`a` is no ASCII and has more than"),
+        ('{"a":"' + "b" * 300_000 + "\x01" + '"}', "not JSON at byte `300006`: invalid control character"),
+    ],
+)
+def test_g31_what_is_more_than_is_read_is_refused(text: str, message: str) -> None:
+    with pytest.raises(RequestInvalid, match=message):
+        JSON.read(text)
+
+
+def large(size: int) -> Mapping[str, bytes]:
+    """Return bodies of about so many bytes, each dear to read in its way."""
+    return {
+        "a file": b'{"x":"' + b"A" * size + b'"}',
+        "strings": b'{"x":[' + b'"a",' * (size // 4) + b"1]}",
+        "ids": b'{"x":[' + b"12345," * (size // 6) + b"1]}",
+        "fractions": b'{"x":[' + b"1.5," * (size // 4) + b"1]}",
+        "objects": b'{"x":[' + b'{"a":{}},' * (size // 9) + b"1]}",
+        "names": b"{" + b",".join(b'"f%d":1' % number for number in range(size // 12)) + b"}",
+        "letters": b'{"x":"' + "ж".encode() * (size // 2) + b'"}',
+        "one emoji": b'{"x":"' + b"A" * (size // 8) + "\U0001f600".encode() + b'"}',
+        "line ends": b'{"x":"' + b"\\n" * (size // 2) + b'"}',
+        "escapes": b'{"x":"' + b"\\u0041" * (size // 6) + b'"}',
+        "escaped names": b'{"x":[' + b'{"\\u0061":0},' * (size // 13) + b"1]}",
+        "spaces": b"{" + b" " * size + b'"x":1}',
+        "no end": b'{"x":"' + b"a" * size,
+        "brackets": b'{"x":' + b"[" * size,
+        "many texts": b'{"x":[' + (b'"' + b"a" * 1025 + b'",') * (size // 1030) + b"1]}",
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(large(10)))
+def test_g33_a_step_of_reading_json_is_short(kind: str) -> None:
+    body = large(10_000_000)[kind]
+
+    def longest() -> float:
+        reading, most = JSON.reading(body), 0.0
+        while True:
+            began = time.thread_time()
+            try:
+                next(reading)
+            except (StopIteration, RequestInvalid):
+                return max(most, time.thread_time() - began)
+            most = max(most, time.thread_time() - began)
+
+    assert min(longest() for _ in range(3)) <= MOST_S * pace()
