@@ -292,11 +292,11 @@ class HoldbackSettings(Settings, frozen=True):
 
 
 class Budget(Settings, frozen=True):
-    """Soft limit of a check, before its hard deadline. What happens over it is recorded."""
+    """Soft limit of a check, before its hard deadline: how long a caller waits for it. What is over it is recorded."""
 
-    ingress_ms: Annotated[float, Meta(gt=0)] = 8
-    """Of a prompt's check."""
-    check_ms: Annotated[float, Meta(gt=0)] = 6
+    ingress_ms: Annotated[float, Meta(gt=0)] = 150
+    """Of a prompt's check, of up to 4,000 characters; a longer prompt has as much more as it is longer."""
+    check_ms: Annotated[float, Meta(gt=0)] = 50
     """Of one check of an answer."""
     on_exceeded: Literal["degrade", "hold", "shed"] = "hold"
     """hold (the safe default): text waits for the answer. degrade: the rules' own patterns, phrases and entities decide

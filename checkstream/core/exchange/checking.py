@@ -20,7 +20,7 @@ from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.exchange.meter import Meter, done
-from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.plan import BUDGET_CHARS, Plan
 from checkstream.core.match.hidden import legible
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
@@ -80,7 +80,7 @@ class Checking:
         self.refused = False
         """A text that matters has not been read, since there is too much to do: the exchange can only end."""
         self._due: dict[int, float] = {}
-        """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then, oldest first."""
+        """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then."""
 
     @property
     def program(self) -> Program:
@@ -179,7 +179,7 @@ class Checking:
             text = legible(judge.holdback.text(check.window))
             deadline_ms = self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms
             if self._plan.on_exceeded == "degrade" and judge.degradable:
-                self._due[check.ticket] = self.now + self._budget_ms(judge) / 1000
+                self._due[check.ticket] = self.now + self._budget_ms(judge, check) / 1000
             self.commands.append(
                 Score(
                     ticket=check.ticket,
@@ -205,19 +205,23 @@ class Checking:
             ticket.check.failed = event.reason
             if event.reason == "overload":
                 self._look_whether_refused(ticket)
-        if (self.now - ticket.asked_at) * 1000 > self._budget_ms(ticket.judge):
+        if (self.now - ticket.asked_at) * 1000 > self._budget_ms(ticket.judge, ticket.check):
             self.degrade("ingress_over_budget" if ticket.judge.stage is Stage.INGRESS else "check_over_budget")
             if self._plan.on_exceeded == "shed":
                 self.commands.append(ShedRequests())
         return ticket.judge if not self.refused else None
 
-    def _budget_ms(self, judge: Judge) -> float:
-        return self._plan.ingress_budget_ms if judge.stage is Stage.INGRESS else self._plan.check_budget_ms
+    def _budget_ms(self, judge: Judge, check: Check) -> float:
+        """Return what a check may take; a long prompt has more to read than a short one, and as much more time."""
+        if judge.stage is not Stage.INGRESS:
+            return self._plan.check_budget_ms
+        chars = check.window.end - check.window.start
+        return self._plan.ingress_budget_ms * max(1.0, chars / BUDGET_CHARS)
 
     @property
     def budget_left_ms(self) -> float | None:
         """Time until the first check passes its budget that can then be decided without its answer; None: no such."""
-        due = next(iter(self._due.values()), None)
+        due = min(self._due.values(), default=None)
         return None if due is None else max((due - self.now) * 1000, 0.0)
 
     def give_up_late(self) -> list[Judge]:

@@ -10,6 +10,9 @@ from checkstream.core.channel.holdback import HoldSettings
 from checkstream.core.channel.judge import FailMode
 from checkstream.core.policy.program import Program
 
+BUDGET_CHARS = 4000
+"""Of a prompt that is read within one budget; a longer one has as much more as it is longer."""
+
 
 class Assessing(msgspec.Struct, frozen=True, kw_only=True):
     """How a route holds answers against evidence before their callers have all of them."""
@@ -35,8 +38,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ingress_deadline_ms: float = 1000.0
     check_deadline_ms: float = 1000.0
     """The most work of a classifier on 64 tokens: past it, it is broken."""
-    ingress_budget_ms: float = 8.0
-    check_budget_ms: float = 6.0
+    ingress_budget_ms: float = 150.0
+    """Of `BUDGET_CHARS` of a prompt."""
+    check_budget_ms: float = 50.0
     """Above its budget a check counts as slow: `on_exceeded` says what follows, and the record says that it did."""
     on_exceeded: Literal["hold", "degrade", "shed"] = "hold"
     """hold: wait on for the answer. degrade: let the rules' cheaper detectors decide alone, where every rule that waits

@@ -139,6 +139,6 @@ def test_a_long_answer_in_one_piece_asks_a_few_checks_at_a_time(streaming: bool)
 def test_a_slow_check_is_recorded() -> None:
     exchange = open_stream(TOX)
     exchange.send(UpstreamBytes(says("hello there")))
-    exchange.now += 0.02
+    exchange.now += 0.06
     exchange.send(Scored(1, {"lexicon.toxicity": 0.0}))
     assert Degraded("check_over_budget") in exchange.out.commands
