@@ -18,7 +18,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import MAX_BYTES, Transcript, decode
 from checkstream.errors import CheckstreamError, FileUnreadable, WireError
 from checkstream.trial.installed import InstalledModels
-from checkstream.trial.replay import Comparing, Comparison, Replayed
+from checkstream.trial.replay import Comparing, Comparison, Replayed, takes_alike
 from checkstream.trial.replay import replay as replay_transcript
 
 _EXAMPLES = """examples:
@@ -39,6 +39,12 @@ A transcript is a file of JSON lines: a header, then what happened and when, in 
 """
 
 
+_ALIKE = (
+    "masked recordings under a policy with `unless: in_request` or `allow`: {}; all values of a kind are one specimen "
+    "there, so more or less may be spared than was; `record: {text: plain}` keeps them apart"
+)
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one replay."""
 
@@ -52,6 +58,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Checks that the recording does not answer, answered by the installed models."""
     unanswered: int = 0
     """Checks that nobody could answer; the fail mode has decided."""
+    alike: bool = False
+    """The recording is masked, and a rule spares values: all of a kind are one there."""
 
 
 class _Unread(msgspec.Struct, frozen=True):
@@ -136,6 +144,7 @@ def replay(transcript: bytes, policies: Sequence[str], own: Path | None = None) 
         record=done.record,
         computed=models.computed,
         unanswered=models.unanswered,
+        alike=takes_alike(recorded, program),
     )
 
 
@@ -215,7 +224,8 @@ def _show_one(outcome: Outcome, *, as_json: bool) -> None:
             f"{verdict.rule_id} {verdict.action} {verdict.mode} {verdict.stage}:{verdict.channel.kind} {spans}\n"
         )
     sys.stderr.write(f"status {outcome.status}, {outcome.record.outcome}, action {outcome.record.action}\n")
-    sys.stderr.write("".join(f"{line}\n" for line in _about_checks(outcome.computed, outcome.unanswered)))
+    about = [*_about_checks(outcome.computed, outcome.unanswered), *([_ALIKE.format(1)] if outcome.alike else [])]
+    sys.stderr.write("".join(f"{line}\n" for line in about))
 
 
 def _about_checks(computed: int, unanswered: int) -> list[str]:
@@ -250,6 +260,8 @@ def _show(report: _Report, diffs: int) -> None:
     if comparison.unknown:
         lines.append(f"{comparison.unknown} don't say what had come of them; give --against to compare policies")
     lines += _about_checks(comparison.computed, comparison.unanswered)
+    if comparison.alike:
+        lines.append(_ALIKE.format(comparison.alike))
     if comparison.lost:
         lines.append(f"{comparison.lost} recordings lost something that a detector had found, when they were masked")
     sys.stdout.write("\n".join(map(safe, lines)) + "\n")

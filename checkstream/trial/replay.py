@@ -49,6 +49,14 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def takes_alike(transcript: Transcript, program: Program) -> bool:
+    """Tell whether rules may spare another part of a recording than of what was recorded.
+
+    Masking writes one specimen for all values of a kind, so what only the answer had looks like what the user wrote.
+    """
+    return transcript.header.masked and any(signal.spares is not None for signal in program.signals)
+
+
 def replay(transcript: Transcript, program: Program, models: InstalledModels) -> Replayed:
     """Run a recorded exchange.
 
@@ -160,6 +168,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Recordings that don't say what had come of them, compared with nothing."""
     lost: int
     """Recordings in which masking has hidden something from a detector."""
+    alike: int = 0
+    """Masked recordings that a policy with `unless: in_request` or `allow` ran over (see `takes_alike`)."""
 
 
 class Comparing:
@@ -173,7 +183,7 @@ class Comparing:
         self._counted: dict[str, list[int]] = {}
         self._changed: list[Change] = []
         self._unfinished: list[str] = []
-        self._transcripts = self._lost = self._unknown = 0
+        self._transcripts = self._lost = self._unknown = self._alike = 0
 
     def take(self, file: str, transcript: Transcript) -> None:
         """Run one exchange.
@@ -192,6 +202,7 @@ class Comparing:
             was, fired, diff = header.action, Counter(header.fired), ()
         self._transcripts += 1
         self._lost += bool(header.lost)
+        self._alike += any(takes_alike(transcript, each) for each in (self._after, self._before) if each is not None)
         if after.record is None:
             self._unfinished.append(file)
         for place, rules in enumerate((fired, after.fired)):
@@ -215,6 +226,7 @@ class Comparing:
             unanswered=self._models.unanswered,
             unknown=self._unknown,
             lost=self._lost,
+            alike=self._alike,
         )
 
 

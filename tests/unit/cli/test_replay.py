@@ -202,3 +202,18 @@ def test_texts_of_recordings_do_not_steer_the_terminal(
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "\\x1b[2J write to" in out
+
+
+def test_what_masking_makes_alike_is_said_where_a_rule_spares_values(
+    policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sparing = tmp_path / "sparing.yaml"
+    sparing.write_text(POLICY.replace("[EMAIL]", "[{name: EMAIL, unless: in_request}]"))
+    run = tmp_path / "run.jsonl"
+    said = "masked recordings under a policy with `unless: in_request` or `allow`: 1;"
+    for header, used, told in (("true", sparing, True), ("true", policy, False), ("false", sparing, False)):
+        run.write_bytes(RUN.replace(b'{"surface"', b'{"masked": ' + header.encode() + b', "surface"', 1))
+        assert main(["replay", str(run), "--policy", str(used)]) == 0
+        assert (said in capsys.readouterr().err) is told
+        assert main(["replay", str(run), "--policy", str(used), "--against", str(policy)]) == 0
+        assert (said in capsys.readouterr().out) is told
