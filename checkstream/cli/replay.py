@@ -41,7 +41,7 @@ A transcript is a file of JSON lines: a header, then what happened and when, in 
 
 _ALIKE = (
     "masked recordings under a policy with `unless: in_request` or `allow`: {}; all values of a kind are one specimen "
-    "there, so more or less may be spared than was; `record: {text: plain}` keeps them apart"
+    "there, so more or less may be spared than was; recorded with `text: plain` they stay apart"
 )
 
 

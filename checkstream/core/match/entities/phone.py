@@ -6,6 +6,7 @@ group borders. Bare digits, and shapes that other figures share, count only afte
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import msgspec
@@ -34,6 +35,8 @@ _NOT_PHONES = frozenset(
 
 
 _MOST_DIGITS = 15
+_SEQUENCE = 5
+"""Figures in a row, each of three digits or more and higher than the last, that are no telephone numbers."""
 _MOST_GROUPS = 7
 """Of one number that is no international one."""
 _MOST_RUN_DIGITS = 18
@@ -220,11 +223,41 @@ def _take(run: _Run, first: int) -> int:
         chosen = groups[first:after]
         parts = [group.digits for group in chosen]
         gaps = [group.gap for group in chosen[1:]]
-        if _national_shape(parts, gaps, groups[first].gap) or (run.labelled and _labelled_shape(parts, gaps)):
+        if run.labelled and _labelled_shape(parts, gaps):
+            return after
+        if _national_shape(parts, gaps, groups[first].gap) and (run.labelled or not _in_sequence(run, first, after)):
             return after
         if run.loose and after - first == len(groups) and _loose_shape(parts, gaps):
             return after
     return first
+
+
+def _in_sequence(run: _Run, first: int, after: int) -> bool:
+    """Say whether three groups are a part of five rising figures or more (`233 377 610 987 1597`)."""
+    chosen = run.groups[first:after]
+    gap = chosen[1].gap if len(chosen) == 3 else ""
+    if not gap.isspace() or chosen[2].gap != gap:
+        return False
+    row = [*_figures_before(run.text, chosen[0].start, gap), *(int(group.digits) for group in chosen)]
+    for group in run.groups[after : run.body]:
+        if group.gap != gap:
+            break
+        row.append(int(group.digits))
+    return len(row) >= _SEQUENCE and all(100 <= low < high for low, high in itertools.pairwise(row))
+
+
+def _figures_before(text: str, end: int, gap: str) -> list[int]:
+    """Return up to two figures that stand before `end`, each with the gap behind it, in order."""
+    found: list[int] = []
+    while len(found) < _SEQUENCE - 3 and text.startswith(gap, end - len(gap)) and end >= len(gap):
+        begin = end = end - len(gap)
+        while begin > max(0, end - _MOST_DIGITS) and "0" <= text[begin - 1] <= "9":
+            begin -= 1
+        if begin == end:
+            break
+        found.insert(0, int(text[begin:end]))
+        end = begin
+    return found
 
 
 def _span(text: str, start: int, groups: Sequence[_Group]) -> SpanPair:
