@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkstream.core.match.entities.entity import WORD, Entity, SpanPair, before, glued_before, past_mark, whole_if
+from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
+
+_OF_IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/")
+_ID_HEADS = ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")
 
 
 def _squeezed(text: str, start: int) -> str:
@@ -22,11 +25,35 @@ def _alone(text: str, start: int, end: int, alphabet: str) -> bool:
     return not any(char and ((char.isascii() and char.isalnum()) or char in alphabet) for char in (previous, following))
 
 
+def _set_off(text: str, start: int, end: int) -> bool:
+    """Say whether neither neighbour could be one more character of an id, of base64 or of a longer code."""
+    previous, following = before(text, start), text[end : end + 1]
+    return not any(char in _OF_IDS for char in (previous, following) if char)
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """Say whether one more character of a key follows."""
+    following = text[end : end + 1]
+    return following.isascii() and (following.isalnum() or following in tuple("_-"))
+
+
+_NAME_CHARS = 24
+
+
+def _behind_name(text: str, start: int) -> bool:
+    """Say whether letters and underscores stand right before `start` that are no part of a longer code."""
+    at = start
+    while at and start - at <= _NAME_CHARS and (text[at - 1] == "_" or text[at - 1].isalpha()):
+        at -= 1
+    return 0 < start - at <= _NAME_CHARS and not (at and (text[at - 1].isdigit() or text[at - 1] in "+/-"))
+
+
 def refine_aws(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an access key id by its prefix, a secret key after a word such as `aws_secret_access_key`."""
     candidate = text[start:end]
     if len(candidate) == 20:
-        return whole_if(_alone(text, start, end, "_") and not is_stand_in(candidate[4:-7]), start, end)
+        # The form alone tells an id: it may stand right behind a name (`secret_AKIA...`), and in front of one.
+        return whole_if(_set_off(text, start, end) and not is_stand_in(candidate[4:-7]), start, end)
     if not _alone(text, start, end, "/+") or not is_random(candidate, bits=4.0):
         return ()
     if not (any(char.islower() for char in candidate) and any(char.isupper() for char in candidate)):
@@ -38,19 +65,16 @@ def refine_aws(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 def skip_aws(text: str, start: int, end: int) -> int:
     """Return where the next candidate may begin: inside a run of its characters only an id with a prefix does."""
-    at = text.find("A", start + 1, end)
-    while at >= 0 and text[at - 1] not in "/+":
-        at = text.find("A", at + 1, end)
-    return at if at >= 0 else end
+    found = (text.find(head, start + 1, end) for head in _ID_HEADS)
+    return min((at for at in found if at >= 0), default=end - len(_ID_HEADS[0]) + 1)
 
 
 def refine_gcp(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an API key or OAuth secret by its prefix, a key's id after `private_key_id`."""
     candidate = text[start:end]
     if candidate.startswith(("AIza", "GOCSPX-", "ya29.")):
-        return whole_if(
-            _alone(text, start, end, "_-") and is_random(candidate[6:], bits=3.3, need_digit=False), start, end
-        )
+        set_off = _alone(text, start, end, "_-") or (_behind_name(text, start) and not _goes_on(text, end))
+        return whole_if(set_off and is_random(candidate[6:], bits=3.3, need_digit=False), start, end)
     return whole_if(_alone(text, start, end, "") and _squeezed(text, start).endswith("privatekeyid"), start, end)
 
 
@@ -81,8 +105,8 @@ def skip_azure(text: str, start: int, end: int) -> int:
 
 AWS_ACCESS_KEY = Entity(
     name="AWS_ACCESS_KEY",
-    regex=WORD + r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
-    refine=past_mark(refine_aws),
+    regex=r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
+    refine=refine_aws,
     skip=skip_aws,
     group="secret",
 )

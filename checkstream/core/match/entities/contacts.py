@@ -12,11 +12,27 @@ from checkstream.core.match.entities.phone import PHONE, PHONE_LOOSE
 # address would hold back whole sentences. They may stand in the domain, after the `@`.
 _LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0dff\u1e00-\u1fff\uac00-\ud7a3"
 _DOMAIN_LETTERS = "\u00c0-\u1fff\u3005-\u3007\u3041-\u318e\u31a0-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
+_BLANK = "\u2800"
+"""The empty pattern of Braille, which shows nothing, and which the folded view takes for a space."""
 _EMAIL = (
-    rf"[A-Za-z0-9._%+'\-{_LETTERS}]{{1,64}}(?:@|%40| ?[\[(](?:at|AT|@)[\])] ?)"
+    rf"[A-Za-z0-9._%+'\-{_LETTERS}]{{1,64}}"
+    rf"(?:(?:\"?{_BLANK}{{0,2}}@(?:{_BLANK}{{0,2}}| |\r?\n[ \t>|#]{{0,8}})| @ |%40| ?[\[(](?:at|AT|@)[\])] ?)"
     rf"(?:[A-Za-z0-9{_DOMAIN_LETTERS}\-]+(?:\.| ?[\[(](?:dot|DOT|\.)[\])] ?))+"
     rf"[A-Za-z0-9{_DOMAIN_LETTERS}\-]{{2,}}"
+    r"|@\[(?:IPv6:[0-9A-Fa-f:.]{2,45}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})\])"
 )
+"""An address; of one whose first part is quoted (`"john doe"@example.com`) from the last word in the quotes on."""
+# Where spaces stand before the sign, code multiplies matrices (`x @ self.weights`) and prose says where (`us @ a.com`).
+_TOPS = """
+    com net org edu gov mil info biz name app dev io ai co eu de uk fr es nl be ch pl se dk fi ie pt gr cz hu ro ru ua
+    cn jp kr au nz ca mx br ar cl za invalid test example
+"""
+_COMMON_TOPS = frozenset(_TOPS.split())
+_WORDS = """
+    me us now here available online live out you them more only and or is it be get find shop buy sale join follow
+    visit see check read watch meet event talk work working engineer manager founder cofounder ceo cto team lead
+"""
+_NO_LOCALS = frozenset(_WORDS.split())
 # Ends of file names that follow an `@2x` and the like, and are no top-level domains.
 _FILE_ENDS = frozenset({"png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "py", "html", "json", "txt", "md"})
 
@@ -82,7 +98,11 @@ def refine_email(text: str, start: int, end: int) -> Sequence[SpanPair]:
         mark = candidate.find("%40")
     if mark <= 0:
         return ()
-    local = candidate[:mark].rstrip(" ")
+    local = candidate[:mark].rstrip(f' "{_BLANK}')
+    if candidate[max(0, mark - 1) : mark + 2] == " @ " and (
+        local.casefold() in _NO_LOCALS or before(text, start).isalnum()
+    ):
+        return ()
     first = start + len(local) - len(local.lstrip(".'-%+"))
     stripped = local.strip(".'-%+")
     if _is_service(text, start, stripped):
@@ -105,16 +125,26 @@ def skip_email(text: str, start: int, end: int) -> int:
     return max(text.rfind("..", start, mark), start) + 1
 
 
+def _is_common(domain: str) -> bool:
+    return domain.rpartition(".")[2].casefold() in _COMMON_TOPS
+
+
 def _with_domain(text: str, first: int, mark: int, end: int) -> Sequence[SpanPair]:
     """Return the span from `first` to the end of the domain that follows the at-sign at `mark`."""
     tail = text[mark:end]
     skip = 3 if tail.startswith("%40") else 1
+    if tail[0] == "@":
+        skip += len(tail) - 1 - len(tail[1:].lstrip(f" \r\n\t>|#{_BLANK}"))
+        if tail[skip : skip + 1] == "[":
+            return ((first, end),)
     if tail[0] in " [(":
         close = next(i for i, char in enumerate(tail) if char in "])")
         skip = close + 1 + (tail[close + 1 : close + 2] == " ")
     domain = tail[skip:]
     if not any(char in domain for char in "[("):
         length = _domain_end(domain)
+        if length and text[mark - 1 : mark + 2] == " @ " and not _is_common(domain[:length]):
+            return ()
         return ((first, mark + skip + length),) if length else ()
     spelled = domain
     for dot in ("[dot]", "(dot)", "[DOT]", "(DOT)", "[.]", "(.)"):

@@ -11,7 +11,10 @@ from checkstream.core.match.entities.entity import (
     WORD,
     Entity,
     SpanPair,
+    before,
     continues_number,
+    glued_before,
+    glued_behind,
     only_digits,
     past_mark,
     stands_alone,
@@ -23,12 +26,16 @@ from checkstream.core.match.entities.labels import is_labelled, nearest_label
 _VOID_SSNS = frozenset({"078051120", "219099999"})
 
 
-def _is_whole_number(text: str, start: int, end: int) -> bool:
-    """Say whether the candidate is no part of a longer number, with one kind of gap throughout."""
+def _is_whole_number(text: str, start: int, end: int, *, named: bool = False) -> bool:
+    """Say whether the candidate is no part of a longer number, with one kind of gap throughout.
+
+    `named`: a name may stand right before it, with an underscore between (`id_123-45-6789`).
+    """
     gaps = "".join(char if char > "9" or char < "0" else "0" for char in text[start:end]).split("0")
     return (
         len({gap for gap in gaps if gap}) <= 1
-        and stands_alone(text, start, end)
+        and not glued_behind(text, end)
+        and ((named and before(text, start) == "_") or not glued_before(text, start))
         and not continues_number(text, start)
         and text[end : end + 1] != "-"
     )
@@ -62,15 +69,30 @@ def _is_hyphened(text: str, start: int) -> bool:
     return text[start + 3] == "-" == text[start + 6]
 
 
+_TELLING = frozenset("-._'\u00b7")
+"""Signs that stand between groups of three, two and four digits in nothing else; spaces, tabs, line ends, commas and
+slashes do (columns of tables, paths)."""
+
+
+def _is_told(text: str, start: int) -> bool:
+    """Say whether the groups are set as nothing else is."""
+    return text[start + 3] in _TELLING and text[start + 3] == text[start + 6]
+
+
 def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Accept an SSN with hyphens; with spaces or none only after a word that says so.
+    """Accept an SSN with hyphens, dots and the like; with spaces or none only after a word that says so.
 
     No SSN is issued in the areas 900 to 999, so made-up ones are written there: with hyphens they count as well.
     """
     digits = only_digits(text[start:end])
-    if not _is_ssn_form(digits) or not _is_whole_number(text, start, end):
+    if not _is_ssn_form(digits):
         return ()
-    return whole_if(_is_hyphened(text, start) or (is_ssn(digits) and is_labelled(text, start, "ssn")), start, end)
+    if end - start > _MOST_SSN:  # each character set apart
+        return whole_if(stands_alone(text, start, end), start, end)
+    if not _is_whole_number(text, start, end, named=True):
+        return ()
+    told = _is_hyphened(text, start) or (is_ssn(digits) and (_is_told(text, start) or is_labelled(text, start, "ssn")))
+    return whole_if(told, start, end)
 
 
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -101,9 +123,14 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 
 _BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
+_MOST_SSN = 15
+_SSN_GAP = "[ \\t\\r\\n,.\\-/_'*\u00b7]{1,3}"
 US_SSN = Entity(
     name="US_SSN",
-    regex=f"{WORD}(?:[0-9]{{3}}{_BEHIND}|[0-9]{{9}})",
+    regex=(
+        f"{WORD}(?:[0-9]{{3}}{_SSN_GAP}[0-9]{{2}}{_SSN_GAP}[0-9]{{4}}|[0-9]{{9}}"
+        "|[0-9] [0-9] [0-9] - [0-9] [0-9] - [0-9] [0-9] [0-9] [0-9])"
+    ),
     refine=past_mark(refine_ssn),
     group="pii",
     views=SPACED_VIEWS,

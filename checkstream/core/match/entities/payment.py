@@ -60,11 +60,17 @@ _WIDE_LAYOUTS = ([4, 4, 4, 4], [4, 6, 5], [4, 4, 4], [4, 4, 4, 4, 3], [4, 6, 4])
 """Layouts that count with unusual gaps as well (tabs, dots, two kinds): others stand in tables of numbers."""
 
 
+_ODD_LAYOUTS = ([5, 5, 6], [3, 3, 3, 3, 3, 1], [2] * 8)
+"""Layouts that nobody prints, but a model does when it is asked to: by themselves alone, and no row that rises."""
+
+
 def _is_card_layout(sizes: Sequence[int]) -> bool:
     """Say whether cards are printed in groups of these sizes."""
     if len(sizes) == 1:
         return True
     if sizes in ([4, 6, 5], [4, 6, 4], [6, 13], [8, 8], [4, 5, 6], [4, 4, 4, 3], [4, 4, 5], [4, 3, 3, 3], [6, 10]):
+        return True
+    if sizes in _ODD_LAYOUTS:
         return True
     return all(size == 4 for size in sizes[:-1]) and 1 <= sizes[-1] <= 4
 
@@ -76,14 +82,18 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     cut = bool(start) and "0" <= text[start - 1] <= "9"
     if cut and not (len(groups) > 1 and continues_number(text, groups[1][0])):
         return ()
-    if cut or glued_before(text, start) or continues_number(text, start):
+    if cut or continues_number(text, start):
         groups = groups[1:]
-    if glued_behind(text, end):
+    if "0" <= text[end : end + 1] <= "9":
         groups = groups[:-1]
+    torn = (glued_before(text, start), glued_behind(text, end))
     spans: list[SpanPair] = []
     first = 0
     while first < len(groups):
         after = _card_from(text, groups, first)
+        touched = any((torn[0] and groups[first][0] == start, torn[1] and groups[after - 1][1] == end))
+        if after > first and touched and not _is_set_apart(text, groups[first:after]):
+            after = first  # letters that touch it make an id of it, unless its groups are those of a card
         if after > first:
             stop = _iban_around(text, groups[first][0], end)
             if stop is None:
@@ -94,8 +104,14 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return spans
 
 
+def _is_set_apart(text: str, groups: Sequence[SpanPair]) -> bool:
+    """Say whether a card is set in groups as cards are."""
+    gaps = {text[groups[number][1] : groups[number + 1][0]] for number in range(len(groups) - 1)}
+    return len(groups) >= 3 and gaps in ({" "}, {"-"})
+
+
 _MOST_CARD_DIGITS = 19
-_MOST_CARD_GROUPS = 6
+_MOST_CARD_GROUPS = 8
 _MOST_RUN_DIGITS = 30
 """That a candidate has."""
 
@@ -124,26 +140,41 @@ def skip_card(text: str, start: int, end: int) -> int:
 def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
     """Return the index after the last group of a card that begins at `first`; `first` itself when there is none."""
     size = groups[first][1] - groups[first][0]
-    if not (4 <= size <= 8 or 12 <= size <= 19):
+    if not (2 <= size <= 8 or 12 <= size <= 19):
         return first  # no layout begins so
     if text[groups[first][0] : groups[first][0] + 2] not in _HEADS:
         return first
     if text[groups[first][0] - 1 : groups[first][0]] == "." and continues_number(text, groups[first][0]):
         return first  # digits of a fraction
-    for after in range(min(len(groups), first + 6), first, -1):
+    for after in range(min(len(groups), first + _MOST_CARD_GROUPS), first, -1):
         chosen = groups[first:after]
-        sizes = [stop - begin for begin, stop in chosen]
-        if not 12 <= sum(sizes) <= 19 or not _is_card_layout(sizes):
-            continue
-        gaps = {text[stop : groups[first + number + 1][0]] for number, (_, stop) in enumerate(chosen[:-1])}
-        usual = not gaps or gaps in ({" "}, {"-"})
-        if not usual and (sizes not in _WIDE_LAYOUTS or sum("\n" in gap for gap in gaps) > len(gaps) // 2):
-            continue
-        if (sizes == [4, 4, 4] or not usual) and _has_another(text, groups, first, after):
-            continue
-        if is_card_number("".join(text[begin:stop] for begin, stop in chosen)):
+        digits = "".join(text[begin:stop] for begin, stop in chosen)
+        if 12 <= len(digits) <= 19 and _is_set_as_card(text, groups, first, after) and is_card_number(digits):
             return after
     return first
+
+
+def _is_set_as_card(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
+    """Say whether the groups from `first` to `after` have the sizes of a card's, and gaps that go with them."""
+    chosen = groups[first:after]
+    sizes = [stop - begin for begin, stop in chosen]
+    if not _is_card_layout(sizes):
+        return False
+    gaps = {text[stop : groups[first + number + 1][0]] for number, (_, stop) in enumerate(chosen[:-1])}
+    usual = not gaps or gaps in ({" "}, {"-"})
+    if sizes in _ODD_LAYOUTS:
+        return usual and after - first == len(groups) and not (sizes[0] == 2 and _rises(text, chosen))
+    if usual:
+        return sizes != [4, 4, 4] or not _has_another(text, groups, first, after)
+    wrapped = gaps in ({"\n"}, {"\r\n"}) and sizes in ([4, 4, 4, 4], [4, 6, 5])
+    some_lines = sizes in _WIDE_LAYOUTS and 2 * sum("\n" in gap for gap in gaps) <= len(gaps)
+    return (wrapped or some_lines) and not _has_another(text, groups, first, after)
+
+
+def _rises(text: str, groups: Sequence[SpanPair]) -> bool:
+    """Say whether each group is at least the one before it: a row of values in order."""
+    values = [int(text[begin:stop]) for begin, stop in groups]
+    return values == sorted(values)
 
 
 def _has_another(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
@@ -207,7 +238,9 @@ def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
         if text[stop].isalnum():
             compact += text[stop]
         stop += 1
-    if len(compact) != length or glued_behind(text, stop):
+    if len(compact) != length or (glued_behind(text, stop) and stop - start == length):
+        return ()
+    if "0" <= text[stop : stop + 1] <= "9":
         return ()
     return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact.upper()), start, stop)
 
@@ -250,11 +283,12 @@ CREDIT_CARD = Entity(
     group="pii",
     views=SPACED_VIEWS,
 )
+_IBAN_GAP = "[ \\t\\r\\n,.\\-/_'*\u00b7]{1,3}"
 IBAN = Entity(
     name="IBAN",
     regex=(
         r"(?:" + "|".join(sorted({*_IBAN_LENGTHS, *map(str.lower, _IBAN_LENGTHS)})) + r")[0-9]{2}"
-        rf"(?:[A-Za-z0-9]{{11,30}}|(?:{GAP}{{1,3}}[A-Za-z0-9]{{4}}){{2,7}}(?:{GAP}{{1,3}}[A-Za-z0-9]{{1,4}})?)"
+        rf"(?:[A-Za-z0-9]{{11,30}}|(?:{_IBAN_GAP}[A-Za-z0-9]{{4}}){{2,7}}(?:{_IBAN_GAP}[A-Za-z0-9]{{1,4}})?)"
     ),
     refine=refine_iban,
     group="pii",

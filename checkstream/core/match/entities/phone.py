@@ -289,7 +289,7 @@ def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPa
         or (bool(previous) and previous in "+#$€£")
     )
     body = _extension_start(groups)
-    if glued_behind(text, end):
+    if glued_behind(text, end) and not (plus and text[end].isalpha()):
         # The candidate ends inside a word or a longer number: its last group is not a whole one.
         groups, body = (groups, body - 1) if body == len(groups) else (groups[:body], body)
     if not plus and tight_label(text, start) in _NOT_PHONES:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from checkstream.core.match.entities.assigned import AUTHORIZATION, GENERIC_SECRET
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
+from checkstream.core.match.entities.entity import GAP, Entity, SpanPair, before, glued_before, whole_if
 from checkstream.core.match.entities.network import is_stand_in_password
 from checkstream.core.match.entities.randomness import char_classes
 
@@ -48,9 +48,11 @@ def refine_jwt(text: str, start: int, end: int) -> Sequence[SpanPair]:
 def refine_private_key(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a PEM or PGP private key, whole or cut off; a bare mention of its first line is none."""
     candidate = text[start:end]
+    if candidate[0] != "-":
+        return _bare_key(text, start, end)
     folded = candidate.upper()
-    tail = folded.index("PRIVATE KEY") + len("PRIVATE KEY")
-    mark = folded.rfind("END ", tail)
+    tail = folded.index("KEY", folded.index("PRIVATE")) + len("KEY")
+    mark = _end_line(folded, tail)
     body = candidate[tail:] if mark < 0 else candidate[tail:mark]
     # Lines of a key are long runs of base64; the words of a sentence are not, and paths mix no digits in.
     runs = [run for run in body.translate(_NO_BASE64).split() if len(run) >= _LINE_CHARS]
@@ -59,6 +61,21 @@ def refine_private_key(text: str, start: int, end: int) -> Sequence[SpanPair]:
     if mark >= 0:
         return ((start, end),)
     return ((start, start + tail + body.rfind(runs[-1]) + len(runs[-1])),)
+
+
+def _end_line(folded: str, tail: int) -> int:
+    """Return where the last line of a key says that it ends; -1 when it is not there."""
+    mark = folded.rfind("END", tail)
+    return mark if mark >= 0 and "PRIVATE" in folded[mark:] else -1
+
+
+def _bare_key(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Accept the body of a key without its first line: what its first octets say is the beginning of a private key."""
+    previous = before(text, start)
+    if previous.isascii() and (previous.isalnum() or previous in tuple("+/-_=")):
+        return ()
+    runs = [run for run in text[start:end].translate(_NO_BASE64).split() if len(run) >= _LINE_CHARS]
+    return whole_if(bool(runs) and char_classes(runs[0]) >= 3, start, end)
 
 
 def refine_connection(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -86,13 +103,22 @@ JWT = Entity(
     group="secret",
     max_chars=_JWT_CAP,
 )
+_SPACE = f"{GAP}{{1,3}}"
+_TITLE = f"{_SPACE}(?:[A-Z0-9]{{2,12}}{_SPACE}){{0,3}}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?"
+# SEQUENCE { INTEGER 0 or 1, ... with a length of two octets, one, or none: PKCS #1 and #8 (RFC 8017, A.1.2; RFC 5958,
+# 2) and SEC 1 (RFC 5915, 3). No certificate, public key or request begins so. Then the mark of OpenSSH's own form.
+_BARE = (
+    "(?:MII[A-Za-z0-9+/]{2}[AQgw]IBA|MI[E-H][A-Za-z0-9+/]AgE[AB]|M[A-H][A-Za-z0-9+/]CAQ[AE]|b3BlbnNzaC1rZXktdjE)"
+    "[A-Za-z0-9+/=]{32,}"
+)
 PRIVATE_KEY = Entity(
     name="PRIVATE_KEY",
     # Between the lines there may be whatever quotes, numbers, joins or escapes them, but no more than so.
     regex=(
-        r"-{4,5} ?(?i:BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?) ?-{4,5}"
+        rf"(?:-{{4,5}} ?(?i:BEGIN{_TITLE}) ?-{{4,5}}"
         rf"(?:[ -~\t\r\n]{{0,64}}[A-Za-z0-9+/=]{{{_LINE_CHARS},}})*"
-        r"(?:[ -~\t\r\n]{0,96}-{4,5} ?(?i:END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?) ?-{4,5})?"
+        rf"(?:[ -~\t\r\n]{{0,96}}-{{4,5}} ?(?i:END{_TITLE}) ?-{{4,5}})?"
+        rf"|{_BARE}(?:[ -~\t\r\n]{{0,16}}[A-Za-z0-9+/=]{{{_LINE_CHARS},}})*)"
     ),
     refine=refine_private_key,
     group="secret",

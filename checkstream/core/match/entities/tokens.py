@@ -17,8 +17,12 @@ _CAP = 1024
 """For tokens whose length the vendor leaves open: what runs on to here is one, or no text that anyone reads."""
 
 
+_CHECKED_CHARS = 36
+"""Of a token whose last characters check the others; what stands right behind them may be the next word."""
+
+
 def _begins(text: str, start: int) -> bool:
-    """Say whether a token may begin at `start`: not in the middle of a word."""
+    """Say whether a token may begin at `start`: not in the middle of a word (`task-...` holds no `sk-...`)."""
     previous = before(text, start)
     return not (previous.isalnum() and previous.isascii()) and previous != "-"
 
@@ -29,12 +33,15 @@ def _goes_on(text: str, end: int) -> bool:
     return following.isascii() and following.isalnum()
 
 
-def _random_after(prefixes: Sequence[str], *, bits: float, need_digit: bool = True) -> Refine:
-    """Return a validator: the rest after one of `prefixes` is random, and the candidate is a word of its own."""
+def _random_after(prefixes: Sequence[str], *, bits: float, need_digit: bool = True, glued: bool = True) -> Refine:
+    """Return a validator: the rest after one of `prefixes` is random.
+
+    `glued`: the prefix is no end of any word, so that one may stand right before it (`idglpat-...`).
+    """
 
     def refine(text: str, start: int, end: int) -> Sequence[SpanPair]:
         token = text[start:end].rstrip("-_.")
-        if not _begins(text, start) or (_goes_on(text, end) and token == text[start:end]):
+        if not (glued or _begins(text, start)) or (_goes_on(text, end) and token == text[start:end]):
             return ()
         rest = next((token[len(prefix) :] for prefix in prefixes if token.startswith(prefix)), token)
         return whole_if(is_random(rest, bits=bits, need_digit=need_digit), start, start + len(token))
@@ -54,12 +61,13 @@ def has_github_check(token: str) -> bool:
 def refine_checked(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a token with a right check, or one that looks random all the same."""
     token = text[start:end]
-    if not _begins(text, start) or _goes_on(text, end):
+    if _goes_on(text, end):
         return ()
     secret = token.partition("_")[2]
     if token.startswith("github_pat_"):
         return whole_if(is_random(secret, bits=3.5), start, end)
-    return whole_if(has_github_check(token) or is_random(secret, bits=3.8), start, end)
+    whole = token[: len(token) - len(secret) + _CHECKED_CHARS]
+    return whole_if(has_github_check(whole) or is_random(secret, bits=3.8), start, end)
 
 
 def refine_openai(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -67,8 +75,8 @@ def refine_openai(text: str, start: int, end: int) -> Sequence[SpanPair]:
     token = text[start:end]
     if token.startswith(("sk-ant-", "sk-or-")):
         return ()
-    prefixes = ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-", "sk-")
-    return _random_after(prefixes, bits=3.3)(text, start, end)
+    named = ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-")
+    return _random_after((*named, "sk-"), bits=3.3, glued=token.startswith(named))(text, start, end)
 
 
 def refine_slack(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -80,13 +88,13 @@ def refine_slack(text: str, start: int, end: int) -> Sequence[SpanPair]:
             path.count("/") >= 2 and len(path) >= 20 and not is_stand_in(path.rpartition("/")[2]), start, end
         )
     token = candidate.rstrip("-")
-    good = _begins(text, start) and any(char.isdigit() for char in token) and not is_stand_in(token[5:])
+    good = any(char.isdigit() for char in token) and not is_stand_in(token[5:])
     return whole_if(good and entropy_bits(token[5:]) >= 2.5, start, start + len(token))
 
 
 GITHUB_TOKEN = Entity(
     name="GITHUB_TOKEN",
-    regex=r"gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
+    regex=r"gh[pousr]_[A-Za-z0-9]{36,64}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
     refine=refine_checked,
     group="secret",
 )
@@ -129,7 +137,7 @@ SLACK_TOKEN = Entity(
 STRIPE_KEY = Entity(
     name="STRIPE_KEY",
     regex=r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{10,}|whsec_[A-Za-z0-9+/]{24,64}={0,2}",
-    refine=_random_after(("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"), bits=3.0),
+    refine=_random_after(("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"), bits=3.0, glued=False),
     group="secret",
     max_chars=_CAP,
 )
@@ -146,10 +154,10 @@ ANTHROPIC_KEY = Entity(
 HUGGINGFACE_TOKEN = Entity(
     name="HUGGINGFACE_TOKEN",
     regex=r"(?:hf|api_org)_[A-Za-z0-9]{30,40}",
-    refine=_random_after(("hf_", "api_org_"), bits=3.3, need_digit=False),
+    refine=_random_after(("hf_", "api_org_"), bits=3.3, need_digit=False, glued=False),
     group="secret",
 )
-NPM_TOKEN = Entity(name="NPM_TOKEN", regex=r"npm_[A-Za-z0-9]{36}", refine=refine_checked, group="secret")
+NPM_TOKEN = Entity(name="NPM_TOKEN", regex=r"npm_[A-Za-z0-9]{36,64}", refine=refine_checked, group="secret")
 PYPI_TOKEN = Entity(
     name="PYPI_TOKEN",
     regex=r"pypi-AgE[A-Za-z0-9_\-]{50,}",

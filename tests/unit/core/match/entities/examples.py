@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import random
+import re
 import string
 import zlib
 from typing import NamedTuple
@@ -156,6 +157,20 @@ def jwt(header: dict[str, str], payload: dict[str, str] | None = None, signature
     return ".".join([*parts, b64url(hashlib.sha256(b"x").digest()) if signature is None else signature])
 
 
+def der(head: bytes, size: int, line: str = "\n") -> str:
+    """Return base64, in lines, of octets that begin so."""
+    octets = head + hashlib.shake_128(head).digest(size)
+    text = base64.b64encode(octets).decode()
+    return line.join(text[at : at + 64] for at in range(0, len(text), 64))
+
+
+BARE_RSA = der(bytes.fromhex("308204bd020100300d06092a864886f70d0101010500"), 300)
+BARE_EC = der(bytes.fromhex("30770201010420"), 114, "")
+BARE_ED = der(bytes.fromhex("302e020100300506032b657004220420"), 32)
+CERTIFICATE = der(bytes.fromhex("3082030d308201f5a003020102"), 200)
+PUBLIC_KEY = der(bytes.fromhex("30820122300d06092a864886f70d01010105000382010f00"), 200)
+
+
 def pem(kind: str, lines: int = 4, newline: str = "\n") -> str:
     body = newline.join(chars(64) for _ in range(lines))
     return f"-----BEGIN {kind}-----{newline}{body}{newline}-----END {kind}-----"
@@ -213,6 +228,9 @@ _TABLE: dict[str, list[str]] = {
         "git@host:path",
         "double@@example.com",
         "name@-bad-.com",
+        "[[john @ example.com]] or [[john@ example.com]] or [[john@\n> example.com]]",
+        '"john [[doe"@example.com]], [[john\u2800@example.com]]',
+        "y = x @ self.weights + b @ w.mT; meet us @ example.com, thanks @alice.example.social",
     ],
     "PHONE_LOOSE": [
         "_[[4155552671]]_",
@@ -328,7 +346,11 @@ _TABLE: dict[str, list[str]] = {
         "[[900-12-3456]] and [[987-65-4321]], as test data is written",
         "_[[536-22-8745]]_ and __[[536-22-8745]]__, ssn: **[[536  22  8745]]**",
         "ssn [[536.22.8745]], ssn [[536_22_8745]]",
-        "536.22.8745 and 536  22  8745, a_536-22-8745",
+        "[[536.22.8745]] and 536  22  8745, a_[[536-22-8745]], [[536\u00b722\u00b78745]] or [[536_22_8745]]",
+        "ssn [[536,22,8745]], ssn [[536\t22\t8745]], ssn [[536\n22\n8745]]",
+        "it is [[5 3 6 - 2 2 - 8 7 4 5]]",
+        "/api/536/22/8745 and 536,22,8745\n536\t22\t8745",
+        "part b536-22-8745 and 536-22-8745b",
         "ssn 900 12 3456",
         "ssn 987654321",
         "999-00-1234",
@@ -458,7 +480,14 @@ _TABLE: dict[str, list[str]] = {
         "[[" + fours(VISA, "\t") + "]]\t12\t27",
         f"_[[{fours(VISA)}]]_ and __[[{VISA}]]__ and ***[[{VISA}]]***",
         f"[[{fours(VISA[:8])}\n{fours(VISA[8:])}]]",
-        fours(VISA, "\n"),
+        f"[[{fours(VISA, chr(10))}]] is told in lines",
+        "1000\n" + fours(VISA, "\n") + "\n2000",
+        f"id[[{fours(VISA)}]], secret_[[{fours(VISA, '-')}]], [[{fours(VISA)}]]x",
+        f"id{fours(VISA, ',')}",
+        f"[[{VISA[:5]} {VISA[5:10]} {VISA[10:]}]]; [[{' '.join(re.findall('..', VISA))}]]",
+        f"[[{' '.join(re.findall('.{1,3}', VISA))}]]; {' '.join(re.findall('..', VISA))} 12",
+        "40 41 42 43 44 45 46 "
+        + next(f"{n}" for n in range(47, 99) if luhn_digit(f"404142434445464{n // 10}") == f"{n}"[1]),
         "1000\t" + fours(VISA, "\t"),
         fours(VISA, ",") + ",1000",
         f"x_{VISA}",
@@ -482,6 +511,8 @@ _TABLE: dict[str, list[str]] = {
         f"[[{DE_IBAN.lower()}]]",
         f"[[{fours(NO_IBAN)}]] is mine now and then",
         f"[[{fours(DE_IBAN, '-')}]]",
+        f"[[{fours(DE_IBAN, ',')}]]; [[{fours(DE_IBAN, chr(10))}]], [[{fours(DE_IBAN)}]]x",
+        DE_IBAN + "x",
         f"[[{DE_IBAN}]],[[{GB_IBAN}]]",
         wrong_last(DE_IBAN),
         DE_IBAN[:-1],
@@ -668,6 +699,8 @@ _TABLE: dict[str, list[str]] = {
         AWS_ID[:-1],
         AWS_ID + "A",
         "X" + AWS_ID,
+        f"x[[{AWS_ID}]], secret_[[{AWS_ID}]], id[[{AWS_ID}]]x and key[[{AWS_ID}]]_old",
+        f"abcdefghij{AWS_ID}ABCDEFGHIJ{AWS_SECRET}",
         AWS_SECRET,
         f"aws secret commit {HEX40}",
         f"aws_secret_access_key = {AWS_SECRET}A",
@@ -676,6 +709,7 @@ _TABLE: dict[str, list[str]] = {
     "GCP_KEY": [
         f"[[{GOOGLE}]]",
         f"?key=[[{GOOGLE}]]&x",
+        f"id[[{GOOGLE}]] secret_[[{GOOGLE}]]",
         f"[[{'GOC' + 'SPX-' + chars(28)}]]",
         f"[[{'ya' + '29.' + chars(60)}]]",
         f'"private_key_id": "[[{HEX40}]]"',
@@ -706,8 +740,8 @@ _TABLE: dict[str, list[str]] = {
         "ghp" + "_" + "x" * 36,
         "ghp" + "_" + "YOUR" + "a" * 32,
         GHP[:-1],
-        GHP + "a",
-        "x" + GHP,
+        f"[[{GHP + 'a'}]]",
+        f"x[[{GHP}]] and secret_[[{GHP}]]",
         "ghq" + GHP[3:],
     ],
     "GITLAB_TOKEN": [
@@ -767,7 +801,7 @@ _TABLE: dict[str, list[str]] = {
         f"_authToken=[[{'npm' + '_' + chars(36)}]]",
         "npm" + "_" + "x" * 36,
         "npm" + "_config_registry",
-        NPM + "a",
+        f"[[{NPM + 'a'}]] and id[[{NPM}]]",
         NPM[:-1],
     ],
     "PYPI_TOKEN": [
@@ -812,6 +846,12 @@ _TABLE: dict[str, list[str]] = {
         "-----BEGIN PRIVATE KEY----- stands in front; see https://example.com/docs/security/privatekeysandmore",
         "-----BEGIN PRIVATE KEY----- is how it begins",
         "-----BEGIN PRIVATE KEY-----\nMIIE...\n-----END PRIVATE KEY-----",
+        f"[[{pem('PRIVATE KEY').replace(' ', '_')}]]",
+        f"[[{pem('EC PRIVATE KEY').replace(' ', '-')}]]",
+        f"the key is [[{BARE_RSA}]]\n-----END",
+        f"> [[{BARE_RSA.replace(chr(10), chr(10) + '> ')}]] and that is it",
+        f"[[{BARE_EC}]]; and another that is shorter: [[{BARE_ED}]]",
+        f"x{BARE_EC} and {CERTIFICATE} and {PUBLIC_KEY}",
         pem("PUBLIC KEY"),
         pem("CERTIFICATE"),
     ],
