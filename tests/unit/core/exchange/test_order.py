@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import islice
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +75,34 @@ def test_it_does_what_a_slow_reading_of_the_rules_does(rows: list[tuple[set[int]
     while (item := queue.pop(lambda number: rows[number][1])) is not None:
         out.append(item)
     assert out == expected
+
+
+@given(ROWS, st.integers(0, 4))
+def test_what_is_taken_in_two_parts_comes_in_the_same_order(rows: list[tuple[set[int], bool]], some: int) -> None:
+    orders = []
+    for parts in ((some, len(rows)), (len(rows),)):
+        queue: ChoiceQueue[int] = ChoiceQueue()
+        for number, (choices, _) in enumerate(rows):
+            queue.put(number, tuple(choices))
+        order: list[int] = []
+        for most in parts:
+            queue.begin()
+            order += islice(iter(partial(queue.pop, lambda number: rows[number][1]), None), most)
+        orders.append(order)
+    assert orders[0] == orders[1]
+
+
+def test_an_item_asks_about_its_own_lines_alone() -> None:
+    queue: ChoiceQueue[int] = ChoiceQueue()
+    asked: list[int] = []
+    for number in range(300):
+        queue.put(number, (number,))
+    queue.put(300, range(300))
+
+    def ready(number: int) -> bool:
+        asked.append(number)
+        return True
+
+    while queue.pop(ready) is not None:
+        pass
+    assert asked == list(range(301))
