@@ -1,8 +1,8 @@
 """Where values stand in a JSON text, so that one can be replaced and all else stays byte for byte.
 
-Every value that is not on the way to a wanted path is skipped by the standard library's C scanner, so
-finding one costs about as much as parsing the text once for each level of the path. A container is
-listed once and remembered.
+Every value that is not on the way to a wanted path is skipped by the standard library's C scanner. A container is
+listed as far as it was asked about, once, and a container on the way is not skipped: so finding a value costs about as
+much as parsing the text up to its end.
 """
 
 from __future__ import annotations
@@ -83,6 +83,21 @@ class Splice(msgspec.Struct, frozen=True, order=True):
     text: str
 
 
+class _Listing:
+    """What is known of the entries of one container."""
+
+    __slots__ = ("at", "begun", "closing", "done", "members")
+
+    def __init__(self, opening: str, at: int) -> None:
+        self.members: dict[str | int, Member] = {}
+        self.closing = {"{": "}", "[": "]"}.get(opening, "")
+        self.at = at
+        """Behind what has been listed."""
+        self.begun: tuple[str | int, int, int, int] | None = None
+        """Key, start of the value and place of the name of an entry whose end is not known yet."""
+        self.done = not self.closing
+
+
 class JsonText:
     """One JSON text and the places of its values.
 
@@ -92,29 +107,37 @@ class JsonText:
     def __init__(self, text: str) -> None:
         """Keep `text`; nothing is parsed until it is asked for."""
         self.text = text
-        self._listed: dict[int, dict[str | int, Member]] = {}
+        self._listed: dict[int, _Listing] = {}
 
     def entries(self, path: Path) -> dict[str | int, Member]:
         """Return the entries of the container at `path` in their order; empty if it is no container.
 
         Raises:
-            WireError: the text is not JSON, or an object on the way has two members of one name.
+            WireError: the text is not JSON, or the object has two members of one name.
         """
-        span = self.span(path)
-        return {} if span is None else self._list(span[0])
+        start = self._start(path)
+        return {} if start is None else self._all(start)
 
     def span(self, path: Path) -> tuple[int, int] | None:
         """Return the range of the value at `path` (or of the name, when it ends in `NAME`), None if absent.
 
         Raises:
-            WireError: as `entries`.
+            WireError: the text is not JSON up to the end of the value.
         """
-        member = self._member(path[:-1] if path and path[-1] == NAME else path)
-        if member is None:
+        named = bool(path) and path[-1] == NAME
+        way = path[:-1] if named else path
+        if not way:
+            return self._space(0), len(self.text.rstrip(_SPACE))
+        start = self._start(way[:-1])
+        if start is None:
             return None
-        if path and path[-1] == NAME:
-            return (member.name_start, member.name_end) if member.name_start >= 0 else None
-        return member.start, member.end
+        listing = self._listing(start)
+        if self._find(listing, way[-1]) is None:
+            return None
+        member = self._end(listing, way[-1])
+        if not named:
+            return member.start, member.end
+        return (member.name_start, member.name_end) if member.name_start >= 0 else None
 
     def cut(self, path: Path, doomed: frozenset[str | int]) -> list[Splice]:
         """Return the splices that take the entries `doomed` out of the container at `path`, commas included.
@@ -151,60 +174,83 @@ class JsonText:
         out.append(self.text[at:])
         return "".join(out)
 
-    def _member(self, path: Path) -> Member | None:
+    def _start(self, path: Path) -> int | None:
+        """Return where the value at `path` starts."""
         start = self._space(0)
-        member: Member | None = Member(start, len(self.text.rstrip(_SPACE)))
         for key in path:
-            if member is None:
+            found = self._find(self._listing(start), key)
+            if found is None:
                 return None
-            member = self._list(member.start).get(key)
-        return member
+            start = found
+        return start
 
-    def _list(self, start: int) -> dict[str | int, Member]:
-        found = self._listed.get(start)
-        if found is None:
-            opener = self.text[start : start + 1]
+    def _listing(self, start: int) -> _Listing:
+        listing = self._listed.get(start)
+        if listing is None:
+            listing = self._listed[start] = _Listing(self.text[start : start + 1], self._space(start + 1))
+        return listing
+
+    def _all(self, start: int) -> dict[str | int, Member]:
+        listing = self._listing(start)
+        self._find(listing, None)
+        return listing.members
+
+    def _find(self, listing: _Listing, key: str | int | None) -> int | None:
+        """Return where the value of an entry starts; with None for a key, list all entries."""
+        member = listing.members.get(key) if key is not None else None
+        if member is not None:
+            return member.start
+        if listing.begun is not None and listing.begun[0] == key:
+            return listing.begun[1]
+        try:
+            while not listing.done:
+                self._pass_value(listing)
+                if self._begin_entry(listing) and listing.begun is not None and listing.begun[0] == key:
+                    return listing.begun[1]
+        except (ValueError, RecursionError, IndexError) as error:
+            raise WireError("the event or body is not JSON that can be edited") from error
+        return None
+
+    def _end(self, listing: _Listing, key: str | int) -> Member:
+        """Return an entry that has been found, with its end."""
+        if key not in listing.members:
             try:
-                found = self._object(start) if opener == "{" else self._array(start) if opener == "[" else {}
+                self._pass_value(listing)
             except (ValueError, RecursionError, IndexError) as error:
                 raise WireError("the event or body is not JSON that can be edited") from error
-            self._listed[start] = found
-        return found
+        return listing.members[key]
 
-    def _object(self, at: int) -> dict[str | int, Member]:
-        text, found = self.text, dict[str | int, Member]()
-        at = self._space(at + 1)
-        if text[at] == "}":
-            return found
-        while True:
-            if text[at] != '"':
-                raise WireError("a member of a JSON object has no name; send valid JSON")
-            name, name_end = _scan_string(text, at + 1)
-            colon = self._space(name_end)
-            if text[colon] != ":":
-                raise WireError("a member of a JSON object has no value; send valid JSON")
-            if name in found:
-                raise WireError(f"a JSON object has two members `{name}`; send one")
-            start = self._space(colon + 1)
+    def _pass_value(self, listing: _Listing) -> None:
+        """Skip the value that was begun last, and note its entry."""
+        if listing.begun is not None:
+            key, start, name_start, name_end = listing.begun
             end = self._skip(start)
-            found[name] = Member(start, end, at, name_end)
-            at = self._space(end)
-            if text[at] == "}":
-                return found
-            at = self._comma(at)
+            listing.members[key] = Member(start, end, name_start, name_end)
+            listing.begun, listing.at = None, self._space(end)
 
-    def _array(self, at: int) -> dict[str | int, Member]:
-        text, found = self.text, dict[str | int, Member]()
-        at = self._space(at + 1)
-        if text[at] == "]":
-            return found
-        while True:
-            end = self._skip(at)
-            found[len(found)] = Member(at, end)
-            at = self._space(end)
-            if text[at] == "]":
-                return found
-            at = self._comma(at)
+    def _begin_entry(self, listing: _Listing) -> bool:
+        """Begin the next entry; return whether there is one."""
+        text, at = self.text, listing.at
+        if text[at] == listing.closing:
+            listing.done = True
+            return False
+        if listing.members:
+            if text[at] != ",":
+                raise WireError("entries of a JSON container are not parted by commas; send valid JSON")
+            at = self._space(at + 1)
+        if listing.closing == "]":
+            listing.begun = len(listing.members), at, -1, -1
+            return True
+        if text[at] != '"':
+            raise WireError("a member of a JSON object has no name; send valid JSON")
+        name, name_end = _scan_string(text, at + 1)
+        colon = self._space(name_end)
+        if text[colon] != ":":
+            raise WireError("a member of a JSON object has no value; send valid JSON")
+        if name in listing.members:
+            raise WireError(f"a JSON object has two members `{name}`; send one")
+        listing.begun = name, self._space(colon + 1), at, name_end
+        return True
 
     def _skip(self, at: int) -> int:
         """Return where the value that starts at `at` ends."""
@@ -212,11 +258,6 @@ class JsonText:
             return _scan_string(self.text, at + 1)[1]
         end: int = _SCANNER.raw_decode(self.text, at)[1]
         return end
-
-    def _comma(self, at: int) -> int:
-        if self.text[at] != ",":
-            raise WireError("entries of a JSON container are not parted by commas; send valid JSON")
-        return self._space(at + 1)
 
     def _space(self, at: int) -> int:
         """Return the first position from `at` that is not white space; the text's end if there is none."""

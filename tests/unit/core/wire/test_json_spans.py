@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from checkstream.core.wire.json_spans import NAME, JsonText, Splice
+from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice
 from checkstream.errors import WireError
 
 TEXT = ' { "a" : [ 1 , {"b\\u0062":"x\\"]"} , null ] ,"c":{ } , "d":[ ],"":-1.5e3 } \n'
@@ -51,7 +55,41 @@ def test_what_is_not_json_is_a_wire_error(text: str) -> None:
 @pytest.mark.parametrize("text", ['{"a":1,"a":2}', '{"a":1,"\\u0061":2}', '{"a":NaN}', '{"a":' + "[" * 100_000])
 def test_hostile_json_is_a_wire_error(text: str) -> None:
     with pytest.raises(WireError):
-        JsonText(text).span(("a",))
+        JsonText(text).entries(())
+    if "N" in text or "[" in text:
+        with pytest.raises(WireError):
+            JsonText(text).span(("a",))
+
+
+TREES = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(tree=TREES)
+def test_a_place_is_the_same_in_whatever_order_places_are_asked_for(tree: object) -> None:
+    text = json.dumps(tree)
+    paths = [path for path, _ in walked(tree, ())]
+    listed = JsonText(text)
+    for path in paths:
+        listed.entries(path)
+    for order in (paths, paths[::-1], sorted(paths, key=hash)):
+        lazy = JsonText(text)
+        for path in order:
+            span = lazy.span(path)
+            assert span == listed.span(path)
+            assert span is not None
+            assert json.loads(text[slice(*span)]) == dict(walked(tree, ()))[path]
+        assert lazy.entries(()) == listed.entries(())
+
+
+def walked(value: Any, path: Path) -> Iterator[tuple[Path, object]]:
+    yield path, value
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield from walked(inner, (*path, key))
 
 
 def test_huge_numbers_are_skipped_without_being_read() -> None:
