@@ -22,7 +22,7 @@ from checkstream.app.force import InForce, Loaded, load, put_in_force
 from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel, open_models
 from checkstream.app.start import cause, introduction, key_place, unreachable
-from checkstream.app.turns import beside_streams, collect_due, settle
+from checkstream.app.turns import beside_streams, collect_due, settle, short_turns
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
@@ -169,6 +169,7 @@ class App:
             opening.push_async_callback(listener.close)
         for warning in self._force.warnings:
             self._log.warning("config.warning", detail=warning)
+        opening.enter_context(short_turns())  # guards read long bodies on a thread
         settle()
         started = introduction(self._force, self.listener.address, self.admin.address, self._config_file)
         self._log.info("listening", **started)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 _TURN_S: Final = 0.0005
-"""Longest that a thread which loads keeps the event loop waiting for the interpreter, but for single calls into C."""
+"""Longest that another thread keeps the event loop waiting for the interpreter, but for single calls into C."""
 
 _DUE: Final = 10
 """A full collection is due after so many of young objects: the interpreter's own measure."""

@@ -36,10 +36,12 @@ from checkstream.proxy.upstream import Answer, UpstreamClient
 
 _BACKLOG_BYTES = 262_144
 """Bytes read from the upstream that may wait for the guard before reading pauses."""
-_TURN_BYTES = 16_384
-"""Bytes of the upstream after which other streams get their turn: some 3 ms of the loop."""
+_TURN_S = 0.002
+"""After which others get their turn, whatever more has come: the last thing that is done in a turn takes as long."""
 _LONG_BYTES = 32_768
-"""A body above this is read by the guard on a thread; below, that costs more than it gains (some 2 ms of the loop)."""
+"""A prompt above this is read by the guard on a thread; below, that costs more than it gains (2 ms of the loop)."""
+_LONG_ANSWER_BYTES = 8192
+"""An answer above this that is not streamed is read and written by the guard on a thread."""
 _ROOM_S = 30.0
 """How long an answer that holds more than its own part waits for room."""
 _OF_UPSTREAM = (on.UpstreamOpened, on.UpstreamBytes, on.UpstreamClosed, on.UpstreamFailed)
@@ -216,16 +218,15 @@ class Exchange:
             if self._goes_on:
                 await self._turns.next(self._questions.caller)
                 self._inbox.put(on.Resumed())
-            elif self._inbox:
-                await asyncio.sleep(0)  # an upstream at full speed must not keep the loop from the others
+            elif self._inbox:  # an upstream at full speed must not keep the loop from the others
+                await self._turns.next(self._questions.caller)
 
     async def _take_turn(self) -> None:
-        """Give the guard what has happened, up to a turn's worth of the upstream's bytes or of its own work."""
-        taken = 0
-        while self._inbox and taken < _TURN_BYTES and not self._goes_on:
+        """Give the guard what has happened, as far as one turn goes."""
+        turn_ends = time.perf_counter() + _TURN_S
+        while self._inbox and not self._goes_on:
             event = self._inbox.take()
             if isinstance(event, on.UpstreamBytes):
-                taken += len(event.data)
                 self._backlog -= len(event.data)
                 self._look_whether_to_read()
             began = time.perf_counter()
@@ -233,35 +234,35 @@ class Exchange:
                 commands = await self._receive_aside(event)
             else:
                 commands = self._guard.receive(event, self._loop.time())
-            self._guard_s += time.perf_counter() - began
+            ended = time.perf_counter()
+            self._guard_s += ended - began
             await self._carry_out(commands)
-            if self._recorded:
+            if self._recorded or ended >= turn_ends:
                 return
 
     def _is_long(self, event: on.AnyEvent) -> bool:
-        """Tell whether the guard reads a whole long body at this event: a prompt, or an answer that is not streamed."""
+        """Tell whether the guard reads or writes a whole long body at this event: such a step can't be parted."""
         match event:
             case on.UpstreamOpened():
                 self._whole_bytes = None if event.streaming else 0
             case on.UpstreamBytes() if self._whole_bytes is not None:
                 self._whole_bytes += len(event.data)
-            case on.UpstreamClosed() if self._whole_bytes is not None:
-                return self._whole_bytes > _LONG_BYTES
+                return False
             case _:
                 pass
-        return False
+        return self._whole_bytes is not None and self._whole_bytes > _LONG_ANSWER_BYTES
 
     async def _receive_aside(self, event: on.AnyEvent) -> list[do.AnyCommand]:
-        """Let the guard read a long body on a thread: the checks of other streams have deadlines of milliseconds.
+        """Let the guard work on a long body on a thread: the checks of other streams have deadlines of milliseconds.
 
-        The thread and the loop take turns on the interpreter, which is slower than not to share it, but no stream waits
-        for the whole of another's body.
+        The thread and the loop take turns on the interpreter, short ones (see `app.turns`), which is slower than not
+        to share it, but no stream waits for the whole of another's body.
         """
-        reading = self._loop.run_in_executor(None, self._guard.receive, event, self._loop.time())
+        working = self._loop.run_in_executor(None, self._guard.receive, event, self._loop.time())
         try:
-            return await asyncio.shield(reading)
+            return await asyncio.shield(working)
         except asyncio.CancelledError:
-            await asyncio.wait([reading])  # the guard is in one hand at a time
+            await asyncio.wait([working])  # the guard is in one hand at a time
             raise
 
     # --- commands out
@@ -490,7 +491,7 @@ class Exchange:
             return
         self._recorded = True
         try:
-            commands = self._guard.receive(on.DownstreamClosed(), self._loop.time())
+            commands = self._last_commands()
         except Exception as second:  # noqa: BLE001 - the guard itself is broken; the log has it
             self._counts.crashed(second)
             return
@@ -510,3 +511,9 @@ class Exchange:
                     pass
         if self._response is not None and self._response.prepared and self._request.transport is not None:
             self._request.transport.abort()  # a stream that broke off must not look complete
+
+    def _last_commands(self) -> list[do.AnyCommand]:
+        commands = self._guard.receive(on.DownstreamClosed(), self._loop.time())
+        while commands and isinstance(commands[-1], do.Yield):
+            commands += self._guard.receive(on.Resumed(), self._loop.time())
+        return commands

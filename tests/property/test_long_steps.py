@@ -13,10 +13,13 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.exchange.guard import Guard
 from checkstream.core.wire.surfaces import SURFACES
+from tests.hostile_answers import END, STREAMS, WHOLE
 from tests.watchdog import Step, answered, everything, guard_of, long_steps, pace, steps
 
 CHAT = SURFACES["/v1/chat/completions"]
 COMPLETIONS = SURFACES["/v1/completions"]
+SIZE = 60_000
+"""Bytes of a hostile answer."""
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 
 
@@ -62,3 +65,23 @@ def test_g33_no_step_over_what_fuzzing_has_found_is_long(kind: str) -> None:
         asked = b'{"model":"m","prompt":"hi","stream":true}' if surface is COMPLETIONS else request(stream=streaming)
         events = answered(asked, body, streaming=streaming)
         assert long_steps(lambda: steps(guard_of(surface, everything()), events)) == [], path.name  # noqa: B023
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_g33_no_step_on_a_streamed_answer_is_long(name: str) -> None:
+    events = answered(request(stream=True), STREAMS[name](SIZE) + END, streaming=True)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", STREAMS)
+def test_g33_no_step_on_a_streamed_answer_of_the_largest_events_is_long(name: str) -> None:
+    events = answered(request(stream=True), STREAMS[name](1_000_000) + END, streaming=True)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_g33_no_step_on_a_whole_answer_that_is_read_on_the_loop_is_long(name: str) -> None:
+    """Of longer ones each step is done on a thread (see `proxy.relay`)."""
+    events = answered(request(stream=False), WHOLE[name](8000), streaming=False)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []

@@ -18,6 +18,7 @@ from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import ANSWER_CHANNELS, COMMON, Channel, Delta, Span, Stage, Unit
+from checkstream.core.wire.json_size import MOST_TEXTS
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
@@ -30,8 +31,16 @@ _WITHHELD = {
     "content_filter": f"{_BROKEN_OFF}, by a filter of its own",
 }
 """Why the upstream's call is not in the answer, for its reader."""
-_MAX_CHANNELS = 4096
-"""Choices and tool calls of one answer that are judged apart: each costs some kilobytes, whatever its text."""
+_MAX_CHANNELS = 1024
+"""Choices and tool calls of one stream that are judged apart: each costs some kilobytes, whatever its text."""
+_MAX_CHANNELS_OF_WHOLE = 4096
+"""The same of an answer that is not streamed."""
+_MAX_CHOICES = 128
+"""Of one stream that was asked for fewer: OpenAI gives no more."""
+_RULINGS = 128
+"""That are carried out in one step."""
+_CHANNEL_WORK = 60
+"""Of beginning a channel, and of ending it (see `match.work`)."""
 
 
 def _place(judge: Judge) -> tuple[int, int, int]:
@@ -137,14 +146,16 @@ class Answer:
 
         Raises:
             WireError: it goes on with text which was taken to be complete (a tool's name, after its arguments have
-                begun), or opens more than `_MAX_CHANNELS` channels.
+                begun), or says more apart than anybody has asked for.
         """
         if unit.shadows and self._changes:
             for path in unit.shadows:
                 self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
             unit = self._surface.without(unit, unit.shadows)
         unit = yield from self.extras.sift(unit, whole=whole)
-        self._check(unit)
+        if not whole and len(unit.deltas) > MOST_TEXTS:
+            raise WireError(f"it has more than {MOST_TEXTS} texts; check the upstream")
+        self._check(unit, whole=whole)
         return unit
 
     @property
@@ -153,11 +164,17 @@ class Answer:
         program = self._checking.program
         return any(program.scope(Stage.MIDSTREAM, kind).held for kind in ANSWER_CHANNELS)
 
-    def _check(self, unit: Unit) -> None:
-        if len(self.judges) + len(unit.deltas) > _MAX_CHANNELS:
+    def _check(self, unit: Unit, *, whole: bool) -> None:
+        most = _MAX_CHANNELS_OF_WHOLE if whole else _MAX_CHANNELS
+        if len(self.judges) + len(unit.deltas) > most:
             opened = {delta.channel for delta in unit.deltas if delta.channel not in self.judges}
-            if opened and len(self.judges) + len(opened) > _MAX_CHANNELS:
-                raise WireError(f"the answer has more than {_MAX_CHANNELS} texts apart; check the upstream")
+            if opened and len(self.judges) + len(opened) > most:
+                raise WireError(f"the answer has more than {most} texts apart; check the upstream")
+        if not whole and len(self.choices) + len(unit.choices) > _MAX_CHOICES:
+            request = self._prompt.request
+            most = max(_MAX_CHOICES, request.choices if request is not None else 1)
+            if len(self.choices.keys() | set(unit.choices)) > most:
+                raise WireError(f"the answer has more than {most} choices; check the upstream")
         for delta in unit.deltas:
             if delta.channel.kind == "tool_name" and delta.text and self._name_ended(delta.channel):
                 raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
@@ -173,6 +190,7 @@ class Answer:
         for number in unit.choices:
             if number not in self.choices:
                 self._begin(number)
+                yield
         self._look_whether_at_once(unit)
         due: list[tuple[Judge, list[Check]]] = []
         parts = yield from self._take_deltas(unit, due)
@@ -231,6 +249,7 @@ class Answer:
                 channel in seen or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
             ):
                 self.judges[channel].part()
+                self._checking.meter.spent += _CHANNEL_WORK
             self._paths[channel] = path
             part = yield from self._take_delta(delta, due)
             parts.append(part)
@@ -249,6 +268,7 @@ class Answer:
         judge = self.judges.get(delta.channel)
         if judge is None:
             judge = self.judges[delta.channel] = self._judge(delta.channel, choice)
+            self._checking.meter.spent += _CHANNEL_WORK
             if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
                 judge.holdback.fence = 0  # whether a tool may be called is known when its name is
             choice.judges.append(judge)
@@ -298,6 +318,7 @@ class Answer:
         """End a channel; a tool's name is known then, and whether it may be called."""
         known = judge.holdback.ended
         self._checking.ask(judge, judge.holdback.end())
+        self._checking.meter.spent += _CHANNEL_WORK
         if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not known:
             self._limit(judge)
         yield from self.ruling(judge)
@@ -341,17 +362,12 @@ class Answer:
             yield from self._finish(number, broken="no_end")
         yield from self.end_common()
 
-    def end(self) -> None:
-        """End every channel at once."""
-        for _ in self.ending():
-            pass
-
     def end_common(self) -> Steps:
         """End the channels that belong to no choice."""
         for judge in self.common.judges:
             yield from self._end_channel(judge)
 
-    def give_up(self) -> None:
+    def giving_up(self) -> Steps:
         """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
         for choice in (*(choice for _, choice in sorted(self.choices.items())), self.common):
             if choice.finished:
@@ -362,30 +378,30 @@ class Answer:
                     judge.holdback.fence = EVERYTHING
                     judge.holdback.stop(judge.holdback.sent)  # nobody knows what the name would have been
                 self._checking.ask(judge, judge.holdback.abandon())
-                self.rule(judge)
+                self._checking.meter.spent += _CHANNEL_WORK
+                yield from self.ruling(judge)
+                yield
             if self._drop_torn_calls(choice, over=False):
                 self._note_withheld("no_end")
 
-    def leave_undecided(self) -> None:
+    def leaving_undecided(self) -> Steps:
         """End every channel where what has been decided ends: nothing is waited for any more."""
         for choice in (*self.choices.values(), self.common):
             choice.finished = True
             for judge in choice.judges:
                 judge.holdback.stop(judge.holdback.releasable)
-                self.rule(judge)
+                self._checking.meter.spent += _CHANNEL_WORK
+                yield from self.ruling(judge)
+                yield
         while judges := self._checking.give_up_waiting(whatever=True):
             for judge in judges:
-                self.rule(judge)
+                yield from self.ruling(judge)
+                yield
 
     def stall(self) -> None:
         """The upstream is silent: ask early about what is there."""
         for judge in self.judges.values():
             self._checking.ask(judge, judge.holdback.stall())
-
-    def rule(self, judge: Judge) -> None:
-        """Take the decisions of a channel at once."""
-        for _ in self.ruling(judge):
-            pass
 
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
@@ -393,7 +409,10 @@ class Answer:
         rulings = self._checking.advance_some(judge)
         if judge.behind:
             rulings += yield from self._checking.advancing(judge)
-        for ruling in rulings:
+        for number, ruling in enumerate(rulings, 1):
+            if not number % _RULINGS:
+                self._checking.meter.spent += 2 * _RULINGS
+                yield
             self._take_asks(choice, ruling)
             if ruling.failed is not None:
                 self.failed = self.failed or ruling.failed

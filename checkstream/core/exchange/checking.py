@@ -43,7 +43,7 @@ _RULING_WORK = 60
 
 def is_token(text: str) -> bool:
     """Tell whether a text is a token, a number or a word of a protocol: classifiers read sentences."""
-    return len(text) <= _MOST_TOKEN_CHARS and text.isascii() and not any(map(str.isspace, text.strip()))
+    return len(text) <= _MOST_TOKEN_CHARS and text.isascii() and len(text.split(None, 1)) <= 1
 
 
 class _Ticket(msgspec.Struct, frozen=True):

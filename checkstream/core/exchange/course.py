@@ -6,6 +6,7 @@ Nothing here waits or looks ahead: `guard` says when.
 from __future__ import annotations
 
 import enum
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -22,6 +23,7 @@ from checkstream.core.commands import (
 from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.assessment import Assessment
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import Prompt, Refusal
 from checkstream.core.exchange.watch import Watch
@@ -86,6 +88,13 @@ class Course:
         self.given = False
         """The caller has got some of the answer, or is about to."""
         self.ending: Ending | None = None
+        self._closing: deque[Steps] = deque()
+        """What is left to do about the channels of an answer that is closing."""
+
+    def close_channels(self) -> Steps:
+        """End the channels of an answer that is closing, if it is; nothing is told of its end before that."""
+        while self._closing:
+            yield from self._closing.popleft()
 
     @property
     def ended_badly(self) -> bool:
@@ -143,12 +152,17 @@ class Course:
         )
 
     def begin_closing(self, ending: Ending) -> None:
-        """End every channel: the rest of the stream leaves when all of it is decided."""
+        """Have every channel ended (see `close_channels`): the rest of the stream leaves when all of it is decided."""
         self.ending = ending
         self.state = State.CLOSING
         if ending.error is not None:
             self.answer.may_turn = False
-        self.answer.end()
+        self._closing.append(self.answer.ending())
+
+    def break_off(self, ending: Ending) -> None:
+        """End every channel before what is not decided: nobody will come to know what it is."""
+        self._closing.append(self.answer.giving_up())
+        self.begin_closing(ending)
 
     def fail(self, kind: str, message: str) -> None:
         """End the exchange because the answer can't be read or passes a cap: never a silent end."""
@@ -192,7 +206,7 @@ class Course:
             self.refuse(Refusal(503, "overloaded", message))
             return
         self.outbox.breaks_off = True
-        self.answer.leave_undecided()
+        self._closing.append(self.answer.leaving_undecided())
         self._end_by(Ending("overloaded", ("overloaded", message, None)), 503)
 
     def _end_by(self, ending: Ending, status: int) -> None:
@@ -200,8 +214,7 @@ class Course:
         self.answer.may_turn = False
         self.answer.turning = None
         if self.streaming and self.state is not State.FORWARDED:
-            self.answer.give_up()
-            self.begin_closing(ending)
+            self.break_off(ending)
         elif ending.error is not None:
             self.reply(status, self.surface.error_body(*ending.error), ending.outcome, action=ending.error[0])
 

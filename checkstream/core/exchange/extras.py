@@ -27,6 +27,8 @@ _ANCHORS = ("^", "$", "\\A", "\\z")
 """What a pattern that was written for a text of its own may begin or end with."""
 _MOST_SEARCHES = 512
 """For what is loud in one unit; what is left then is judged, whatever it says."""
+_EXTRAS = 256
+"""That are looked at in one step."""
 _MOST_QUIET = 4096
 _MOST_QUIET_CHARS = 256
 _MOST_JOINED = 128
@@ -119,6 +121,9 @@ class Extras:
         loud = yield from self._loud(unit.extras, whole=whole)
         judged: list[Delta] = []
         for number, extra in enumerate(unit.extras):
+            if number % _EXTRAS == _EXTRAS - 1:
+                self._meter.spent += 2 * _EXTRAS
+                yield
             if number not in loud and (whole or not self._joins(extra)):
                 continue
             place = self._place(extra)
@@ -155,13 +160,17 @@ class Extras:
 
     def _loud(self, extras: Sequence[Extra], *, whole: bool) -> Generator[None, None, set[int]]:
         """Return the numbers of extras in which, each by itself, something is found, or that classifiers must read."""
-        loud = {
-            number
-            for number, extra in enumerate(extras)
-            if self._asked and (whole or not extra.joins) and extra.path[-1] != NAME and not is_token(extra.text)
-        }
-        new = {extra.text: None for number, extra in enumerate(extras) if number not in loud}
-        texts = [text for text in new if text not in self._quiet]
+        loud = set[int]()
+        new: dict[str, None] = {}
+        for number, extra in enumerate(extras):
+            if number % _EXTRAS == _EXTRAS - 1:
+                self._meter.spent += 2 * _EXTRAS
+                yield
+            if self._asked and (whole or not extra.joins) and extra.path[-1] != NAME and not is_token(extra.text):
+                loud.add(number)
+            elif extra.text not in self._quiet:
+                new[extra.text] = None
+        texts = list(new)
         found = yield from self._search(texts)
         self._remember(text for text in texts if text not in found)
         return loud.union(number for number, extra in enumerate(extras) if extra.text in found)

@@ -56,6 +56,12 @@ __all__ = ["Guard", "Plan", "State"]
 
 _RELEASE_WORK = 2000
 """Of as many units as leave at a time (see `match.work`)."""
+_LOOK_WORK = 5
+"""Of looking whether a text may leave, and of letting it."""
+_CHANNEL_WORK = 60
+"""Of ending a channel."""
+_STEP_WORK = 5
+"""Of any step, besides what it says itself."""
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 
 
@@ -115,6 +121,7 @@ class Guard:
         while self._steps is not None or self._events:
             steps = self._steps = self._steps or self._steps_of(self._events.popleft())
             for _ in steps:
+                meter.spent += _STEP_WORK
                 if meter.exhausted and not self._exhausted:
                     self._exhausted = True
                     self._steps = self._steps_without_work() or steps
@@ -130,8 +137,15 @@ class Guard:
         transition = self._TRANSITIONS.get((self._course.state, type(event)))
         if transition is not None:
             yield from transition(self, event) or ()
-            while self._course.cannot_be_checked() or self._go_on():
-                yield
+            yield from self._going_on()
+
+    def _going_on(self) -> Steps:
+        """Go as far as what is known allows."""
+        course = self._course
+        yield from course.close_channels()
+        while course.cannot_be_checked() or self._go_on():
+            yield
+            yield from course.close_channels()
 
     def _steps_without_work(self) -> Steps | None:
         """Let the fail mode decide on an exchange that has done all the work that it may do; None: it goes on."""
@@ -143,8 +157,7 @@ class Guard:
 
     def _give_up_work(self) -> Steps:
         self._course.exceed_work()
-        while self._go_on():
-            yield
+        yield from self._going_on()
 
     def _go_on(self) -> bool:
         """Send what may leave, then end the exchange if it is closing and nothing waits any more.
@@ -178,8 +191,10 @@ class Guard:
         if not self._leaving.release() and not course.ended_badly:
             course.fail("upstream_error", f"the upstream sent an event that can't be edited: {course.outbox.fault}")
             return True
+        meter = course.checking.meter
+        meter.spent += _LOOK_WORK * course.outbox.looked
         if course.outbox.behind:
-            course.checking.meter.spend(_RELEASE_WORK)
+            meter.spent += _RELEASE_WORK
         return course.outbox.behind
 
     def _go_on_to_turn(self) -> bool:
@@ -305,8 +320,7 @@ class Guard:
         if event.kind == "room":
             kind, message, outcome = "overloaded", event.detail, "overloaded"
         if course.state is State.STREAMING:
-            course.answer.give_up()
-            course.begin_closing(Ending(outcome, (kind, message, None)))
+            course.break_off(Ending(outcome, (kind, message, None)))
         else:
             status = _UPSTREAM_STATUS.get(event.kind, 502)
             course.reply(status, course.surface.error_body(kind, message), outcome, action=kind)
@@ -322,19 +336,20 @@ class Guard:
         course.answer.turning = None
         message = "the proxy is shutting down"
         if unfinished and course.streaming and course.state in {State.STREAMING, State.CLOSING}:
-            course.answer.give_up()
-            course.begin_closing(Ending("drained", ("server_shutting_down", message, None)))
+            course.break_off(Ending("drained", ("server_shutting_down", message, None)))
         elif unfinished:
             course.reply(503, course.surface.error_body("server_shutting_down", message), "drained")
 
-    def _on_downstream_closed(self, _: DownstreamClosed) -> None:
+    def _on_downstream_closed(self, _: DownstreamClosed) -> Steps:
         course = self._course
         course.cancel_upstream()
         course.answer.may_turn = False
         for choice in (*course.answer.choices.values(), course.answer.common):
             for judge in choice.judges:
                 judge.holdback.end()
-                course.checking.advance(judge)
+                yield from course.checking.advancing(judge)
+                course.checking.meter.spent += _CHANNEL_WORK
+                yield
         course.close(self._leaving.delivered or "downstream_closed")
 
     # What each event means in each state; any other pair is ignored.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
+from checkstream.core.wire.json_size import COUNTING_WORK, MOST_VALUES, counting
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import EventTooLarge, WireError
@@ -15,6 +16,25 @@ from checkstream.errors import EventTooLarge, WireError
 _FRAME_WORK = 20
 """Of an event that is read (see `match.work`)."""
 _BYTES_A_UNIT = 500
+_LONGEST_MOULD = 65_536
+"""Bytes of an event by which others are read: more is not repeated thousands of times."""
+_FEW_LINES = 512
+"""Of what is decoded in one step."""
+_PIECE_BYTES = 2048
+"""Of what has more lines."""
+_PIECE_WORK = 500
+"""Of that, if nothing else is in it."""
+_TEXT_WORK = 6
+"""Of one text that an event was found to have; any other value is one unit."""
+
+
+def _pieces(data: bytes) -> Iterable[bytes]:
+    """Yield bytes as they are decoded: all at once, unless they could be thousands of events."""
+    if data.count(b"\n") + data.count(b"\r") <= _FEW_LINES:
+        yield data
+    else:
+        for at in range(0, len(data), _PIECE_BYTES):
+            yield data[at : at + _PIECE_BYTES]
 
 
 class Incoming:
@@ -44,21 +64,21 @@ class Incoming:
         course.watch.heard()
         room = course.plan.answer_bytes - self._answer_bytes
         self._answer_bytes += len(data)
-        try:
-            # What came before the cap counts, wherever the network has cut.
-            frames = self._decoder.decode(data if len(data) <= room else data[:room])
-        except EventTooLarge as error:
-            course.fail("upstream_error", str(error))
-            return
-        for frame in frames:
-            yield from self._take_frame(frame)
-            if self._is_unwanted() or self._has_last_word:
-                break
-            yield
-        if self._is_unwanted():
-            return
-        if self._has_last_word:
-            return  # what comes behind it is no part of the answer
+        # What came before the cap counts, wherever the network has cut.
+        for piece in _pieces(data if len(data) <= room else data[:room]):
+            try:
+                frames = self._decoder.decode(piece)
+            except EventTooLarge as error:
+                course.fail("upstream_error", str(error))
+                return
+            for frame in frames:
+                yield from self._take_frame(frame)
+                if self._is_unwanted() or self._has_last_word:
+                    return  # what comes behind the last word is no part of the answer
+                yield
+            if piece is not data:
+                course.checking.meter.spend(_PIECE_WORK)
+                yield
         if len(data) > room:
             course.fail("answer_too_large", f"the answer passed {course.plan.answer_bytes} bytes")
         elif self._decoder.fault is not None:
@@ -98,7 +118,7 @@ class Incoming:
 
     def _take_frame(self, frame: Frame) -> Steps:
         course = self._course
-        course.checking.meter.spend(_FRAME_WORK + len(frame.raw) // _BYTES_A_UNIT)
+        course.checking.meter.spend(_FRAME_WORK + (len(frame.raw) + len(frame.data or b"")) // _BYTES_A_UNIT)
         try:
             unit = yield from self._read(frame)
             reason = "event of an unknown type" if unit.opaque else None
@@ -125,9 +145,19 @@ class Incoming:
         if known is not None:
             return known
         course = self._course
+        data = frame.data
+        if data is not None and len(data) > MOST_VALUES:
+            yield
+            for _ in counting(data):
+                course.checking.meter.spend(COUNTING_WORK)
+                yield
+            yield
         read = course.surface.read_event(frame)
+        course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras))
+        if data is not None and len(data) > MOST_VALUES:
+            yield
         unit = yield from course.answer.sift(read)
-        if course.answer.extras.calm and not read.shadows:
+        if course.answer.extras.calm and not read.shadows and len(frame.raw) <= _LONGEST_MOULD:
             self._moulds.learn(frame, unit)
         return unit
 

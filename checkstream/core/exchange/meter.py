@@ -17,6 +17,8 @@ Result = TypeVar("Result")
 _FIRST_CHARS = 128
 _LEAST_CHARS = 32
 _MOST_CHARS = 1024
+_FEED_WORK = 30
+"""Of any piece of text, however short."""
 _PIECE_WORK = 400
 """Of one piece of text: the next piece is as long as the last one lets expect so much work of it."""
 
@@ -82,7 +84,7 @@ class Meter:
         if len(text) > _FIRST_CHARS:
             return None
         made = reader.feed(text)
-        self.spent += reader.take_work()
+        self.spent += reader.take_work() + _FEED_WORK
         return made
 
     def feeding(self, reader: Reader[Result], text: str) -> Generator[None, None, list[Result]]:

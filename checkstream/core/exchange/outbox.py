@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from checkstream.core.channel.actions import Halt
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.closing import Closing, Said
 from checkstream.core.exchange.heard import Heard
@@ -22,7 +23,9 @@ from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import WireError
 
 MOST_UNITS = 128
-"""That leave at a time."""
+"""That leave at a time, or as many texts in fewer."""
+_RENDERED_CHARS = 8192
+"""Of an edited text, that are written in one step."""
 CALL = frozenset({"tool_name", "tool_arguments"})
 """Channels of a tool call."""
 
@@ -123,6 +126,23 @@ class Released(msgspec.Struct, frozen=True):
     """Longest time that a unit of it waited, seconds."""
 
 
+class _Rendering:
+    """The texts of one unit that are written piece by piece, the first to leave."""
+
+    __slots__ = ("_cuts", "pieces", "waiting")
+
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting
+        self.pieces: dict[int, list[str]] = {}
+        self._cuts: dict[int, int | None] = {}
+
+    def pieces_of(self, place: int, cut: int | None) -> list[str]:
+        """Return what has been written of a text whose channel ends at `cut`; nothing counts if that has changed."""
+        if place not in self.pieces or self._cuts[place] != cut:
+            self.pieces[place], self._cuts[place] = [], cut
+        return self.pieces[place]
+
+
 class Outbox:
     """The queue between decisions and the wire."""
 
@@ -133,6 +153,7 @@ class Outbox:
         "_lost",
         "_prefixes",
         "_queue",
+        "_rendering",
         "_surface",
         "_turned",
         "_turning",
@@ -143,6 +164,7 @@ class Outbox:
         "calls_whole",
         "fault",
         "heard",
+        "looked",
         "released_chars",
         "usage_sent",
     )
@@ -162,6 +184,9 @@ class Outbox:
         self._first = Unit(raw=b"")
         self._turning: Judge | None = None
         self._turned = False
+        self._rendering: _Rendering | None = None
+        self.looked = 0
+        """Texts that were looked at in the last release, whether or not they could leave."""
         self.behind = False
         """The last release has taken as many units as one may."""
         self._lost: set[int] = set()
@@ -184,7 +209,7 @@ class Outbox:
 
     def __len__(self) -> int:
         """Return how many units wait."""
-        return len(self._queue)
+        return len(self._queue) + (self._rendering is not None)
 
     def put(self, waiting: Waiting) -> None:
         """Add a unit at the end."""
@@ -203,6 +228,7 @@ class Outbox:
     def _clear(self) -> None:
         """Drop all that waits."""
         self._queue.clear()
+        self._rendering = None
         self.bytes_held = self.call_bytes_held = 0
 
     @property
@@ -296,38 +322,75 @@ class Outbox:
         self._holds_end = holds_end
         data: list[bytes] = []
         held_s = 0.0
-        taken, self.behind = 0, False
-        while (waiting := self._queue.pop(self._ready)) is not None:
-            taken += 1
+        taken, self.behind, self.looked = 0, False, 0
+        self._queue.begin()
+        while (waiting := self._next()) is not None:
+            if not self._is_rendered(waiting):
+                self.behind = True
+                break
+            taken += 1 + len(waiting.parts) // 2
             self._count(waiting, -1)
             self._remember(waiting.unit)
             try:
-                if self._is_behind_turn(waiting):
-                    data += self._spoken(waiting) if waiting.unit.choices else []
-                    self._clear()
-                elif self._is_lost(waiting):
-                    data += self._remains(waiting)
-                elif self._is_speech(waiting):
-                    data += self._spoken(waiting)
-                elif self._turned:
-                    unit = self._surface.rename_event(waiting.unit, self.like)
-                    data += self._emit(msgspec.structs.replace(waiting, unit=unit))
-                elif self._plain(waiting):
-                    data.append(self._as_it_came(waiting))
-                else:
-                    data += self._emit(waiting)
+                data += self._leave(waiting)
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)
                 self._clear()
                 break
+            self._rendering = None
             if not waiting.called:  # nobody can act on half a call: that it comes whole delays nothing
                 held_s = max(held_s, now - waiting.arrived)
-            if taken == MOST_UNITS:
+            if taken >= MOST_UNITS:
                 self.behind = True
                 break
         joined = b"".join(data)
         return Released(joined, held_s) if joined else None
+
+    def _leave(self, waiting: Waiting) -> list[bytes]:
+        """Return what is sent of a unit.
+
+        Raises:
+            WireError: it can't be edited as the policy wants.
+        """
+        if self._is_behind_turn(waiting):
+            spoken = self._spoken(waiting) if waiting.unit.choices else []
+            self._clear()
+            return spoken
+        if self._is_lost(waiting):
+            return self._remains(waiting)
+        if self._is_speech(waiting):
+            return self._spoken(waiting)
+        if self._turned:
+            unit = self._surface.rename_event(waiting.unit, self.like)
+            return self._emit(msgspec.structs.replace(waiting, unit=unit))
+        if self._plain(waiting):
+            return [self._as_it_came(waiting)]
+        return self._emit(waiting)
+
+    def _next(self) -> Waiting | None:
+        return self._rendering.waiting if self._rendering is not None else self._queue.pop(self._ready)
+
+    def _is_rendered(self, waiting: Waiting) -> bool:
+        """Write some more of the edited texts of a unit that are long; tell whether all of them are written."""
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.end - part.start <= _RENDERED_CHARS:
+                continue
+            holdback = part.judge.holdback
+            if holdback.changed(part.start, part.end):
+                rendering = self._rendering = self._rendering or _Rendering(waiting)
+                pieces = rendering.pieces_of(place, holdback.cut)
+                at = part.start + len(pieces) * _RENDERED_CHARS
+                if at < part.end:
+                    pieces.append(holdback.render(at, min(at + _RENDERED_CHARS, part.end)))
+                    return False
+        return True
+
+    def _rendered(self, place: int, holdback: Holdback, part: Part) -> str:
+        """Return the text that is sent for a part which was edited."""
+        if self._rendering is not None and place in self._rendering.pieces:
+            return "".join(self._rendering.pieces_of(place, holdback.cut))
+        return holdback.render(part.start, part.end)
 
     def _remember(self, unit: Unit) -> None:
         """Keep whose ids other events can have: how much still comes of a choice behind its end depends on the cut."""
@@ -339,6 +402,7 @@ class Outbox:
                 choice.like = unit
 
     def _ready(self, waiting: Waiting) -> bool:
+        self.looked += 1 + len(waiting.parts)
         if self._holds_end and waiting.unit.terminator and self._turning is None:
             return False
         for part in waiting.parts:
@@ -486,7 +550,7 @@ class Outbox:
                 continue
             holdback = part.judge.holdback
             if holdback.changed(part.start, part.end):
-                texts[place] = holdback.render(part.start, part.end)
+                texts[place] = self._rendered(place, holdback, part)
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
             holdback.release(end)
             self.released_chars += max(end - part.start, 0)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
+from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
 from checkstream.core.wire.json_spans import JsonText, Path
 from checkstream.core.wire.openai_extras import Extras
 from checkstream.core.wire.openai_json import clean, failure_of, read_object
@@ -55,20 +56,24 @@ _DETAILS = frozenset({"index", "text", "summary"})
 class Answer:
     """Collects what one event or one body says, then makes a `Unit` of it."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, most: int | None = None) -> None:
         """Start with nothing.
 
         Args:
             data: The JSON that is being read.
+            most: As `Extras` has it.
         """
         self.deltas: list[Delta] = []
-        self.extras = Extras()
+        self.extras = Extras(most)
         self.shadows: list[Path] = []
         self.choices: list[int] = []
         self.finished: list[int] = []
         self.broken: dict[int, str] = {}
         self._data = data
         self._document: JsonText | None = None
+        self._said: dict[int, set[str]] = {}
+        self._noted = 0
+        self._most = most
 
     def text(self, kind: str, choice: int, index: int, value: object, path: Path) -> None:
         """Take a string as text of a channel.
@@ -80,7 +85,12 @@ class Answer:
             raise WireError(f"`{path[-1]}` in an answer is not a string; check the upstream")
         if value:
             free = kind == "tool_arguments" and path[-2] == "custom"
-            self.deltas.append(Delta(Channel(kind, choice, index), clean(value), path, free=free))
+            self._put(Delta(Channel(kind, choice, index), clean(value), path, free=free))
+
+    def _put(self, delta: Delta) -> None:
+        if self._most is not None and len(self.deltas) >= MOST_TEXTS:
+            raise WireError(f"the event has more than {MOST_TEXTS} texts; check the upstream")
+        self.deltas.append(delta)
 
     def finish(self, choice: int, reason: str | None) -> None:
         """Take the end of a choice; servers that give no reason have said all."""
@@ -97,7 +107,7 @@ class Answer:
         if span is None:
             raise WireError(f"`{path[-1]}` in an answer is not where it was read; check the upstream")
         text = clean(self._document.text[slice(*span)])
-        self.deltas.append(Delta(Channel(kind, choice, index), text, path, verbatim=True))
+        self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True))
 
     def rest(
         self, choice: int, fields: dict[str, object], known: frozenset[str], own: frozenset[str], at: Path
@@ -111,12 +121,11 @@ class Answer:
 
     def look_at_shadows(self, choice: int, fields: dict[str, object], at: Path, *, whole: bool) -> None:
         """Tell which members of an object spell something that is not known to be its text in this unit."""
-        texts = {delta.text for delta in self.deltas if choice in (delta.channel.choice, COMMON)}
         for name in SHADOWS:
             value = fields.get(name)
             if not spells_any(value):
                 continue
-            path = (*at, name)
+            path, texts = (*at, name), self._texts(choice)
             others = besides(value, texts, choice, path, whole=whole) if name == PROBABILITIES else None
             if name in IDS and whole and any(texts):
                 others = ids(value, choice, path)  # of a whole text; they leave if none of it was edited
@@ -124,6 +133,14 @@ class Answer:
                 self.shadows.append(path)
             else:
                 self.extras.found += others
+
+    def _texts(self, choice: int) -> set[str]:
+        """Return the texts of a choice that have been read so far, or of all."""
+        for delta in self.deltas[self._noted :]:
+            for number in (delta.channel.choice, COMMON):
+                self._said.setdefault(number, set()).add(delta.text)
+        self._noted = len(self.deltas)
+        return self._said.get(choice, set())
 
     def unit(self, raw: bytes, *, usage: bool = False, failure: str | None = None, opaque: bool = False) -> Unit:
         """Return what was collected, with the bytes that it stands in."""
@@ -175,7 +192,7 @@ def read_answer(raw: bytes, data: bytes, read: ReadChoice, own: frozenset[str], 
         WireError: a value has the wrong type; a whole body has neither choices nor an error.
     """
     body = read_object(data)
-    answer = Answer(data)
+    answer = Answer(data, most=None if whole else MOST_EXTRAS)
     failure = failure_of(body)
     choices = body.get("choices")
     if choices is None:

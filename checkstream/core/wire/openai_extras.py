@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.core.wire.openai_json import clean
+from checkstream.errors import WireError
 
 CONSTANTS = frozenset({
     "assistant", "chat.completion", "chat.completion.chunk", "text_completion", "stop", "length", "tool_calls",
@@ -42,7 +43,9 @@ _BINARY_NAMES = frozenset({
 })  # fmt: skip
 _LEAST_BINARY = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
-_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-")
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
+MOST_LEVELS = 64
+"""Of containers within containers: the places of what stands in more would be dearer than what stands there."""
 _LEAST_BYTES = 4
 _MOST_BYTE = 255
 
@@ -50,8 +53,13 @@ _MOST_BYTE = 255
 class Extras:
     """Collects what one event or one body says besides its texts."""
 
-    def __init__(self) -> None:
-        """Start with nothing."""
+    def __init__(self, most: int | None = None) -> None:
+        """Start with nothing.
+
+        Args:
+            most: Refuse more than so many; None: take all.
+        """
+        self._most = most
         self.found: list[Extra] = []
         self.binary: dict[str, None] = {}
         """Names of members with bytes spelled as text, which can't be read."""
@@ -60,26 +68,34 @@ class Extras:
         """Take a value that stands in a field which servers are known to send."""
         if isinstance(value, str):
             if value and value not in CONSTANTS:
-                self.found.append(Extra(choice, clean(value), path))
+                self._put(Extra(choice, clean(value), path))
         elif isinstance(value, int | float):
-            if not isinstance(value, bool) and not abs(value) < _PLAIN_NUMBER:
-                self.found.append(Extra(choice, number(value), path))
+            if not _is_plain(value):
+                self._put(Extra(choice, number(value), path))
         elif value:
             spelled = spelled_by(value)
             if spelled is not None:
-                self.found.append(Extra(choice, spelled, path))
+                self._put(Extra(choice, spelled, path))
             for inner, at in _members(value, path):
-                if at[-1] != NAME:
+                if at[-1] == NAME and inner not in NAMES:
+                    self._put(Extra(choice, clean(str(inner)), at))
+                elif at[-1] != NAME and not _is_plain(inner):
                     self.known(choice, inner, at)
-                elif inner not in NAMES:
-                    self.found.append(Extra(choice, clean(str(inner)), at))
 
     def unknown(self, choice: int, value: object, path: Path) -> None:
         """Take a value that stands in a field which nobody knows; its name as well."""
         name = path[-1]
         if isinstance(name, str) and name not in NAMES:
-            self.found.append(Extra(choice, clean(name), (*path, NAME)))
+            self._put(Extra(choice, clean(name), (*path, NAME)))
         self._value(choice, value, path)
+
+    def _put(self, extra: Extra) -> None:
+        self._look_whether_many(1)
+        self.found.append(extra)
+
+    def _look_whether_many(self, more: int) -> None:
+        if self._most is not None and len(self.found) + more > self._most:
+            raise WireError(f"the event says something in more than {self._most} fields; check the upstream")
 
     def _value(self, choice: int, value: object, path: Path) -> None:
         pending: list[tuple[object, Path]] = [(value, path)]
@@ -89,21 +105,31 @@ class Extras:
                 self._string(choice, inner, at)
             elif isinstance(inner, int | float):
                 if not isinstance(inner, bool):
-                    self.found.append(Extra(choice, number(inner), at))
+                    self._put(Extra(choice, number(inner), at))
             elif inner:
                 spelled = spelled_by(inner)
                 if spelled is not None:
-                    self.found.append(Extra(choice, spelled, at))
+                    self._put(Extra(choice, spelled, at))
+                if len(at) > MOST_LEVELS:
+                    raise WireError(
+                        f"the event or body is nested in more than {MOST_LEVELS} levels; check the upstream"
+                    )
+                if isinstance(inner, list | dict):
+                    self._look_whether_many(len(inner))
                 pending += reversed(list(_members(inner, at)))
 
     def _string(self, choice: int, text: str, path: Path) -> None:
         if path[-1] == NAME:
             if text not in NAMES:
-                self.found.append(Extra(choice, clean(text), path))
+                self._put(Extra(choice, clean(text), path))
         elif path[-1] in _BINARY_NAMES and is_binary(text):
             self.binary[".".join(name for name in path if isinstance(name, str) and name != "choices")] = None
         elif text and text not in CONSTANTS:
-            self.found.append(Extra(choice, clean(text), path, joins=True))
+            self._put(Extra(choice, clean(text), path, joins=True))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < _PLAIN_NUMBER
 
 
 def number(value: float) -> str:
@@ -117,11 +143,17 @@ def is_binary(text: str) -> bool:
         head, comma, text = text.partition(";base64,")
         if not comma or len(head) > _LEAST_BINARY:
             return False
-    return len(text) >= _LEAST_BINARY and _BASE64.issuperset(text)
+    return len(text) >= _LEAST_BINARY and text.isascii() and not text.encode().translate(None, _BASE64)
 
 
 def _members(value: object, path: Path) -> Iterator[tuple[object, Path]]:
-    """Yield the entries of a container with their paths, a member's name before its value."""
+    """Yield the entries of a container with their paths, a member's name before its value.
+
+    Raises:
+        WireError: it is within too many others.
+    """
+    if len(path) > MOST_LEVELS:
+        raise WireError(f"the event or body is nested in more than {MOST_LEVELS} levels; check the upstream")
     if isinstance(value, dict):
         for name, inner in value.items():
             yield name, (*path, name, NAME)

@@ -16,6 +16,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.errors import WireError
 
+_LONG = 4096
 DONE = b"data: [DONE]\n\n"
 
 
@@ -59,8 +60,21 @@ def clean(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
+        if len(text) > _LONG:
+            return _mended(text)
         return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
     return text
+
+
+def _mended(text: str) -> str:
+    """Replace lone surrogates of a long text without looking at each character: each is three bytes that are no UTF-8.
+
+    What is there of U+FFFD already stands aside meanwhile as a character that the text does not have.
+    """
+    spare = next(char for char in map(chr, range(0xE000, 0x110000)) if char not in text) if "\ufffd" in text else ""
+    parted = text.replace("\ufffd", spare) if spare else text
+    mended = parted.encode("utf-8", "surrogatepass").decode("utf-8", "replace").replace("\ufffd" * 3, "\ufffd")
+    return mended.replace(spare, "\ufffd") if spare else mended
 
 
 def quote(text: str) -> str:

@@ -26,7 +26,13 @@ _LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})
 def spells_any(shadow: object) -> bool:
     """Tell whether log probabilities or token ids say anything; members of theirs that are empty don't."""
     if isinstance(shadow, dict):
-        return any(spells_any(value) or name not in _MEMBERS for name, value in shadow.items())
+        return any(name not in _MEMBERS or _says(value) for name, value in shadow.items())
+    return _says(shadow)
+
+
+def _says(shadow: object) -> bool:
+    if isinstance(shadow, dict):
+        return bool(shadow)
     return shadow is not None and shadow not in ("", [], False, True)
 
 

@@ -25,9 +25,17 @@ _CR = 0x0D
 _LF = 0x0A
 _FIELDS = (b"data", b"event", b"id", b"retry")
 _NO_EVENTS: frozenset[str] = frozenset()
-_IN_LINE = {ord(end): f"\\u{ord(end):04x}" for end in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"} | {_LF: " ", _CR: " "}
+_IN_LINE = {end: f"\\u{ord(end):04x}" for end in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"} | {"\n": " ", "\r": " "}
 """All that some client takes for the end of a line, and what stands in its place. Source: Python, `str.splitlines`,
 which has all of Java's and .NET's."""
+_LINE_ENDS = tuple(end.encode() for end in _IN_LINE if end != "\n")
+_LONG = 4096
+"""Bytes of an event above which lines are not counted by making them."""
+_MOST_LINES = 4096
+"""Of one event: servers write one, or a few."""
+_MOST_REPAIRED = 16_384
+"""Bytes that are no UTF-8 and are mended character by character; of more the ASCII is kept."""
+_ASCII = bytes(byte if byte < 0x80 else ord("?") for byte in range(256))
 KEEP_ALIVE = b": keep-alive\n"
 """Our comment. It keeps a connection open, and without a blank line ends no event."""
 
@@ -65,7 +73,7 @@ class Decoder:
         return len(self._held)
 
     def decode(self, data: bytes) -> list[Frame]:
-        """Return the frames that `data` completes.
+        """Return the frames that `data` completes; blank lines that end no event are none.
 
         Events that were complete before an oversized one are returned first; the error comes with the
         next call then.
@@ -111,8 +119,10 @@ class Decoder:
             return []
         # A CR at the very end that waited for its LF closes the event after all.
         body = raw.removesuffix(b"\r")
+        if not raw.strip(b"\r\n"):
+            return []
         closed = body != raw and (not body or body.endswith((b"\n", b"\r")))
-        return [self._frame(raw, complete=closed or not raw.strip(b"\r\n"))]
+        return [self._frame(raw, complete=closed)]
 
     def _decode_held(self, data: bytes) -> list[Frame]:
         """Append `data` to the unfinished event and cut from there."""
@@ -146,11 +156,14 @@ class Decoder:
         size = len(held)
         while start < size:
             if held[start] == _LF:
-                end = start + 1
-            else:
-                end = held.find(b"\n\n", search) + 2
-                if end == 1:
-                    break
+                self._first = False
+                while start < size and held[start] == _LF:
+                    start += 1
+                search = start
+                continue
+            end = held.find(b"\n\n", search) + 2
+            if end == 1:
+                break
             if end - start > self._max:
                 self._fail()
                 break
@@ -186,7 +199,7 @@ class Decoder:
             if at - start > self._max:
                 self._fail()
                 break
-            frames.append(self._frame(bytes(held[start:at])))
+            frames += self._unless_blank(bytes(held[start:at]))
             start, self._lone = at, False
             if lone_blank:
                 self._swallow = at == size
@@ -195,12 +208,20 @@ class Decoder:
         self._scanned, self._line = at - start, line - start
         return frames, start
 
+    def _unless_blank(self, raw: bytes) -> list[Frame]:
+        if raw.strip(b"\r\n"):
+            return [self._frame(raw)]
+        self._first = False
+        return []
+
     def _frame(self, raw: bytes, *, complete: bool = True) -> Frame:
         if self._first:
             self._first = False
             raw = raw.removeprefix(_BOM)
         if _is_plain(raw):
             return Frame(raw, raw[6:-2])
+        if len(raw) > _MOST_LINES and sum(map(raw.count, (b"\n", *_LINE_ENDS))) > _MOST_LINES:
+            return Frame(b"", None, complete=complete, strange=True)
         data, event, strange = _fields(raw)
         if data is None:
             # Its comments keep a connection alive by ours; what they say reaches nobody.
@@ -221,6 +242,8 @@ def _is_plain(raw: bytes) -> bool:
     """Say whether an event is one `data: ` line and its blank line, for every client that there is."""
     if not raw.startswith(b"data: ") or not raw.endswith(b"\n\n") or raw[-3] == _CR:
         return False
+    if len(raw) > _LONG:
+        return raw.find(b"\n") == len(raw) - 2 and not any(end in raw for end in _LINE_ENDS) and _is_utf8(raw)
     try:
         return len(raw.decode().splitlines()) == 2
     except UnicodeDecodeError:
@@ -270,7 +293,20 @@ def one_line(data: bytes) -> bytes:
     Line ends of the standard can only be white space in JSON and become spaces; what else some client takes for one can
     only stand in a string and is escaped there. Bytes that are no UTF-8 become U+FFFD, as clients read them.
     """
-    return data.decode("utf-8", "replace").translate(_IN_LINE).encode()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        if len(data) > _MOST_REPAIRED:
+            data = data.translate(_ASCII)
+        text = data.decode("utf-8", "replace")
+    return _inline(text).encode()
+
+
+def _inline(text: str) -> str:
+    for end, instead in _IN_LINE.items():
+        if end in text:
+            text = text.replace(end, instead)
+    return text
 
 
 def reframe(raw: bytes, data: bytes) -> bytes:
@@ -289,6 +325,6 @@ def encode(data: bytes, event: str = "") -> bytes:
 
 
 def _head(event: str) -> bytes:
-    if event.translate(_IN_LINE) != event:
+    if _inline(event) != event:
         raise WireError("an event type can't contain a line end; take it out")
     return f"event: {event}\n".encode() if event else b""

@@ -81,7 +81,7 @@ def test_a_usage_that_is_none_is_left_as_it_is(odd: object) -> None:
 
 
 def test_a_deep_usage_is_left_as_it_is() -> None:
-    deep = '{"a":' * 400 + "1" + "}" * 400
+    deep = '{"a":' * 60 + "1" + "}" * 60
     raw = '{"choices":[{"message":{"content":"a"}}],"usage":' + deep + "}"
     unit = CHAT.read_whole(raw.encode())
     assert CHAT.join_whole(unit, {0: ""}, unit) == unit.raw

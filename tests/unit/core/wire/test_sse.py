@@ -83,7 +83,7 @@ def test_g36_what_no_client_needs_does_not_leave() -> None:
     assert decode(b": ping\n", b"id: 4\nretry: 1\nfoo: b\ndata: a\n\n") == [
         Frame(raw=b"data: a\n\n", data=b"a", strange=True)
     ]
-    assert [frame.raw for frame in decode(b"id: 4\n\nevent: x\n\n\n\n")] == [b"", b"", b"", b""]
+    assert [frame.raw for frame in decode(b"id: 4\n\nevent: x\n\n\n\n")] == [b"", b""]
 
 
 def test_a_type_leaves_where_clients_know_it() -> None:
@@ -119,7 +119,31 @@ def test_cr_only_event_is_not_kept_waiting_for_a_line_feed() -> None:
 def test_crlf_at_the_end_of_the_stream_without_its_line_feed_ends_the_event() -> None:
     assert decode(b"data: a\r\n\r") == [Frame(raw=b"data: a\n\n", data=b"a")]
     assert decode(b"data: a\r") == [Frame(raw=b"data: a\n\n", data=b"a", complete=False)]
-    assert decode(b"data: a\r\r\n") == [Frame(raw=b"data: a\n\n", data=b"a"), Frame(raw=b"", data=None)]
+    assert decode(b"data: a\r\r\n") == [Frame(raw=b"data: a\n\n", data=b"a")]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n", b"\n\r"])
+def test_blank_lines_between_events_are_no_events(end: bytes) -> None:
+    read = decode(end * 9, b"data: a" + end * 9, end * 9, b"data: b" + end * 9)
+    assert [frame.data for frame in read] == [b"a", b"b"]
+
+
+def test_a_byte_order_mark_behind_a_blank_line_is_none() -> None:
+    assert decode(b"\n\xef\xbb\xbfdata: a\n\n") == [Frame(raw=b"", data=None, strange=True)]
+
+
+def test_g33_an_event_of_more_lines_than_anybody_writes_is_not_read() -> None:
+    for end in (b"\n", b"\r", b"\r\n"):
+        assert decode(b"data: x" + end + (b"data:" + end) * 5000 + end) == [Frame(b"", None, strange=True)]
+
+
+def test_a_long_event_is_told_as_a_short_one_is() -> None:
+    for inner in ("x", "\u2028", "\x0b", "\x85", "\x1e"):
+        for size in (1, 3000):
+            (frame,) = decode(b'data: "' + (inner * size).encode() + b'"\n\n')
+            assert len(frame.raw.decode().splitlines()) == 2
+            assert frame.data is not None
+            assert frame.raw == b"data: " + frame.data + b"\n\n"
 
 
 def test_g22_an_event_that_never_ends_is_refused_at_the_cap() -> None:

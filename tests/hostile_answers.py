@@ -1,0 +1,173 @@
+"""Answers of an upstream that are dear to read: each a form of its own that grows with its size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
+END = b'data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def event(delta: object, **more: object) -> bytes:
+    """Return an event of one choice."""
+    return of_choices([{"index": 0, "delta": delta, "finish_reason": None}], **more)
+
+
+def of_choices(choices: object, **more: object) -> bytes:
+    return b"data: " + json.dumps({**HEAD, "choices": choices, **more}, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _fill(piece: bytes, size: int) -> bytes:
+    return (piece * (size // len(piece) + 1))[: size // len(piece) * len(piece)]
+
+
+def _many(make: Callable[[int], object], size: int) -> list[object]:
+    """Return as many values as fill about `size` bytes of JSON."""
+    each = len(json.dumps(make(10_000), separators=(",", ":"))) + 1
+    return [make(number) for number in range(max(size // each, 1))]
+
+
+def _named(make: Callable[[int], object], size: int) -> dict[str, object]:
+    each = len(json.dumps(make(10_000), separators=(",", ":"))) + 9
+    return {f"n{number}": make(number) for number in range(max(size // each, 1))}
+
+
+def _deep(opening: bytes, closing: bytes, size: int) -> bytes:
+    return opening * (size // 2) + closing * (size // 2)
+
+
+def _token(_: int) -> object:
+    top = [{"token": f"t{n}", "logprob": -1.5, "bytes": [116, 48 + n]} for n in range(5)]
+    return {"token": "word", "logprob": -0.1, "bytes": [119, 111, 114, 100], "top_logprobs": top}
+
+
+def _logprobs(size: int) -> bytes:
+    tokens = _many(_token, size)
+    choice = {"index": 0, "delta": {"content": "word" * len(tokens)}, "logprobs": {"content": tokens}}
+    return of_choices([choice])
+
+
+Make = Callable[[int], bytes]
+
+
+def _call(number: int) -> object:
+    return {"index": number, "id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+STREAMS: Mapping[str, Make] = MappingProxyType({
+    "blank lines": lambda size: _fill(b"\n", size),
+    "blank lines with returns": lambda size: _fill(b"\r\n", size),
+    "returns": lambda size: _fill(b"\r", size),
+    "comments": lambda size: _fill(b":\n\n", size),
+    "one comment": lambda size: b":" + _fill(b"x", size) + b"\n\n",
+    "lines of comments": lambda size: _fill(b":\n", size) + b"\n",
+    "fields nobody knows": lambda size: _fill(b"x\n", size) + b"\n",
+    "lines of data": lambda size: b"data: {\n" + _fill(b"data:\n", size) + b"data: }\n\n",
+    "lines of data with returns": lambda size: b"data: {\r" + _fill(b"data:\r", size) + b"data: }\r\r",
+    "other line ends in data": lambda size: b'data: {"a":"' + _fill("\u2028".encode(), size) + b'"}\n\n',
+    "no UTF-8": lambda size: b"data: " + _fill(b"\xff", size) + b"\n\n",
+    "an event without end": lambda size: b"data: " + _fill(b"x", size),
+    "empty events": lambda size: _fill(b"data: \n\n", size),
+    "empty objects": lambda size: _fill(b"data: {}\n\n", size),
+    "empty deltas": lambda size: _fill(event({}), size),
+    "letters": lambda size: _fill(event({"content": "a"}), size),
+    "one text": lambda size: event({"content": "word " * (size // 5)}),
+    "one text of escapes": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
+        + _fill(b"\\u0061", size) + b'"}}]}\n\n',
+    "one text of line ends": lambda size: event({"content": "\n" * (size // 2)}),
+    "one text of lone surrogates": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
+        + _fill(b"\\ud800", size) + b'"}}]}\n\n',
+    "choices": lambda size: of_choices(_many(lambda n: {"index": n, "delta": {"content": "a"}}, size)),
+    "one choice again and again": lambda size: of_choices(
+        _many(lambda _: {"index": 0, "delta": {"content": "a"}}, size)
+    ),
+    "choices that end": lambda size: of_choices(
+        _many(lambda n: {"index": n, "delta": {"content": "a"}, "finish_reason": "stop"}, size)
+    ),
+    "a choice for each event": lambda size: b"".join(
+        of_choices([{"index": n, "delta": {"content": "a"}}]) for n in range(size // 110)
+    ),
+    "events of all choices": lambda size: _fill(
+        of_choices([{"index": n, "delta": {"content": "a"}} for n in range(100)]), size
+    ),
+    "parts": lambda size: event({"content": _many(lambda _: {"type": "text", "text": "a"}, size)}),
+    "parts of thoughts": lambda size: event(
+        {"content": [{"type": "thinking", "thinking": _many(lambda _: {"type": "text", "text": "a"}, size)}]}
+    ),
+    "details of reasoning": lambda size: event({"reasoning_details": _many(lambda n: {"text": "a", "index": n}, size)}),
+    "tool calls": lambda size: event({"tool_calls": _many(_call, size)}),
+    "one tool call again and again": lambda size: event({"tool_calls": _many(lambda _: _call(0), size)}),
+    "a tool call for each event": lambda size: b"".join(event({"tool_calls": [_call(n)]}) for n in range(size // 180)),
+    "arguments as objects": lambda size: event(
+        {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": _named(lambda n: n, size)}}]}
+    ),
+    "calls with arguments as objects": lambda size: event({"tool_calls": _many(
+        lambda n: {"index": n, "function": {"name": "f", "arguments": {"a": n}}}, size
+    )}),
+    "numbers": lambda size: event({"x": _many(lambda _: 1, size)}),
+    "long numbers": lambda size: event({"x": _many(lambda n: 10**17 + n, size)}),
+    "one long number": lambda size: b'data: {"choices":[],"x":' + _fill(b"7", size) + b"}\n\n",
+    "strings nobody knows": lambda size: event({"x": _many(lambda n: f"w{n:x}", size)}),
+    "names nobody knows": lambda size: event({"x": _named(lambda _: 1, size)}),
+    "members nobody knows": lambda size: event({}, **_named(lambda _: "a b", size)),
+    "one long string nobody knows": lambda size: event({"x": "word " * (size // 5)}),
+    "objects in a list": lambda size: event({"x": _many(lambda _: {}, size)}),
+    "lists in a list": lambda size: event({"x": _many(lambda _: [], size)}),
+    "lists within lists": lambda size: b'data: {"choices":[],"x":' + _deep(b"[", b"]", min(size, 1800)) + b"}\n\n",
+    "lists without end": lambda size: b'data: {"choices":[],"x":' + _fill(b"[", size) + b"}\n\n",
+    "white space": lambda size: b'data: {"choices":[],"x":' + _fill(b" ", size) + b"1}\n\n",
+    "log probabilities": _logprobs,
+    "log probabilities nobody knows": lambda size: of_choices(
+        [{"index": 0, "delta": {"content": "a"}, "logprobs": {"x": _many(lambda n: [n, "a"], size)}}]
+    ),
+    "token ids": lambda size: of_choices(
+        [{"index": 0, "delta": {"content": "a"}, "token_ids": _many(lambda n: n, size)}]
+    ),
+    "addresses in fields nobody knows": lambda size: event({"x": _many(lambda n: f"u{n}@example.com", size)}),
+    "addresses": lambda size: event({"content": "bob@example.com " * (size // 16)}),
+    "addresses in letters": lambda size: b"".join(
+        event({"content": piece}) for piece in "bob@example.com " * (size // 1200)
+    ),
+    "an error": lambda size: b"data: " + json.dumps({"error": {"message": "x " * (size // 2)}}).encode() + b"\n\n",
+    "usage": lambda size: of_choices([], usage=_named(lambda n: n, size)),
+})  # fmt: skip
+"""Name -> an event stream of about so many bytes, before its end."""
+
+
+def _whole(message: object, **more: object) -> bytes:
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return json.dumps(
+        {"id": "c", "object": "chat.completion", "choices": [choice], **more}, separators=(",", ":")
+    ).encode()
+
+
+def _said(content: object, **more: object) -> bytes:
+    return _whole({"role": "assistant", "content": content, **more})
+
+
+WHOLE: Mapping[str, Make] = MappingProxyType({
+    "one text": lambda size: _said("word " * (size // 5)),
+    "one text of line ends": lambda size: _said("\n" * (size // 2)),
+    "one text of other letters": lambda size: _said("\u6f22\u5b57" * (size // 12)),
+    "parts": lambda size: _said(_many(lambda _: {"type": "text", "text": "a"}, size)),
+    "tool calls": lambda size: _said(None, tool_calls=_many(_call, size)),
+    "choices": lambda size: json.dumps({"choices": _many(
+        lambda n: {"index": n, "message": {"content": "a"}, "finish_reason": "stop"}, size
+    )}).encode(),
+    "numbers": lambda size: _said("a", x=_many(lambda _: 1, size)),
+    "objects": lambda size: _said("a", x=_many(lambda _: {}, size)),
+    "names": lambda size: _said("a", x=_named(lambda _: 1, size)),
+    "strings": lambda size: _said("a", x=_many(lambda n: f"w{n:x}", size)),
+    "one long string": lambda size: _said("a", x="word " * (size // 5)),
+    "log probabilities": lambda size: json.dumps({"choices": [{
+        "index": 0, "message": {"content": "word" * (size // 330)}, "finish_reason": "stop",
+        "logprobs": {"content": [_token(0) for _ in range(size // 330)]},
+    }]}).encode(),
+    "addresses": lambda size: _said("bob@example.com " * (size // 16)),
+    "no JSON": lambda size: _fill(b"[", size),
+    "lists": lambda size: b'{"choices":[],"x":[' + _fill(b"[],", size) + b"1]}",
+    "an error": lambda size: json.dumps({"error": {"message": "x " * (size // 2)}}).encode(),
+    "no UTF-8": lambda size: _fill(b"\xff", size),
+})  # fmt: skip
