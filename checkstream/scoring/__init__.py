@@ -10,11 +10,12 @@ from typing import assert_never
 
 from checkstream.errors import ModelError
 from checkstream.scoring.catalog import Model, load_models
+from checkstream.scoring.gated import GatedSession
 from checkstream.scoring.lexicon import LexiconSession
 from checkstream.scoring.manifest import ModelKind
 from checkstream.scoring.remote import RemoteSession
 from checkstream.scoring.scorer import Asked, Checked, Observer, Scorer, ScorerLimits
-from checkstream.scoring.sequence import GatedSession, SequenceSession
+from checkstream.scoring.sequence import SequenceSession
 from checkstream.scoring.session import Reading, Readings, Session, Window, read_whole
 from checkstream.scoring.tagger import TaggerSession
 

@@ -56,7 +56,7 @@ def key_of_part(caller: str, window: Window) -> bytes | None:
     """Return what a window is known by, to one caller; None: what is said of it depends on where it stands."""
     if window.words or not window.ids:
         return None
-    said = f"{len(caller)}:{caller}{window.context}:".encode("utf-8", "surrogatepass")
+    said = f"{len(caller)}:{caller}{window.context}:{window.excerpt}:".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(said + array("q", window.ids).tobytes(), digest_size=32, person=b"window").digest()
 
 

@@ -112,6 +112,36 @@ class ModelLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("`overlap_tokens` is more than three quarters of `window_tokens`; lower it")
 
 
+_Phrase = Annotated[str, msgspec.Meta(pattern=r"^[a-z]+(\|[a-z]+)*( [a-z]+(\|[a-z]+)*){1,7}$", max_length=512)]
+_Score = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Curve = Annotated[tuple[tuple[_Score, _Score], ...], msgspec.Meta(min_length=2, max_length=64)]
+"""Scores and what they come to, both rising; outside of the first and last they come to the same as those."""
+
+
+class Joint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How scores come about where the gate has a say in them, of a model with one label."""
+
+    gate: Annotated[float, msgspec.Meta(ge=0, le=10)]
+    """Of a window that both have read, the logit is `slope * (model's + gate * gate's) + offset`."""
+    slope: Annotated[float, msgspec.Meta(gt=0, le=10)]
+    offset: Annotated[float, msgspec.Meta(ge=-60, le=60)]
+    alone: Curve
+    """What a score of the model comes to, of a window that the gate is not asked about."""
+    foreign: Curve
+    """What a score of the gate comes to, of a window that is mostly letters which the vocabulary has no words of: the
+    model is not asked about it ..."""
+    legible: Curve
+    """... and this is what a score of the model comes to, of the words within such a window."""
+    phrases: Annotated[tuple[_Phrase, ...], msgspec.Meta(max_length=64)]
+    """Beginnings of orders, in lower case, `a|b` for either word: the sentence around one is read by itself too."""
+
+    def __post_init__(self) -> None:
+        """Refuse curves that don't rise."""
+        for name, curve in (("alone", self.alone), ("foreign", self.foreign), ("legible", self.legible)):
+            if any(low >= high or less > more for (low, less), (high, more) in pairwise(curve)):
+                raise ValueError(f"`{name}` of `joint` falls; give its points in rising order")
+
+
 _ROLES: Mapping[ModelKind, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
     {
         ModelKind.LEXICON: (frozenset({"lexicon"}), frozenset()),
@@ -152,8 +182,8 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Calibration: which thresholds keep to which rates of false positives; allows `fpr` in policies."""
     gate_threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     """From which score of the gate on a window is given to the model itself."""
-    gate_foreign_threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
-    """The same of a window that is mostly letters which the vocabulary knows no words of; None: as of any other."""
+    joint: Joint | None = None
+    """How scores come about where the gate has a say in them; None: it only clears windows, or passes them on."""
     limits: ModelLimits
     calibrated: bool = False
     """Its scores are probabilities."""
@@ -204,10 +234,8 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError(f"model `{self.name}` must give `dimensions` if it is an embedding, and only then")
         if ("gate" in roles) != (self.gate_threshold is not None):
             raise ValueError(f"model `{self.name}` needs both a file `gate` and `gate_threshold`, or neither")
-        if self.gate_foreign_threshold is not None and self.gate_foreign_threshold < (self.gate_threshold or 1.0):
-            raise ValueError(
-                f"`gate_foreign_threshold` of model `{self.name}` is below `gate_threshold`; raise it or leave it out"
-            )
+        if self.joint is not None and ("gate" not in roles or len(self.labels) != 1):
+            raise ValueError(f"`joint` of model `{self.name}` needs a gate and one label; remove it")
         if "gate" in roles and self.limits.gate_tokens > self.limits.window_tokens:
             raise ValueError(f"`gate_tokens` of model `{self.name}` is more than `window_tokens`; lower it")
         self._check_labels()

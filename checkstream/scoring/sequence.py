@@ -1,8 +1,7 @@
-"""Models that give a window of text one row of label scores; and those that a small gate stands before."""
+"""Models that give a window of text one row of label scores."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,16 +11,12 @@ from checkstream.errors import ModelError
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.graph import Graph
 from checkstream.scoring.manifest import Activation, ModelEntry, TokenTypes
-from checkstream.scoring.session import Gate, Reading, Readings, Window, Word
+from checkstream.scoring.session import Gate, Readings, Window, Word
 from checkstream.scoring.tokenizer import Placed, Tokenizer
 from checkstream.scoring.windows import Piece, pieces
 
 _CHARS_PER_TOKEN = 8
 """Of a text's context, so much is read for each token that it may fill: ordinary words have four or five."""
-CLEARED = 0.1
-"""What a cleared window can reach at most, as a share of the lowest threshold of its label."""
-FOREIGN = 0.5
-"""A window is foreign to a vocabulary if so large a share of its tokens is."""
 
 
 class Cutter:
@@ -162,97 +157,6 @@ class SequenceSession:
         return np.array([found[columns].max() for columns in self._columns], np.float32)
 
 
-class GatedSession:
-    """A sequence classifier behind a gate: a small graph of the same vocabulary, which clears most windows.
-
-    The gate reads a window in parts of its own size. One part that it doubts sends the whole window to the model; a
-    cleared window scores by the gate's own doubt, below every threshold of the manifest.
-    """
-
-    inline = False
-
-    def __init__(self, model: Model) -> None:
-        """Load as `SequenceSession` does, and the gate.
-
-        Raises:
-            ModelError: as there, or the gate isn't sound.
-        """
-        self.model = SequenceSession(model)
-        """What reads the windows that are not cleared."""
-        entry = model.entry
-        if entry.gate_threshold is None:
-            raise ModelError(f"model `{entry.name}` has no `gate_threshold`; add it")
-        self._threshold = entry.gate_threshold
-        self._foreign_threshold = entry.gate_foreign_threshold
-        self._above = entry.limits.gate_above_tokens
-        tokenizer = self.model.tokenizer
-        self._foreign = tokenizer.foreign()
-        self._frame = len(tokenizer.before), len(tokenizer.after)
-        self._room = entry.limits.gate_tokens - sum(self._frame)
-        if self._room < 1:
-            raise ModelError(f"the gate of model `{entry.name}` has no room for a text; raise `gate_tokens`")
-        self._overlap = min(entry.limits.overlap_tokens, self._room) // 2
-        gate = model.contents["gate"]
-        self._graph = Graph(gate, rank=2, columns=1, top_id=tokenizer.size - 1, longest=entry.limits.gate_tokens)
-        told = [(threshold.label, threshold.score) for threshold in entry.thresholds]
-        told += [(rate.label, rate.threshold) for rate in entry.rates]
-        lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
-        self._ceiling = np.array(lowest, np.float32) * CLEARED
-
-    @property
-    def gate(self) -> Gate:
-        """What may be shown a window first."""
-        return self
-
-    def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
-        """Cut into the model's windows."""
-        return self.model.cut(text, fresh_chars)
-
-    def run(self, windows: Sequence[Window]) -> Readings:
-        """Score windows."""
-        rows = []
-        for window in windows:
-            cleared = self.glance(window)
-            rows.append(self.model.score(window) if cleared is None else cleared.scores)
-        return Readings(np.stack(rows))
-
-    def glance(self, window: Window) -> Reading | None:
-        """Return the scores of a window that the gate clears; None: the model has to read it."""
-        if window.tokens <= self._above:
-            return None
-        doubt, threshold = 0.0, self._threshold_of(window)
-        for part in self._parts(window):
-            found = _sigmoid(float(self._graph.run(part)[0]))
-            if not found < threshold:  # also when the gate gives no number
-                return None
-            doubt = max(doubt, found)
-        return Reading(np.asarray(doubt / threshold * self._ceiling, np.float32))
-
-    def _threshold_of(self, window: Window) -> float:
-        """Return from which doubt on the model reads a window.
-
-        Of a script that it has no words for it sees letters, and suspects them: it is asked only where the gate has
-        learnt better.
-        """
-        if self._foreign_threshold is None or self._foreign[np.asarray(window.ids)].mean() < FOREIGN:
-            return self._threshold
-        return self._foreign_threshold
-
-    def _parts(self, window: Window) -> Iterator[Sequence[int]]:
-        """Yield what the gate reads of a window: all that is new in it, in framed parts that overlap."""
-        before, after = self._frame
-        inside = window.ids[before : len(window.ids) - after]
-        start = max(0, min(window.context - self._overlap, len(inside) - self._room))
-        while True:
-            end = start + self._room
-            if end >= len(inside):
-                start = max(0, len(inside) - self._room)
-            yield [*window.ids[:before], *inside[start : start + self._room], *window.ids[len(window.ids) - after :]]
-            if end >= len(inside):
-                return
-            start = end - self._overlap
-
-
 def activated(logits: NDArray[np.float32], activation: Activation | None) -> NDArray[np.float32]:
     """Return scores of logits[..., column]."""
     if activation is Activation.SIGMOID:
@@ -261,10 +165,6 @@ def activated(logits: NDArray[np.float32], activation: Activation | None) -> NDA
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float32)
     return logits
-
-
-def _sigmoid(logit: float) -> float:
-    return 1 / (1 + math.exp(-max(-60.0, min(logit, 60.0)))) if logit == logit else math.nan  # noqa: PLR0124 - NaN
 
 
 def _word_start(text: str, at: int) -> int:

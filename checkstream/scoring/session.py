@@ -9,7 +9,7 @@ every other session releases the GIL while it runs and is run on a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -49,6 +49,9 @@ class Window(msgspec.Struct, frozen=True, eq=False):
     """... that start before here."""
     seen: int = 0
     """The window before it ends here: one that starts in that, and goes on behind it, is this window's too."""
+    excerpt: Literal["order", "legible"] | None = None
+    """It stands in another window too and is read by itself as well: the sentence of a known order, or the words among
+    letters that the vocabulary has no words of."""
 
 
 class Readings(msgspec.Struct, frozen=True, eq=False):

@@ -189,6 +189,14 @@ class Tokenizer:
             found[number] = number == self._unknown or (len(sign) == 1 and sign.isalpha() and not sign.isascii())
         return found
 
+    def spelled(self) -> NDArray[np.bool_]:
+        """Return which pieces are two or more letters of the Latin alphabet: bool[id]."""
+        found = np.zeros(self.size, np.bool_)
+        for piece, number in self._library.get_vocab(with_added_tokens=False).items():
+            sign = piece.removeprefix("##")
+            found[number] = len(sign) > 1 and sign.isascii() and sign.isalpha()
+        return found
+
     def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text, without its frame."""
         return [token for _, unit in self.units(text) for token in unit.ids]

