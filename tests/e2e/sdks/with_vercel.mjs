@@ -83,6 +83,12 @@ export async function agent(asked) {
   return { text: await found.text, finish: await found.finishReason };
 }
 
+// What `@ai-sdk/openai` calls unless it is told to use chat completions.
+export async function respond(asked) {
+  const model = provider({ ...asked, how: "openai" })(asked.model);
+  return (await generateText({ ...common(asked), model })).text;
+}
+
 export async function embed(asked) {
   const made = provider(asked);
   const model = made.embeddingModel("text-embedding-3-small");
