@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -78,7 +78,14 @@ class Extra(msgspec.Struct, frozen=True):
     text: str
     path: tuple[str | int, ...]
     joins: bool = False
-    """Callers may join it with what other units say at the same place, as they join text: an unknown string."""
+    """Callers may join it with what other units say at the same place, as they join text."""
+    place: tuple[str | int, ...] | None = None
+    """Where callers put it, if not at `path`: what has an `index` stands there, wherever it comes in its list."""
+    part: int = 0
+    """Which of several texts at one place; 0: the only one. Others are text that may say the same again."""
+    again: Literal["read", "first", "never"] = "read"
+    """What leaves of a later unit's at the same place. read: what it says, once it has been read. first: what was said
+    there first, in its place. never: nothing."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +112,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """An error object sent by the upstream in place of an answer; its message."""
     unscanned: tuple[str, ...] = ()
     """Names of what may carry text and is not scanned (`image_url`, `delta.audio`), for the record."""
+    binary: tuple[tuple[str | int, ...], ...] = ()
+    """Where bytes stand in it that are spelled as text."""
     opaque: bool = False
     """Nothing here is known to the surface: the route's fail mode decides."""
 

@@ -250,6 +250,8 @@ def _refuse_unread(kept: list[on.AnyEvent], record: do.StreamRecord | None) -> N
         raise UnmaskableError("it can't be masked in its place")
     if any(name not in _HARMLESS for name in record.unscanned):
         raise UnmaskableError("parts of it are not read")
+    if "part_dropped" in record.degradations:
+        raise UnmaskableError("parts of it are dropped")
     if "findings_not_listed" in record.degradations:
         raise UnmaskableError("more is found in it than can be checked")
 

@@ -121,8 +121,8 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
             name = f"{delta.channel.kind}/{delta.channel.choice}/{delta.channel.index}"
             texts[name] = texts.get(name, "") + delta.text
         for extra in unit.extras:
-            if extra.joins:
-                number = places.setdefault((extra.choice, place_of(extra.path)), len(places))
+            if extra.joins and extra.again == "read" and not extra.part:
+                number = places.setdefault((extra.choice, place_of(extra.place or extra.path)), len(places))
                 name = f"extra/{extra.choice}/{number}"
                 texts[name] = texts.get(name, "") + extra.text
     return dict(sorted(texts.items()))

@@ -62,6 +62,10 @@ WORDS = st.sampled_from(
 FIELDS = st.sampled_from(["content", "reasoning_content", "refusal", "arguments"])
 
 
+WITHHELD = "[a tool call was withheld: the upstream broke off in it]"
+"""Stands at the end of a choice in place of its call."""
+
+
 def saying(choice: int, field: str, text: str) -> bytes:
     delta: dict[str, Any] = {field: text}
     if field == "arguments":
@@ -89,13 +93,13 @@ def assert_released(guard: Guard, sent: bytes) -> None:
     texts = heard(sent)
     for channel, judge in guard._course.answer.judges.items():
         holdback = judge.holdback
-        assert texts.pop(channel, "") == holdback.render(0, holdback.sent), channel
+        assert texts.pop(channel, "").removesuffix(WITHHELD) == holdback.render(0, holdback.sent), channel
         assert holdback.sent <= holdback.received
         assert holdback.sent <= holdback.cleared
         assert holdback.ended or holdback.sent <= holdback._scan.live
         assert holdback.cut is None or holdback.sent <= holdback.cut
         assert all(holdback.sent <= finding.span.start for finding in holdback._findings)
-    assert not any(texts.values())
+    assert not any(text for text in texts.values() if text != WITHHELD)
 
 
 STEPS = st.lists(

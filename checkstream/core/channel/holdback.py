@@ -138,6 +138,8 @@ class Joints(Protocol):
         """Return what of `whole`, which holds `span`, can be edited together with it."""
 
 
+_LOOKED_BACK_CHARS = 512
+"""What is let go is read together with so much before it."""
 _EARLY_CHECKS = frozenset({1, 2, 4})
 _MAX_ENTITY_TOKENS = 16
 """An address or a long name has no more; what goes on for longer is decided as it stands."""
@@ -300,6 +302,7 @@ class Holdback:
             The check that is due now.
         """
         self.part()
+        self._find_as_if_ended()
         self.free = self.received
         if not self._with_checks or self.ended or self.cleared >= self.received or self._covers(self.received):
             return _NO_CHECKS
@@ -307,6 +310,17 @@ class Holdback:
             self._checks[-1].final = True
             return _NO_CHECKS
         return [self._check(self.received, final=True)]
+
+    def _find_as_if_ended(self) -> None:
+        """Take what the joined text comes to if nothing follows: what is found only then would be found too late."""
+        live = self._scan.live
+        if self.ended or live >= self.received:
+            return
+        start = max(live - LEFT_CONTEXT_CHARS, self._base, self.received - _LOOKED_BACK_CHARS)
+        look = Scan(self._patterns)
+        found = look.feed(self._text[start - self._base :]) + look.end()
+        self._scan.work.done += look.work.take()
+        self._find_apart([], [each for each in found if each.span.start + start >= live], start)
 
     def _find_apart(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
         """Take what was found over the bounds of parts, and in one of them alone, which starts at `at`."""

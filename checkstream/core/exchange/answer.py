@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 
 import msgspec
 
@@ -51,6 +51,10 @@ def _place(judge: Judge) -> tuple[int, int, int]:
     if channel.kind == "extra":
         return len(_SPOKEN) + 1, channel.index, 0
     return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
+
+
+def _is_arguments(delta: Delta) -> bool:
+    return delta.channel.kind == "tool_arguments"
 
 
 def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
@@ -148,15 +152,52 @@ class Answer:
             WireError: it goes on with text which was taken to be complete (a tool's name, after its arguments have
                 begun), or says more apart than anybody has asked for.
         """
+        gone: list[Path] = []
         if unit.shadows and self._changes:
             for path in unit.shadows:
                 self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
-            unit = self._surface.without(unit, unit.shadows)
+            gone += unit.shadows
+        if unit.binary and self._checking.refuses_parts:
+            self._checking.degrade("part_dropped")
+            gone += unit.binary
+            unit = msgspec.structs.replace(unit, unscanned=())
         unit = yield from self.extras.sift(unit, whole=whole)
+        unit, told = self._told_again(unit)
+        if gone or told or self.extras.otherwise:
+            unit = self._surface.put(unit, {**self.extras.otherwise, **dict.fromkeys((*gone, *told))})
         if not whole and len(unit.deltas) > MOST_TEXTS:
             raise WireError(f"it has more than {MOST_TEXTS} texts; check the upstream")
         self._check(unit, whole=whole)
         return unit
+
+    def _told_again(self, unit: Unit) -> tuple[Unit, list[Path]]:
+        """Return a unit without the names of tool calls that it tells once more, and where those stand.
+
+        Some servers tell a call's name in each of its pieces. Clients put pieces together, or take the last.
+        """
+        called = {(delta.channel.choice, delta.channel.index) for delta in unit.deltas if _is_arguments(delta)}
+        told = {
+            delta.path: None
+            for delta in unit.deltas
+            if delta.channel.kind == "tool_name" and self._is_told(delta, called)
+        }
+        if not told:
+            return unit, []
+        self.extras.calm = False
+        kept = tuple(delta for delta in unit.deltas if delta.path not in told)
+        return msgspec.structs.replace(unit, deltas=kept), list(told)
+
+    def _is_told(self, delta: Delta, called: Collection[tuple[int, int]]) -> bool:
+        """Tell whether a tool's name has been told: all of it, and it stands beside arguments, or behind them.
+
+        Args:
+            delta: The name.
+            called: Choice and number of the calls that the same unit has arguments of.
+        """
+        judge, channel = self.judges.get(delta.channel), delta.channel
+        if judge is None or not delta.text or delta.text != judge.holdback.text(Span(0, judge.holdback.received)):
+            return False
+        return judge.holdback.ended or (channel.choice, channel.index) in called
 
     @property
     def _changes(self) -> bool:
@@ -238,7 +279,8 @@ class Answer:
     def _take_deltas(self, unit: Unit, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, tuple[Part, ...]]:
         """Give the deltas of a unit to their channels.
 
-        What stands at another place than the text before it, or beside it in one unit, is another part of it.
+        What stands at another place than the text before it, or beside it in one unit, is another part of it. Of what
+        nobody knows each piece is one: it may be a text of its own that is said again.
         """
         parts: list[Part] = []
         seen: set[Channel] = set()
@@ -246,7 +288,9 @@ class Answer:
             channel, path = delta.channel, delta.path
             latest = self._paths.get(channel, path)
             if channel in self.judges and (
-                channel in seen or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
+                channel in seen
+                or channel.kind == "extra"
+                or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
             ):
                 self.judges[channel].part()
                 self._checking.meter.spent += _CHANNEL_WORK

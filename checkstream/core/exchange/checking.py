@@ -87,6 +87,11 @@ class Checking:
         """The compiled policies."""
         return self._plan.program
 
+    @property
+    def refuses_parts(self) -> bool:
+        """The route refuses what is not text."""
+        return self._plan.parts == "refuse"
+
     def judge(
         self,
         channel: Channel,

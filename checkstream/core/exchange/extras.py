@@ -35,7 +35,9 @@ _MOST_JOINED = 128
 """Places of one answer whose texts are joined over events; what stands at others is judged event by event."""
 _LEAST_STATE_CHARS = 3
 _LEAST_FIGURE_CHARS = 8
-"""Of a state that has no letters, such as a date: no number is made of two such halves that are equal."""
+"""Of a state that has no letters, such as a date: a shorter one may be a piece of a number."""
+_REPEATED_CHARS = 40
+"""What has no letters, such as a date, is looked at as it would be repeated: `4242` four times is a card's number."""
 
 
 class _Place(msgspec.Struct):
@@ -76,6 +78,7 @@ class Extras:
         "_anchored",
         "_asked",
         "_by_channel",
+        "_first",
         "_meter",
         "_next",
         "_open",
@@ -83,6 +86,7 @@ class Extras:
         "_program",
         "_quiet",
         "calm",
+        "otherwise",
     )
 
     def __init__(self, program: Program, meter: Meter) -> None:
@@ -102,11 +106,15 @@ class Extras:
         self._anchored = any(mark in regex for regex in written for mark in _ANCHORS)
         self._asked = any(scope.hold_classifiers or scope.watch_classifiers for scope in scopes)
         self._quiet: set[str] = set()
-        self._places: dict[tuple[int, Path], _Place] = {}
+        self._places: dict[tuple[int, Path, int], _Place] = {}
         self._by_channel: dict[Channel, _Place] = {}
         self._open: dict[Channel, None] = {}
         """Those whose text may go on with the next unit."""
         self._next: dict[int, int] = {}
+        self._first: dict[tuple[int, Path], str] = {}
+        """What all units of the answer say at a place."""
+        self.otherwise: dict[Path, str | None] = {}
+        """What is to be said in the latest unit in place of what it says; None: nothing."""
 
     def sift(self, unit: Unit, *, whole: bool) -> Generator[None, None, Unit]:
         """Return a unit with those of its extras among its deltas that a judge must see.
@@ -116,6 +124,7 @@ class Extras:
             whole: Nothing will follow that callers could join to it.
         """
         self.calm = True
+        self.otherwise = {}
         if not unit.extras:
             return unit
         loud = yield from self._loud(unit.extras, whole=whole)
@@ -124,24 +133,54 @@ class Extras:
             if number % _EXTRAS == _EXTRAS - 1:
                 self._meter.spent += 2 * _EXTRAS
                 yield
-            if number not in loud and (whole or not self._joins(extra)):
+            if number not in loud and (whole or (yield from self._is_said(extra))):
                 continue
             place = self._place(extra)
-            if number not in loud and self._is_state(place, extra):
-                continue
             place.latest, place.open = extra.text, extra.joins and not whole
             judged.append(Delta(place.channel, extra.text, extra.path))
-        if judged:
-            self.calm = False
-            return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged))
-        return unit
+        self.calm = self.calm and not judged and not self.otherwise
+        return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged)) if judged else unit
 
-    def _joins(self, extra: Extra) -> bool:
-        known = (extra.choice, place_of(extra.path)) in self._places
-        return extra.joins and (known or len(self._places) < _MOST_JOINED)
+    def _is_said(self, extra: Extra) -> Generator[None, None, bool]:
+        """Tell whether nothing of a quiet text is left to judge: it joins nothing, or has been said before."""
+        if extra.again != "read" and (extra.again == "never" or (yield from self._is_steady(extra.text))):
+            self._say_once(extra)
+            return True
+        if not extra.joins:
+            return True
+        place = self._places.get(_key(extra))
+        if place is None:
+            return len(self._places) >= _MOST_JOINED
+        if extra.part or extra.text != place.latest:
+            return False
+        least = _LEAST_STATE_CHARS if any(map(str.isalpha, extra.text)) else _LEAST_FIGURE_CHARS
+        return len(extra.text) >= least and (yield from self._is_steady(extra.text))
+
+    def _say_once(self, extra: Extra) -> None:
+        """Let what stands at a place be said by the first unit that says something there."""
+        key = _key(extra)[:2]
+        first = self._first.get(key)
+        if first is None:
+            self._first[key] = extra.text
+            self.calm = self.calm and extra.again == "first"
+        elif extra.again == "never":
+            self.otherwise[extra.path] = None
+        elif first != extra.text:
+            self.otherwise[extra.path] = first
+
+    def _is_steady(self, text: str) -> Generator[None, None, bool]:
+        """Tell whether nothing is found in a text however often it is said again, as states are."""
+        if any(map(str.isalpha, text)):
+            return True
+        repeated = text * max(2, -(-_REPEATED_CHARS // len(text)))
+        if repeated not in self._quiet:
+            if (yield from self._finds(repeated)):
+                return False
+            self._remember([repeated])
+        return True
 
     def _place(self, extra: Extra) -> _Place:
-        key = extra.choice, place_of(extra.path)
+        key = _key(extra)
         place = self._places.get(key)
         if place is None:
             number = self._next.get(extra.choice, 0)
@@ -149,14 +188,6 @@ class Extras:
             place = _Place(Channel("extra", extra.choice, number), spelled(key[1]))
             self._places[key] = self._by_channel[place.channel] = place
         return place
-
-    @staticmethod
-    def _is_state(place: _Place, extra: Extra) -> bool:
-        """Tell whether a place says again what it has said, as states do and pieces of text don't."""
-        text = extra.text
-        if text != place.latest or len(text) < _LEAST_STATE_CHARS:
-            return False
-        return len(text) >= _LEAST_FIGURE_CHARS or any(map(str.isalpha, text))
 
     def _loud(self, extras: Sequence[Extra], *, whole: bool) -> Generator[None, None, set[int]]:
         """Return the numbers of extras in which, each by itself, something is found, or that classifiers must read."""
@@ -238,6 +269,10 @@ def _speaks_of(unit: Unit, choice: int) -> bool:
     if choice == COMMON:
         return bool(unit.choices or unit.extras or unit.usage or unit.terminator)
     return choice in unit.choices
+
+
+def _key(extra: Extra) -> tuple[int, Path, int]:
+    return extra.choice, place_of(extra.place or extra.path), extra.part
 
 
 def place_of(path: Path) -> Path:

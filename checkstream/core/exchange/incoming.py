@@ -129,9 +129,6 @@ class Incoming:
                 course.fail("upstream_error", f"the upstream sent an event that can't be checked: {reason}")
                 return
             course.ledger.unscanned("midstream:opaque_event")
-        elif unit.unscanned and course.plan.parts == "refuse":
-            course.fail("upstream_error", f"the upstream sent `{unit.unscanned[0]}`, which this route refuses")
-            return
         yield from course.answer.take(unit)
         self.look_whether_cut_off()
 
@@ -157,7 +154,9 @@ class Incoming:
         if data is not None and len(data) > MOST_VALUES:
             yield
         unit = yield from course.answer.sift(read)
-        if course.answer.extras.calm and not read.shadows and len(frame.raw) <= _LONGEST_MOULD:
+        if not course.answer.extras.calm:
+            self._moulds = Moulds()  # what they say of other fields goes on from here
+        elif not read.shadows and len(frame.raw) <= _LONGEST_MOULD:
             self._moulds.learn(frame, unit)
         return unit
 
@@ -193,9 +192,6 @@ class Incoming:
             unit = yield from course.answer.sift(course.surface.read_whole(body), whole=True)
         except WireError as error:
             self._take_unreadable(body, str(error))
-            return
-        if unit.unscanned and course.plan.parts == "refuse":
-            course.fail("upstream_error", f"the upstream sent `{unit.unscanned[0]}`, which this route refuses")
             return
         course.state = State.CLOSING
         course.ending = Ending("upstream_failed" if failed and not unit.choices else "complete")

@@ -11,16 +11,15 @@ import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_spans import JsonText, Path, string_at
-from checkstream.core.wire.openai_json import clean
+from checkstream.core.wire.openai_json import PAD, clean
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
 _MOST = 16
 """Moulds of one stream: its choices, each with a few kinds of text."""
 _PADDING = "obfuscation"
-_FEW_PADDING_CHARS = 6
-_MOST_PADDING_CHARS = 32
-_MOST_PADDING_DIGITS = 6
+_END = 2
+"""Of a frame, behind its data: a blank line."""
 
 
 class _Mould(msgspec.Struct, frozen=True, gc=False):
@@ -31,7 +30,18 @@ class _Mould(msgspec.Struct, frozen=True, gc=False):
     head_chars: int
     tail: str
     ends: tuple[str, str] | None
-    """`tail` before and behind OpenAI's padding, which is different in each event."""
+    """`tail` before and behind OpenAI's padding, which is different in each event and not forwarded."""
+
+    def fits(self, tail: str) -> int | None:
+        """Return how many characters of padding an event has that goes on so behind its text; None: it differs."""
+        if self.ends is None:
+            return 0 if tail == self.tail else None
+        before, behind = self.ends
+        padding = tail[len(before) : len(tail) - len(behind)]
+        same = tail == before + padding + behind
+        plain = not padding or (padding.isascii() and padding.isalnum())
+        return len(padding) if same and plain else None
+
     channel: Channel
     path: Path
     choices: tuple[int, ...]
@@ -64,10 +74,14 @@ class Moulds:
         if found is None or not found[0]:
             return None
         said, end = found
-        tail = text[end:]
-        if tail != mould.tail and (mould.ends is None or not _is_padded(tail, mould.ends)):
+        padded = mould.fits(text[end:])
+        if padded is None:
             return None
-        return Unit(raw=frame.raw, deltas=(Delta(mould.channel, clean(said), mould.path),), choices=mould.choices)
+        raw = frame.raw
+        if padded and mould.ends is not None:
+            close = len(raw) - len(mould.ends[1]) - _END
+            raw = raw[: close - padded] + PAD.encode() * padded + raw[close:]
+        return Unit(raw=raw, deltas=(Delta(mould.channel, clean(said), mould.path),), choices=mould.choices)
 
     def learn(self, frame: Frame, unit: Unit) -> None:
         """Make a mould of an event, all of which but its one text has been found to say nothing."""
@@ -86,10 +100,10 @@ class Moulds:
             return
         text, (start, end) = document.text, span
         ends = None
-        if padding is not None and padding[0] > end and text[padding[0]] == '"':
+        if padding is not None:
             ends = text[end : padding[0] + 1], text[padding[1] - 1 :]
-            if not _is_padded(text[end:], ends):
-                ends = None
+            if padding[0] < end or text[padding[0]] != '"' or not ends[1].isascii():
+                return
         mould = _Mould(
             event=frame.event,
             head=text[:start].encode(),
@@ -101,17 +115,3 @@ class Moulds:
             choices=unit.choices,
         )
         self._moulds = [mould, *(each for each in self._moulds if each.head != mould.head)][:_MOST]
-
-
-def _is_padded(tail: str, ends: tuple[str, str]) -> bool:
-    """Tell whether a tail is one with other padding: letters and digits by chance, too few to be anything else."""
-    before, behind = ends
-    if not tail.startswith(before) or not tail.endswith(behind) or len(tail) < len(before) + len(behind):
-        return False
-    padding = tail[len(before) : len(tail) - len(behind)]
-    if not padding:
-        return True
-    if len(padding) > _MOST_PADDING_CHARS or not padding.isascii() or not padding.isalnum():
-        return False
-    digits = sum(map(str.isdigit, padding)) if len(padding) > _FEW_PADDING_CHARS else 0
-    return len(padding) <= _FEW_PADDING_CHARS or (digits <= _MOST_PADDING_DIGITS and not padding.isupper())

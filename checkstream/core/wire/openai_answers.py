@@ -13,8 +13,9 @@ import msgspec
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
 from checkstream.core.wire.json_spans import JsonText, Path
-from checkstream.core.wire.openai_extras import Extras
-from checkstream.core.wire.openai_json import clean, failure_of, read_object
+from checkstream.core.wire.openai_edits import put
+from checkstream.core.wire.openai_extras import Extras, name_of
+from checkstream.core.wire.openai_json import PAD, clean, failure_of, read_object
 from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
@@ -23,7 +24,7 @@ MAX_INDEX = 4096
 """Choices and tool calls are numbered below this: a bound on what an upstream can make the guard keep."""
 
 KNOWN_FIELDS = frozenset({
-    "id", "object", "created", "model", "system_fingerprint", "service_tier", "usage", "error", "obfuscation",
+    "id", "object", "created", "model", "system_fingerprint", "service_tier", "usage", "error",
     "prompt_filter_results", "prompt_annotations", "timings", "provider", "kv_transfer_params", "stats", "x_groq",
 })  # fmt: skip
 """Of an answer, besides its choices."""
@@ -32,11 +33,15 @@ KNOWN_CHOICE_FIELDS = frozenset({
     "content_filter_result", "content_filter_offsets",
 })  # fmt: skip
 _KNOWN_MESSAGE_FIELDS = frozenset({"role", "tool_call_id"})
-_KNOWN_TOOL_FIELDS = frozenset({"index", "id", "type"})
+_KNOWN_TOOL_FIELDS = frozenset({"index", "type"})
+_SAME = frozenset({"id", "object", "model", "system_fingerprint", "service_tier", "provider"})
+"""Of an event: all of one answer say the same here."""
+_PADDING = "obfuscation"
 # Servers name the same thing differently; each name is its own text, since clients join each for itself.
 _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_text": 3}
 _REASONING_DETAILS = 4
 _CHOICES = frozenset({"choices", *SHADOWS})
+_PADDED = _CHOICES | {_PADDING}
 _NOTHING: frozenset[str] = frozenset()
 _ORDERLY = frozenset({
     "stop", "tool_calls", "function_call", "tool_call", "tool_use", "end_turn", "stop_sequence", "eos", "eos_token",
@@ -49,7 +54,7 @@ LEGACY_CALL = MAX_INDEX
 """Number of the call in `function_call`, which is none of the list of calls."""
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
-_FUNCTIONS = frozenset({"function", "custom"})
+_FUNCTIONS_ID = frozenset({"function", "custom", "id"})
 _DETAILS = frozenset({"index", "text", "summary"})
 
 
@@ -110,14 +115,31 @@ class Answer:
         self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True))
 
     def rest(
-        self, choice: int, fields: dict[str, object], known: frozenset[str], own: frozenset[str], at: Path
+        self,
+        choice: int,
+        fields: dict[str, object],
+        known: frozenset[str],
+        own: frozenset[str],
+        at: Path,
+        *,
+        place: Path | None = None,
     ) -> None:
-        """Take the fields of an object that are not `own`: `known` ones are the servers', all others are anybody's."""
+        """Take the fields of an object that are not `own`: `known` ones are the servers', all others are anybody's.
+
+        Args:
+            choice: Whose they are.
+            fields: The object's members.
+            known: Names of those that servers are known to send.
+            own: Names of those that are read elsewhere.
+            at: Where the object stands.
+            place: Where callers put it, if not there (see `Extra`).
+        """
         for name, value in fields.items():
+            to = None if place is None else (*place, name)
             if name in known:
-                self.extras.known(choice, value, (*at, name))
+                self.extras.known(choice, value, (*at, name), to, "first" if not at and name in _SAME else "read")
             elif name not in own:
-                self.extras.unknown(choice, value, (*at, name))
+                self.extras.unknown(choice, value, (*at, name), to)
 
     def look_at_shadows(self, choice: int, fields: dict[str, object], at: Path, *, whole: bool) -> None:
         """Tell which members of an object spell something that is not known to be its text in this unit."""
@@ -152,7 +174,8 @@ class Answer:
             choices=tuple(dict.fromkeys(self.choices)),
             finished=tuple(dict.fromkeys(self.finished)),
             broken=self.broken,
-            unscanned=tuple(self.extras.binary),
+            unscanned=tuple(dict.fromkeys(map(name_of, self.extras.binary))),
+            binary=tuple(self.extras.binary),
             usage=usage,
             failure=failure,
             opaque=opaque,
@@ -220,8 +243,11 @@ def read_answer(raw: bytes, data: bytes, read: ReadChoice, own: frozenset[str], 
         answer.look_at_shadows(number, choice, path, whole=whole)
         answer.rest(number, choice, KNOWN_CHOICE_FIELDS, own, path)
     answer.look_at_shadows(COMMON, body, (), whole=whole)
-    answer.rest(COMMON, body, KNOWN_FIELDS, _CHOICES, ())
-    return answer.unit(raw, usage=body.get("usage") is not None, failure=failure, opaque=opaque)
+    padding = body.get(_PADDING)
+    pads = not whole and isinstance(padding, str)
+    answer.rest(COMMON, body, KNOWN_FIELDS, _PADDED if pads else _CHOICES, ())
+    unit = answer.unit(raw, usage=body.get("usage") is not None, failure=failure, opaque=opaque)
+    return put(unit, {(_PADDING,): PAD * len(padding)}) if pads and isinstance(padding, str) else unit
 
 
 def index_of(fields: dict[str, object], position: int) -> int:
@@ -316,8 +342,8 @@ def _reasoning_details(answer: Answer, choice: int, value: object, path: Path) -
             if isinstance(part.get(name), str):
                 answer.text("reasoning", choice, number, part[name], (*path, i, name))
             elif part.get(name) is not None:
-                answer.extras.unknown(choice, part[name], (*path, i, name))
-        answer.rest(choice, part, _TYPE, _DETAILS, (*path, i))
+                answer.extras.unknown(choice, part[name], (*path, i, name), (*path, number, name))
+        answer.rest(choice, part, _TYPE, _DETAILS, (*path, i), place=(*path, number))
 
 
 def _tool_calls(answer: Answer, choice: int, value: object, path: Path, *, whole: bool) -> None:
@@ -332,13 +358,17 @@ def _tool_calls(answer: Answer, choice: int, value: object, path: Path, *, whole
             number = i
         for name in ("function", "custom"):
             if call.get(name) is not None:
-                _function(answer, choice, number, call[name], (*path, i, name))
+                _function(answer, choice, number, call[name], (*path, i, name), place=(*path, number, name))
         if call.get("function") is None and call.get("custom") is None:
             answer.text("tool_name", choice, number, "", (*path, i))  # a call's beginning, which must not leave alone
-        answer.rest(choice, call, _KNOWN_TOOL_FIELDS, _FUNCTIONS, (*path, i))
+        place = (*path, number)
+        answer.rest(choice, call, _KNOWN_TOOL_FIELDS, _FUNCTIONS_ID, (*path, i), place=place)
+        answer.extras.known(choice, call.get("id"), (*path, i, "id"), (*place, "id"), "never")
 
 
-def _function(answer: Answer, choice: int, number: int, value: object, path: Path) -> None:
+def _function(
+    answer: Answer, choice: int, number: int, value: object, path: Path, *, place: Path | None = None
+) -> None:
     """Read a function's or custom tool's name and arguments; an object is read as the JSON that it is."""
     if not isinstance(value, dict):
         raise WireError("the `function` of a tool call is not an object; check the upstream")
@@ -354,4 +384,4 @@ def _function(answer: Answer, choice: int, number: int, value: object, path: Pat
             else:
                 answer.source("tool_arguments", choice, number, at)
         else:
-            answer.extras.unknown(choice, inner, at)
+            answer.extras.unknown(choice, inner, at, None if place is None else (*place, name))

@@ -6,7 +6,7 @@ Azure add to it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 
 import msgspec
 
@@ -81,13 +81,13 @@ class OpenAIChat:
         """
         return openai_edits.edit_event(unit, edit)
 
-    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
-        """Return an event or a whole answer with null at these places.
+    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
+        """Return an event or a whole answer with these texts, or null, at these places.
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.
         """
-        return openai_edits.without(unit, paths)
+        return openai_edits.put(unit, values)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
@@ -95,7 +95,8 @@ class OpenAIChat:
         Raises:
             WireError: the event's JSON has two ids.
         """
-        return openai_edits.rename_event(unit, openai_json.envelope_of(like).id)
+        name = openai_json.envelope_of(like).id
+        return unit if name is None else openai_edits.put(unit, {("id",): name})
 
     def read_whole(self, body: bytes) -> Unit:
         """Read a whole answer; each choice has a content delta, empty when it has no content.

@@ -101,35 +101,21 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
 
 
-def without(unit: Unit, paths: Iterable[Path]) -> Unit:
-    """Return an event or a whole answer with null at these places.
+def put(unit: Unit, values: Mapping[Path, str | None]) -> Unit:
+    """Return an event or a whole answer with these texts, or null, at these places; elsewhere as it came.
 
     Raises:
         WireError: the JSON has two members of one name on the way to one.
     """
-    if unit.raw.lstrip().startswith(b"{"):
-        document = JsonText(unit.raw.decode())
-        return msgspec.structs.replace(unit, raw=document.apply(_null(document, paths)).encode(), shadows=())
-    document = JsonText((sse.parse(unit.raw).data or b"").decode())
-    nulled = document.apply(_null(document, paths)).encode()
-    return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, nulled), shadows=())
-
-
-def rename_event(unit: Unit, name: str | None) -> Unit:
-    """Return the event with `name` in place of its id; as it came where one of them is missing.
-
-    Raises:
-        WireError: the event's JSON has two ids.
-    """
-    data = sse.parse(unit.raw).data
-    if name is None or data is None or not data.lstrip().startswith(b"{"):
+    framed = not unit.raw.lstrip().startswith(b"{")
+    data = sse.parse(unit.raw).data if framed else unit.raw
+    if data is None or not data.lstrip().startswith(b"{"):
         return unit
     document = JsonText(data.decode())
-    span = document.span(("id",))
-    if span is None:
-        return unit
-    renamed = document.apply([Splice(*span, quote(name))]).encode()
-    return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, renamed))
+    spans = [(document.span(path), value) for path, value in values.items()]
+    splices = [Splice(*span, "null" if value is None else quote(value)) for span, value in spans if span is not None]
+    written = document.apply(splices).encode()
+    return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, written) if framed else written)
 
 
 def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None) -> bytes:
@@ -325,6 +311,8 @@ def _replacements(document: JsonText, unit: Unit, texts: Mapping[int, str], drop
         elif delta.verbatim:
             splice = _replace(document, delta.path, text)
             splices.append(msgspec.structs.replace(splice, text=text) if _is_json(text) else splice)
+        elif delta.channel.kind == "extra":
+            splices.append(_replace_extra(document, delta.path, text))
         else:
             splices.append(_replace(document, delta.path, text))
     return splices
@@ -344,6 +332,15 @@ def _replace(document: JsonText, path: Path, text: str) -> Splice:
     if span is None:
         raise WireError(f"`{path[-1]}` can't be edited: it is not where it was read")
     return Splice(span[0], span[1], quote(text))
+
+
+def _replace_extra(document: JsonText, path: Path, text: str) -> Splice:
+    """Replace what nobody knows by a value of its own type: clients that know it expect that."""
+    splice = _replace(document, path, text)
+    opener = document.text[splice.start]
+    if opener == '"' or path[-1] == NAME:
+        return splice
+    return msgspec.structs.replace(splice, text="[]" if opener == "[" else "0")
 
 
 def _put(

@@ -1,12 +1,13 @@
 """Reads what an answer says outside of its text channels: every string, number and member name is text somewhere.
 
-Fields that servers are known to send are told from the others: what stands in them is whole each time it is sent,
-while callers may join what stands in a field that nobody knows, as they join text.
+Callers may join strings over events, in any field but those of the protocol's words. Fields that servers are known to
+send are told from the others by what their names and numbers say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
@@ -17,6 +18,7 @@ CONSTANTS = frozenset({
     "assistant", "chat.completion", "chat.completion.chunk", "text_completion", "stop", "length", "tool_calls",
     "function_call", "content_filter", "function", "custom", "text", "thinking", "refusal", "default", "auto", "safe",
     "low", "medium", "high", "STOP", "tool_use", "end_turn", "eos", "error", "reasoning.text", "reasoning.summary",
+    "user", "system", "developer", "tool", "scale", "flex", "priority", "standard",
 })  # fmt: skip
 """Words of the protocol, which say nothing wherever they stand."""
 
@@ -41,6 +43,10 @@ _PLAIN_NUMBER = 10**11
 _BINARY_NAMES = frozenset({
     "data", "b64_json", "signature", "thought_signature", "encrypted_content", "url",
 })  # fmt: skip
+_IDS = ("id", "seed", "hash", "nonce", "fingerprint", "cursor", "timestamp", "_ns")
+"""How names of numbers end that tell one thing from another."""
+_MOST_EXACT, _MOST_BITS = 2**53, 2**64
+"""Numbers between them are what machines count and draw in 64 bits, and no reader keeps in a fraction's 53."""
 _LEAST_BINARY = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
@@ -61,33 +67,40 @@ class Extras:
         """
         self._most = most
         self.found: list[Extra] = []
-        self.binary: dict[str, None] = {}
-        """Names of members with bytes spelled as text, which can't be read."""
+        self.binary: list[Path] = []
+        """Where bytes stand that are spelled as text, which can't be read."""
 
-    def known(self, choice: int, value: object, path: Path) -> None:
-        """Take a value that stands in a field which servers are known to send."""
+    def known(
+        self,
+        choice: int,
+        value: object,
+        path: Path,
+        place: Path | None = None,
+        again: Literal["read", "first", "never"] = "read",
+    ) -> None:
+        """Take a value that stands in a field which servers are known to send; see `Extra` for the arguments."""
         if isinstance(value, str):
             if value and value not in CONSTANTS:
-                self._put(Extra(choice, clean(value), path))
+                self._put(Extra(choice, clean(value), path, joins=True, place=place, again=again))
         elif isinstance(value, int | float):
             if not _is_plain(value):
-                self._put(Extra(choice, number(value), path))
+                self._number(choice, value, path)
         elif value:
             spelled = spelled_by(value)
             if spelled is not None:
                 self._put(Extra(choice, spelled, path))
-            for inner, at in _members(value, path):
+            for inner, at, to in _members(value, path, place):
                 if at[-1] == NAME and inner not in NAMES:
                     self._put(Extra(choice, clean(str(inner)), at))
                 elif at[-1] != NAME and not _is_plain(inner):
-                    self.known(choice, inner, at)
+                    self.known(choice, inner, at, to)
 
-    def unknown(self, choice: int, value: object, path: Path) -> None:
+    def unknown(self, choice: int, value: object, path: Path, place: Path | None = None) -> None:
         """Take a value that stands in a field which nobody knows; its name as well."""
         name = path[-1]
         if isinstance(name, str) and name not in NAMES:
             self._put(Extra(choice, clean(name), (*path, NAME)))
-        self._value(choice, value, path)
+        self._value(choice, value, path, place)
 
     def _put(self, extra: Extra) -> None:
         self._look_whether_many(1)
@@ -97,15 +110,15 @@ class Extras:
         if self._most is not None and len(self.found) + more > self._most:
             raise WireError(f"the event says something in more than {self._most} fields; check the upstream")
 
-    def _value(self, choice: int, value: object, path: Path) -> None:
-        pending: list[tuple[object, Path]] = [(value, path)]
+    def _value(self, choice: int, value: object, path: Path, place: Path | None) -> None:
+        pending: list[tuple[object, Path, Path | None]] = [(value, path, place)]
         while pending:
-            inner, at = pending.pop()
+            inner, at, to = pending.pop()
             if isinstance(inner, str):
-                self._string(choice, inner, at)
+                self._string(choice, inner, at, to)
             elif isinstance(inner, int | float):
                 if not isinstance(inner, bool):
-                    self._put(Extra(choice, number(inner), at))
+                    self._number(choice, inner, at)
             elif inner:
                 spelled = spelled_by(inner)
                 if spelled is not None:
@@ -116,16 +129,26 @@ class Extras:
                     )
                 if isinstance(inner, list | dict):
                     self._look_whether_many(len(inner))
-                pending += reversed(list(_members(inner, at)))
+                pending += reversed(list(_members(inner, at, to)))
 
-    def _string(self, choice: int, text: str, path: Path) -> None:
+    def _string(self, choice: int, text: str, path: Path, place: Path | None) -> None:
         if path[-1] == NAME:
             if text not in NAMES:
                 self._put(Extra(choice, clean(text), path))
         elif path[-1] in _BINARY_NAMES and is_binary(text):
-            self.binary[".".join(name for name in path if isinstance(name, str) and name != "choices")] = None
+            self.binary.append(path)
         elif text and text not in CONSTANTS:
-            self._put(Extra(choice, clean(text), path, joins=True))
+            self._put(Extra(choice, clean(text), path, joins=True, place=place))
+
+    def _number(self, choice: int, value: float, path: Path) -> None:
+        name = next((str(name).casefold() for name in reversed(path) if isinstance(name, str)), "")
+        if not (_MOST_EXACT < abs(value) < _MOST_BITS and isinstance(value, int) and name.endswith(_IDS)):
+            self._put(Extra(choice, number(value), path))
+
+
+def name_of(path: Path) -> str:
+    """Return where a member stands, as people write it."""
+    return ".".join(name for name in path if isinstance(name, str) and name != "choices")
 
 
 def _is_plain(value: object) -> bool:
@@ -146,8 +169,8 @@ def is_binary(text: str) -> bool:
     return len(text) >= _LEAST_BINARY and text.isascii() and not text.encode().translate(None, _BASE64)
 
 
-def _members(value: object, path: Path) -> Iterator[tuple[object, Path]]:
-    """Yield the entries of a container with their paths, a member's name before its value.
+def _members(value: object, path: Path, place: Path | None) -> Iterator[tuple[object, Path, Path | None]]:
+    """Yield the entries of a container with their paths and places, a member's name before its value.
 
     Raises:
         WireError: it is within too many others.
@@ -156,11 +179,13 @@ def _members(value: object, path: Path) -> Iterator[tuple[object, Path]]:
         raise WireError(f"the event or body is nested in more than {MOST_LEVELS} levels; check the upstream")
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield name, (*path, name, NAME)
-            yield inner, (*path, name)
+            yield name, (*path, name, NAME), None
+            yield inner, (*path, name), None if place is None else (*place, name)
     elif isinstance(value, list):
         for i, inner in enumerate(value):
-            yield inner, (*path, i)
+            index = inner.get("index") if isinstance(inner, dict) else None
+            at = index if type(index) is int else i
+            yield inner, (*path, i), None if place is None and at == i else (*(path if place is None else place), at)
 
 
 def spelled_by(value: object) -> str | None:

@@ -7,7 +7,7 @@ reference, "Embeddings" and "Moderations"; what vLLM adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 
 import msgspec
 
@@ -15,7 +15,7 @@ from checkstream.core.steps import Steps, done
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_extras import Extras
+from checkstream.core.wire.openai_extras import Extras, name_of
 from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -99,7 +99,8 @@ class OpenAIInputs:
         return Unit(
             raw=body if body.translate(None, _SPACE) == once.translate(None, _SPACE) else once,
             extras=tuple(extras.found),
-            unscanned=tuple(extras.binary),
+            unscanned=tuple(dict.fromkeys(map(name_of, extras.binary))),
+            binary=tuple(extras.binary),
             usage=_says(found.get("usage")),
             failure=failure,
         )
@@ -108,13 +109,13 @@ class OpenAIInputs:
         """Return the answer with the edit applied; it has no choices."""
         return openai_edits.edit_whole(unit, edit, finish, None)
 
-    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
-        """Return the answer with null at these places.
+    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
+        """Return the answer with these texts, or null, at these places.
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.
         """
-        return openai_edits.without(unit, paths)
+        return openai_edits.put(unit, values)
 
     def read_event(self, frame: Frame) -> Unit:
         """Refuse an event.

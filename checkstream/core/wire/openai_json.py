@@ -18,6 +18,8 @@ from checkstream.errors import WireError
 
 _LONG = 4096
 DONE = b"data: [DONE]\n\n"
+PAD = "x"
+"""Padding is made of it, in place of the upstream's: what looks like chance could spell something."""
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -1,7 +1,8 @@
 """Log probabilities and token ids: what spells an answer's text once more, and whether it spells just that (G15).
 
 They leave with the text of their own event or body where they spell that text, and nothing else, to the letter. Which
-of them stand behind text that is still held, or was edited, can't be told in any other case.
+of them stand behind text that is still held, or was edited, can't be told in any other case. The alternatives to its
+tokens are texts of their own, one for each rank, joined over events like the text.
 """
 
 from __future__ import annotations
@@ -60,9 +61,14 @@ def besides(shadow: object, texts: Collection[str], choice: int, path: Path, *, 
                     _entries(entries, reading)
     except (_OtherFormError, TypeError, ValueError, AttributeError):
         return None
-    # A rank is read as it would be joined, and token by token.
-    read = (text for rank in reading.ranks for text in ("".join(rank), "\n".join(rank)))
-    return [Extra(choice, clean(text), path) for text in dict.fromkeys(read) if text]
+    # A rank is read as it would be joined, here and over events, and token by token.
+    joined = [
+        Extra(choice, clean("".join(rank)), path, joins=True, part=number)
+        for number, rank in enumerate(reading.ranks, start=1)
+        if any(rank)
+    ]
+    apart = ("\n".join(rank) for rank in reading.ranks if len(rank) > 1)
+    return joined + [Extra(choice, clean(text), path) for text in dict.fromkeys(apart) if text.strip("\n")]
 
 
 def ids(shadow: object, choice: int, path: Path) -> list[Extra] | None:

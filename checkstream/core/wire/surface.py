@@ -7,7 +7,7 @@ are forwarded as the bytes they came in.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
@@ -170,8 +170,10 @@ class Surface(Protocol):
             WireError: the event's JSON has two members of one name where it is edited.
         """
 
-    def without(self, unit: Unit, paths: Iterable[Path]) -> Unit:
-        """Return an event or a whole answer with null at these places, such as those of `unit.shadows`.
+    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
+        """Return an event or a whole answer with these texts, or null, at these places, such as `unit.shadows`.
+
+        Where there is no such place, nothing is put.
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.

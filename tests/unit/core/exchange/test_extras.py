@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from checkstream.core.commands import Yield
 from checkstream.core.events import RequestReceived, Resumed, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
-from tests.guarded import CHAT, DONE, ends, plan, request, says, whole
-from tests.playbook import Exchange, Played
+from tests.guarded import CHAT, DONE, bodies, ends, event, plan, request, says, stream, whole
+from tests.playbook import Exchange, Played, play
 
 RULES = "  - {name: c, id: PII-1, stage: [midstream], entities: [PHONE, EMAIL], actions: [{type: redact}]}\n"
 TURN = 1000
@@ -57,3 +58,85 @@ def test_g33_unknown_fields_are_looked_through_in_turns(name: str, streaming: bo
     assert (played.reply.body if played.reply else played.joined) == reply
     assert b"[EMAIL]" in reply
     assert b"@example.com" not in reply
+
+
+def told(out: Played, *names: Any) -> list[Any]:
+    """Return what each event says at a place of its first choice's delta."""
+    found = []
+    for body in bodies(out):
+        value: Any = (body.get("choices") or [{}])[0].get("delta")
+        for name in names:
+            value = value[name] if isinstance(value, dict | list) and (isinstance(name, int) or name in value) else None
+        found.append(value)
+    return found
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_g35_a_server_that_tells_name_and_id_in_each_piece_of_a_call_has_them_told_once(ended: bool) -> None:
+    head = {"index": 0, "id": "call_1", "type": "function"}
+    pieces = ["", '{"q":', ' "x"}'] if ended else ['{"q":', ' "x"}']
+    events = [
+        event((0, {"tool_calls": [{**head, "function": {"name": "look_up", "arguments": piece}}]}, None))
+        for piece in pieces
+    ]
+    out = stream(RULES, [*events, ends(reason="tool_calls"), DONE])
+    at = ("tool_calls", 0)
+    later = [None] * (len(pieces) - 1)
+    assert told(out, *at, "function", "name")[: len(pieces)] == ["look_up", *later]
+    assert told(out, *at, "id")[: len(pieces)] == ["call_1", *later]
+    assert told(out, *at, "function", "arguments")[: len(pieces)] == pieces
+    assert out.record is not None
+    assert out.record.outcome == "complete"
+
+
+def test_a_name_that_comes_in_pieces_stays_in_pieces() -> None:
+    names = ["do", "do", "_it"]
+    events = [event((0, {"tool_calls": [{"index": 0, "function": {"name": name}}]}, None)) for name in names]
+    out = stream(RULES, [*events, ends(reason="tool_calls"), DONE])
+    assert told(out, "tool_calls", 0, "function", "name")[:3] == names
+
+
+def test_g34_all_events_of_an_answer_have_its_first_id() -> None:
+    raw = [says("a ").replace(b'"c1"', b'"john.doe@exa"'), says("b ").replace(b'"c1"', b'"mple.com"'), ends(), DONE]
+    assert {body["id"] for body in bodies(stream(RULES, raw))} == {"john.doe@exa"}
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize(
+    ("field", "left"),
+    [
+        ({"seed": 4539578763621486123}, None),
+        ({"request_id": 4111111111111111110}, None),
+        ({"card": 4111111111111111}, {"card": 0}),
+        ({"seed": 4111111111111111}, {"seed": 0}),
+        ({"card": 4111111111111111.0}, {"card": 0}),
+        ({"bytes": list(b"bob@example.com")}, {"bytes": []}),
+        ({"to": "bob@example.com"}, {"to": "[EMAIL]"}),
+    ],
+)
+def test_g34_what_nobody_knows_keeps_its_type_and_numbers_of_64_bits_that_name_things_stay(
+    field: dict[str, Any], left: dict[str, Any] | None, streaming: bool
+) -> None:
+    rules = RULES.replace("[PHONE, EMAIL]", "[CREDIT_CARD, EMAIL]")
+    raw = [says("a ", more=field), ends(), DONE] if streaming else [whole("a", more=field)]
+    out = play(CHAT, plan(rules), request(stream=streaming), raw, streaming=streaming)
+    if out.reply is None:
+        (found,) = (body["more"] for body in bodies(out) if "more" in body)
+    else:
+        found = json.loads(out.reply.body)["choices"][0]["message"]["more"]
+    assert found == (left or field)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_g08_a_route_that_refuses_parts_takes_them_out_of_an_answer(streaming: bool) -> None:
+    sound = {"id": "a", "data": "QUJD" * 100, "transcript": "to bob@example.com"}
+    raw = (
+        [event((0, {"content": "hi", "audio": sound}, None)), ends(), DONE] if streaming else [whole("hi", audio=sound)]
+    )
+    out = play(CHAT, plan(RULES, parts="refuse"), request(stream=streaming), raw, streaming=streaming)
+    reply = json.loads(out.reply.body)["choices"][0]["message"] if out.reply else bodies(out)[0]["choices"][0]["delta"]
+    assert reply["audio"] == {"id": "a", "data": None, "transcript": "to [EMAIL]"}
+    assert reply["content"] == "hi"
+    assert out.record is not None
+    assert "part_dropped" in out.record.degradations
+    assert not out.record.unscanned
