@@ -53,3 +53,26 @@ def test_rules_say_where_they_come_from() -> None:
     for program in PROGRAMS.values():
         assert all(rule.severity for rule in program.rules)
         assert all(rule.regulation and rule.citation for rule in program.rules if rule.holds)
+
+
+EDITS = frozenset({"redact", "rewrite_span", "stop", "pseudonymise"})
+"""What changes text of an answer or ends it, wherever that stands."""
+
+
+def test_g34_what_a_pack_edits_in_an_answers_text_it_edits_in_fields_that_nobody_knows() -> None:
+    """`safe_mode` and disclaimers work on `content` alone; rules for tool calls read nothing else."""
+    left = {
+        rule.id
+        for program in PROGRAMS.values()
+        for rule in program.rules
+        if "midstream" in rule.stages and {"content", "extra"} & rule.channels == {"content"}
+        if any(action.name in EDITS for action in rule.actions)
+    }
+    assert left == set()
+
+
+def test_g34_an_exception_reaches_as_far_as_the_rules_that_it_excepts_from() -> None:
+    for program in PROGRAMS.values():
+        for rule in program.rules:
+            if "midstream" in rule.stages and any(action.name == "allow" for action in rule.actions):
+                assert "extra" in rule.channels, rule.id
