@@ -154,9 +154,9 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     """The strictest action that was carried out (`allow` if none)."""
     outcome: str
-    """How it ended: complete; refused or stopped by a rule; detector_failed: a broken detector met its fail mode;
-    overloaded: it waited for too long; work_exceeded: its text costs more work than one exchange may; upstream_failed;
-    downstream_closed; failed; drained."""
+    """How it ended: complete; refused or stopped by a rule; invalid: a request that the route can't take;
+    detector_failed: a broken detector met its fail mode; overloaded: it waited for too long; work_exceeded: its text
+    costs more work than one exchange may; upstream_failed; downstream_closed; failed; drained."""
     policies: tuple[str, ...]
     """`name@version` of each pack in force."""
     program: str

@@ -138,15 +138,15 @@ class Course:
     def refuse(self, refusal: Refusal) -> None:
         """Answer the prompt with a refusal, and close."""
         action = "reject" if refusal.confirm is None else "require_confirmation"
-        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "refused"
+        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
+        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "refused" if by_policy else "invalid"
         if outcome != "overloaded":
             self.ledger.carried_out(action)
-        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
         self.reply(
             refusal.status,
             self.surface.error_body(refusal.kind, refusal.message, refusal.rule_id, refusal.param),
             outcome,
-            action=action if outcome == "refused" else outcome,
+            action=outcome if refusal.kind in _NO_VERDICTS else action,
             retry=False if by_policy else None,
             confirm=refusal.confirm,
         )

@@ -74,11 +74,11 @@ def test_g31_a_field_that_is_not_known_is_scanned_or_refused_as_the_route_says(
     assert (kept.outcome, f"ingress:{named}" in "".join(kept.scanned)) == ("complete", True)
     assert kept.unscanned == ("ingress:image_url",)
     kept = record({**PROMPT, field: value}, unknown_fields="refuse")
-    assert (kept.outcome, f"ingress:{named}" in "".join(kept.unscanned)) == ("refused", True)
+    assert (kept.outcome, f"ingress:{named}" in "".join(kept.unscanned)) == ("invalid", True)
 
 
 def test_g31_a_name_that_differs_in_case_only_is_refused() -> None:
-    assert record({**PROMPT, "Messages": []}).outcome == "refused"
+    assert record({**PROMPT, "Messages": []}).outcome == "invalid"
 
 
 ARGUMENTS = """pack: {name: p, version: 1.0.0}
