@@ -72,7 +72,9 @@ def segments(directory: Path) -> dict[str, list[int]]:
     try:
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
-        raise AuditError(f"the audit directory `{directory}` can't be read: {error.strerror}") from error
+        advice = "; `serve` makes one below the folder that it runs in, or where `audit.dir` says"
+        there = advice if isinstance(error, FileNotFoundError) else ""
+        raise AuditError(f"the audit directory `{directory}` can't be read: {error.strerror}{there}") from error
     for name in names:
         if (read := read_name(name)) is not None:
             found.setdefault(read[0], []).append(read[1])

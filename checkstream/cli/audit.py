@@ -16,7 +16,7 @@ from checkstream.audit.keys import load_public_key
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.audit.verify import ChainReport, verify
 from checkstream.cli.parser import Parser
-from checkstream.cli.results import safe
+from checkstream.cli.results import counted, safe
 from checkstream.core.terms import STAGE_CHANNELS
 from checkstream.errors import AuditError
 
@@ -107,10 +107,16 @@ def _verify(args: argparse.Namespace) -> int:
     if not keys and not args.json:
         print(
             "signatures were not checked: whoever can write here could have written all of it anew, records and heads. "
-            "Give the public key with --key to rule that out.",
+            f"Give the public key with --key{_where_key(args.directory)} to rule that out.",
             file=sys.stderr,
         )
     return 1 if any(report.bad or (args.strict and report.unsigned) for report in reports) else 0
+
+
+def _where_key(directory: Path) -> str:
+    """Return where the public key is, if it is where `serve` puts it."""
+    beside = directory.parent / "audit.key.pub"
+    return f" ({safe(str(beside))})" if beside.is_file() else ""
 
 
 def _verdict(report: ChainReport, *, signatures: bool) -> str:
@@ -122,7 +128,8 @@ def _verdict(report: ChainReport, *, signatures: bool) -> str:
     if report.unsigned:
         many = "1 record stands" if report.unsigned == 1 else f"{report.unsigned} records stand"
         behind = f"\n  {many} behind the last head: no signature vouches for that; a running process signs it shortly"
-    return f"{report.chain}: ok, {report.records} records in {report.segments} segments, {signed}{torn}{behind}"
+    size = f"{counted(report.records, 'record')} in {counted(report.segments, 'segment')}"
+    return f"{report.chain}: ok, {size}, {signed}{torn}{behind}"
 
 
 class _Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,9 +256,9 @@ def _row(entry: _Entry) -> tuple[str, ...]:
     match record.kind:
         case "stream":
             told = body.record
-            fields = {"not read": told.unscanned, "fields not known": told.unknown, "fields removed": told.removed}
-            counts = (f"{len(names)} {what}" for what, names in fields.items() if names)
-            what = ", ".join((f"{len(told.findings)} findings", *counts, *told.degradations))
+            fields = {"not read": told.unscanned, "unknown field": told.unknown, "removed field": told.removed}
+            counts = (_counted(names, what) for what, names in fields.items() if names)
+            what = ", ".join((counted(len(told.findings), "finding"), *counts, *told.degradations))
         case "pass":
             what = f"{body.method} {body.path}"
         case "repair":
@@ -275,6 +282,10 @@ def _row(entry: _Entry) -> tuple[str, ...]:
         what,
     )
     return tuple(safe(cell) or "-" for cell in cells)
+
+
+def _counted(names: Sequence[str], what: str) -> str:
+    return f"{len(names)} {what}" if what.startswith("not ") else counted(len(names), what)
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

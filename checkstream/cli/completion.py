@@ -22,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
         "Print a script with which a shell completes commands, options and files; a new shell knows it.",
         examples=_EXAMPLES,
     )
-    parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads the script")
 
 
 def run(args: argparse.Namespace) -> int:

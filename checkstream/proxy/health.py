@@ -96,6 +96,10 @@ class Admin:
             ("POST", "/admin/reload"): self._reload,
         }
 
+    @property
+    def _listed(self) -> str:
+        return ", ".join(f"`{method} {path}`" for method, path in self._pages)
+
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request."""
         response = await self._answer(request)
@@ -106,7 +110,7 @@ class Admin:
         path = request.rel_url.raw_path
         methods = sorted(method for method, known in self._pages if known == path)
         if not methods:
-            return _error(404, "not_found", f"there is no `{path[:100]}` here")
+            return _error(404, "not_found", f"there is no `{path[:100]}` here; there is {self._listed}")
         page = self._pages.get((request.method, path))
         if page is None:
             return _error(405, "method_not_allowed", f"it takes {methods[0]}", allow=", ".join(methods))

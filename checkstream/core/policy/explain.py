@@ -70,13 +70,19 @@ class TriggerReport(msgspec.Struct, frozen=True, kw_only=True):
                 return "no score was given"
             counted = self.threshold if self.counts_from is None else self.counts_from
             here = "" if counted == self.threshold else " that conditions choose here"
-            return f"score {self.score:g} {'>=' if self.score >= counted else '<'} threshold {counted:g}{here}"
+            return (
+                f"score {_plain(self.score)} {'>=' if self.score >= counted else '<'} threshold {_plain(counted)}{here}"
+            )
         found = ", ".join(
             f"{span.start}..{span.end}" + (f" ({view} view)" if view != "raw" else "")
             for span, view in zip(self.spans, self.views, strict=True)
         )
         spared = ", ".join(f"{each.span.start}..{each.span.end} spared ({each.why})" for each in self.spared)
         return ", ".join(filter(None, (f"found at {found}" if found else "", spared))) or "not found"
+
+
+def _plain(score: float) -> str:
+    return f"{score:.6f}".rstrip("0").rstrip(".")
 
 
 class ConditionReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -141,7 +141,7 @@ def test_g17_show_says_what_was_not_read(tmp_path: Path, capsys: pytest.CaptureF
     write_chain(tmp_path, [[one.line for one in seal_all([start(), entry])]])
     assert run("show", tmp_path, "--stream", "one") == 0
     out = capsys.readouterr().out
-    assert "1 findings, 2 not read" in out
+    assert "1 finding, 2 not read" in out
     assert out.splitlines()[-2:] == ["  not read: midstream:delta.audio.data", "  not read: midstream:\\x1b[2J"]
 
 
@@ -157,7 +157,7 @@ def test_g37_show_says_which_fields_nobody_knows_and_which_were_taken_out(
     write_chain(tmp_path, [[one.line for one in seal_all([start(), entry])]])
     assert run("show", tmp_path, "--stream", "one") == 0
     out = capsys.readouterr().out
-    assert "1 findings, 1 fields not known, 2 fields removed" in out
+    assert "1 finding, 1 unknown field, 2 removed fields" in out
     assert out.splitlines()[-3:] == [
         "  not known, read as text: ingress:provider",
         "  taken out of the request, as it could undo a rule: mirostat",
