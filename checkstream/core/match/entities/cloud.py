@@ -8,7 +8,7 @@ from checkstream.core.match.entities.entity import Entity, SpanPair, before, glu
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
 
-_OF_IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/")
+_OF_IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _ID_HEADS = ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")
 
 
@@ -26,7 +26,7 @@ def _alone(text: str, start: int, end: int, alphabet: str) -> bool:
 
 
 def _set_off(text: str, start: int, end: int) -> bool:
-    """Say whether neither neighbour could be one more character of an id, of base64 or of a longer code."""
+    """Say whether neither neighbour could be one more character of an id. A slash could not: ids stand in paths."""
     previous, following = before(text, start), text[end : end + 1]
     return not any(char in _OF_IDS for char in (previous, following) if char)
 
