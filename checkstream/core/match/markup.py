@@ -1,7 +1,8 @@
-"""The `unmarked` view: marks of Markdown and tags of HTML inside words left out: `john**@**example.com`, `4<b>1</b>1`.
+"""The `unmarked` view: tags of HTML that show nothing left out, and marks of Markdown inside words.
 
-Marks at a word's edge part nothing that patterns look for, so text that is merely set in bold is read as it stands. A
-lone underscore belongs to names (`snake_case`) and stays, except beside an at-sign.
+So `4<b>1</b>1` is `411`, and `john**@**example.com` is what it shows. Marks at a word's edge part nothing that patterns
+look for, so text that is merely set in bold is read as it stands. A lone underscore belongs to names (`snake_case`) and
+stays, except beside an at-sign.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ _NAMES: Final = (
 _INSIDE: Final = r"[ !-)+-;=?-^a-}]"
 """What an attribute or a comment may hold: no mark, so that a tag never begins within marks of another."""
 _TAG: Final = rf"(?:</?(?i:{_NAMES})(?:[ \t]{_INSIDE}{{0,40}})?/?>|<!--{_INSIDE}{{0,40}}-->)"
-_TAG_BEGUN: Final = rf"(?:</?(?:[A-Za-z]{{1,6}}(?:[ \t]{_INSIDE}{{0,40}})?/?)?|<!-?|<!--{_INSIDE}{{0,42}})"
+_PREFIXES: Final = "|".join(sorted({name[:size] for name in _NAMES.split("|") for size in range(1, len(name) + 1)}))
+_TAG_BEGUN: Final = (
+    rf"(?:</?(?i:{_PREFIXES})?|</?(?i:{_NAMES})(?:[ \t]{_INSIDE}{{0,40}})?/?|<!-?|<!--{_INSIDE}{{0,42}})"
+)
 _PART: Final = rf"(?:[*~`_]{{1,{_MOST_MARKS}}}|{_TAG})"
 _LETTER: Final = r"[0-9A-Za-z@\x{c0}-\x{24f}]"
 _BETWEEN: Final = rf"[.+/=:-]{_PART}{{0,{_MOST_PARTS}}}"
 """What may stand between marks and the letter behind them (`example**.**com`); at a word's end none follows."""
 MARKED: Final = (
-    rf"{_WORD}(?:(?:[*~`]|_[*~`_]|_?{_TAG}){_PART}{{0,{_MOST_PARTS}}}(?:{_BETWEEN})?{_LETTER}|_@)|@_{_LETTER}"
+    rf"{_WORD}(?:(?:[*~`]|_[*~`_]|_?{_TAG}){_PART}{{0,{_MOST_PARTS}}}(?:{_BETWEEN})?{_LETTER}|_@)|@_{_LETTER}|{_TAG}"
 )
 """Expression for all that the view changes."""
 _MARKED: Final = compile_regex(MARKED)
@@ -84,18 +88,14 @@ def _leave_out(whole: str, lead: int, starts: Sequence[int], ends: Sequence[int]
     stop = len(whole)
     while (hit := _SIGN.search(whole, at)) is not None:
         place = hit.start()
-        if not place or whole[place - 1] not in _WORD_CHARS:
-            at = place + 1
-            continue
-        at = _marks_end(whole, place, ended=ended)
-        inside = None if at < 0 else at > place and _is_inside(whole, place, at, ended=ended)
-        if inside is None:
+        after = _left_out(whole, place, ended=ended)
+        if after < 0:
             stop = place
             break
-        if inside:
+        if after > place:
             kept.append((since, place))
-            since, changed = at, ends[at - lead - 1]
-        at = max(at, place + 1)
+            since, changed = after, ends[after - lead - 1]
+        at = max(after, place + 1)
     kept.append((since, stop))
     places = [(low - lead, high - lead) for low, high in kept]
     return Reading(
@@ -105,6 +105,23 @@ def _leave_out(whole: str, lead: int, starts: Sequence[int], ends: Sequence[int]
         stop - lead,
         changed,
     )
+
+
+def _left_out(text: str, place: int, *, ended: bool) -> int:
+    """Return up to where what starts at `place` is left out: `place`, if nothing is; -1: not known yet."""
+    if place and text[place - 1] in _WORD_CHARS:
+        at = _marks_end(text, place, ended=ended)
+        inside = None if at < 0 else at > place and _is_inside(text, place, at, ended=ended)
+        if inside is None:
+            return -1
+        if inside:
+            return at
+    if text[place] != "<":
+        return place
+    tag = _WHOLE_TAG.match(text, place)
+    if tag is not None:
+        return tag.end()
+    return -1 if not ended and _OPEN_TAG.match(text, place) is not None else place
 
 
 def _marks_end(text: str, place: int, *, ended: bool) -> int:
@@ -152,4 +169,7 @@ def marks_from(text: str, end: int) -> int:
         return end
     low = max(0, end - _REACH)
     begun = _BEGUN.search(text[low:end])
-    return end if begun is None else low + begun.start() + 1
+    if begun is not None:
+        return low + begun.start() + 1
+    tag = text.rfind("<", low, end)
+    return tag if tag >= 0 and _OPEN_TAG.match(text[tag:end]) is not None else end

@@ -7,7 +7,7 @@ text read so far and on nothing else, so that a view is the same however the tex
     folded   on unescaped (see `escapes`): NFKC, digits of all scripts as ASCII, ignorable characters removed,
              lookalikes of ASCII mapped to it, strokes and rings on ASCII characters left out
     spaced   on unmarked (see `markup`), which is on folded: runs of four or more single letters set apart by one and
-             the same separator (`k i l l`, `k-i-l-l`) pulled together
+             the same separator (`k i l l`, `k-i-l-l`) pulled together, with the signs and gaps between their words
     leet     on spaced: digits and signs used as letters (`1gn0re`) mapped to them
 """
 
@@ -25,11 +25,20 @@ from checkstream.core.match.patterns import compile_regex
 
 MAX_CLUSTER: Final = 32
 """Most characters read as one: a base and its marks (compare the stream-safe format, UAX 15, section 13)."""
-APART: Final = r"(?:[^ ._*|\-][ ._*|\-]){3}[^ ._*|\-]"
+_ONE: Final = r"[^ ._*|\-]"
+_GAP: Final = r"[ ._*|\-]"
+_SIGNED: Final = rf"{_GAP}[^0-9A-Za-z]{_GAP}"
+"""A gap with a sign in it."""
+APART: Final = (
+    rf"{_ONE}(?:{_GAP}{_ONE}(?:{_GAP}{_ONE}(?:{_GAP}|{_SIGNED}){_ONE}|{_SIGNED}{_ONE}{_GAP}{_ONE})"
+    rf"|{_SIGNED}{_ONE}{_GAP}{_ONE}{_GAP}{_ONE})"
+)
 """What every run of single letters has in it."""
 _APART: Final = compile_regex(APART)
 RUN_SINGLES: Final = 4
 """Fewest single letters that make a spaced run."""
+_MOST_BEGUN: Final = 2 * RUN_SINGLES + 2
+"""More characters than a run has of which it is not known yet that it is one."""
 SEPARATORS: Final = frozenset(" ._*|-")
 LEET: Final = str.maketrans("01345789@$|", "oieastbgasl")
 _SIGN: Final = "!"
@@ -193,7 +202,7 @@ class Spaced:
             if self._separator:
                 single = at + 1
                 if text[at] == self._separator:
-                    verdict = _single(text, single, ended=ended)
+                    verdict = _goes_on(text, single, self._separator, ended=ended)
                     if verdict is None:
                         break
                     if verdict:
@@ -239,22 +248,42 @@ def _single(text: str, at: int, *, ended: bool) -> bool | None:
     return not text[at + 1].isalnum()
 
 
+def _goes_on(text: str, at: int, separator: str, *, ended: bool) -> bool | None:
+    """Whether a run goes on with `text[at]`: a single, or a sign between two members of it; None: not known yet."""
+    if at < len(text) and not text[at].isalnum():
+        if text[at + 1 : at + 2] == separator:
+            if at + 2 < len(text) and not text[at + 2].isalnum():
+                following = text[at + 3 : at + 4]
+                return following == separator if following or ended else None
+            return _single(text, at + 2, ended=ended)
+        return False if ended or at + 1 < len(text) else None
+    return _single(text, at, ended=ended)
+
+
 def _run(text: str, at: int, *, ended: bool) -> int | None:
-    """Return `RUN_SINGLES` when so many singles stand apart from `at` on, else 0; None: not known yet."""
-    place = at
-    for count in range(RUN_SINGLES):
-        verdict = _single(text, place, ended=ended)
-        if verdict is None:
-            return None
-        if not verdict:
-            return 0
-        if count < RUN_SINGLES - 1:
-            if place + 1 >= len(text):
-                return 0 if ended else None
-            if text[place + 1] not in SEPARATORS or text[place + 1] != text[at + 1]:
+    """Return how many members stand apart from `at` on, if a run begins there, else 0; None: not known yet.
+
+    A run begins with `RUN_SINGLES` singles, between which one sign may stand (`g h p _ a`, `1 2 3 - 4`).
+    """
+    place, members, signs = at, 0, 0
+    while place < len(text):
+        if text[place].isalnum():
+            verdict = _single(text, place, ended=ended)
+            if not verdict:
+                return None if verdict is None else 0
+        else:
+            signs += 1
+            if signs > 1:
                 return 0
+        members += 1
+        if members - signs == RUN_SINGLES:
+            return members
+        if place + 1 >= len(text):
+            break
+        if text[place + 1] not in SEPARATORS or text[place + 1] != text[at + 1]:
+            return 0
         place += 2
-    return RUN_SINGLES
+    return 0 if ended else None
 
 
 class Leet:
@@ -296,18 +325,12 @@ def apart(text: str, end: int, *, after_word: bool) -> int:
 
     `after_word`: a letter or digit stands in front of the text.
     """
-    at = start = end
-    separator = ""
-    if at and text[at - 1] in SEPARATORS:
-        at -= 1
-        separator = text[at]
-    while at and text[at - 1].isalnum():
-        front = text[at - 2] if at >= 2 else ""
-        if front.isalnum() or (not front and after_word):
-            break
-        start = at - 1
-        if not front or front not in SEPARATORS or (separator and front != separator):
-            break
-        separator = front
-        at -= 2
-    return start
+    if text[max(0, end - 2) : end].isalnum() and end > 1:
+        return end
+    low = max(0, end - _MOST_BEGUN)
+    tail = text[low:end]
+    for at, char in enumerate(tail):
+        begins = char.isalnum() and not (text[low + at - 1].isalnum() if low + at else after_word)
+        if begins and _run(tail, at, ended=False) is None:
+            return low + at
+    return end

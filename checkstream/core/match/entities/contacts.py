@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from checkstream.core.match.entities.entity import SPACED_VIEWS, Entity, SpanPair, before
+from checkstream.core.match.entities.entity import Entity, SpanPair, before
 from checkstream.core.match.entities.phone import PHONE, PHONE_LOOSE
 
 # Letters of scripts that put spaces between words; Han, Kana and Thai run on without, and letting them begin an
@@ -155,8 +155,6 @@ def _with_domain(text: str, first: int, mark: int, end: int) -> Sequence[SpanPai
 _CAP = 1024
 """64 characters, the sign, 255 characters (RFC 5321, 4.5.3.1), most of them escaped."""
 
-EMAIL = Entity(
-    name="EMAIL", regex=_EMAIL, refine=refine_email, skip=skip_email, group="pii", max_chars=_CAP, views=SPACED_VIEWS
-)
+EMAIL = Entity(name="EMAIL", regex=_EMAIL, refine=refine_email, skip=skip_email, group="pii", max_chars=_CAP)
 
 ENTITIES = (EMAIL, PHONE, PHONE_LOOSE)

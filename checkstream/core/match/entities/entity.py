@@ -27,11 +27,8 @@ Whatever follows: the text behind the candidate is not there yet, and must not b
 LEFT_CHARS = 64
 """How far before a candidate a validator may look."""
 
-PLAIN_VIEWS = frozenset({"raw", "unescaped", "folded", "unmarked", "encoded", "hidden"})
+PLAIN_VIEWS = frozenset({"raw", "unescaped", "folded", "unmarked", "spaced", "encoded", "hidden"})
 """Views in which digits and letters keep their meaning (leetspeak would turn digits into letters)."""
-
-SPACED_VIEWS = PLAIN_VIEWS | {"spaced"}
-"""With letter spacing undone too, for what a person would write as `4 1 1 1 ...`."""
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):

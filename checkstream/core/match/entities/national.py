@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from checkstream.core.match.entities.checksums import nhs_mod11
 from checkstream.core.match.entities.entity import (
     GAP,
-    SPACED_VIEWS,
     WORD,
     Entity,
     SpanPair,
@@ -87,8 +86,6 @@ def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
     digits = only_digits(text[start:end])
     if not _is_ssn_form(digits):
         return ()
-    if end - start > _MOST_SSN:  # each character set apart
-        return whole_if(stands_alone(text, start, end), start, end)
     if not _is_whole_number(text, start, end, named=True):
         return ()
     told = _is_hyphened(text, start) or (is_ssn(digits) and (_is_told(text, start) or is_labelled(text, start, "ssn")))
@@ -123,17 +120,12 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 
 _BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
-_MOST_SSN = 15
 _SSN_GAP = "[ \\t\\r\\n,.\\-/_'*\u00b7]{1,3}"
 US_SSN = Entity(
     name="US_SSN",
-    regex=(
-        f"{WORD}(?:[0-9]{{3}}{_SSN_GAP}[0-9]{{2}}{_SSN_GAP}[0-9]{{4}}|[0-9]{{9}}"
-        "|[0-9] [0-9] [0-9] - [0-9] [0-9] - [0-9] [0-9] [0-9] [0-9])"
-    ),
+    regex=f"{WORD}(?:[0-9]{{3}}{_SSN_GAP}[0-9]{{2}}{_SSN_GAP}[0-9]{{4}}|[0-9]{{9}})",
     refine=past_mark(refine_ssn),
     group="pii",
-    views=SPACED_VIEWS,
 )
 US_ITIN = Entity(
     name="US_ITIN",

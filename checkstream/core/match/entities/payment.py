@@ -8,10 +8,10 @@ from types import MappingProxyType
 from checkstream.core.match.entities.checksums import aba_routing, iban_mod97, luhn
 from checkstream.core.match.entities.entity import (
     GAP,
-    SPACED_VIEWS,
     WORD,
     Entity,
     SpanPair,
+    before,
     continues_number,
     digit_groups,
     glued_before,
@@ -231,7 +231,7 @@ def follows_iban_head(text: str, start: int) -> bool:
 def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the IBAN that begins a candidate, cut to its country's length."""
     length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
-    if length is None or glued_before(text, start):
+    if length is None or (glued_before(text, start) and before(text, start) != "_"):
         return ()
     compact, stop = "", start
     while stop < end and len(compact) < length:
@@ -281,7 +281,6 @@ CREDIT_CARD = Entity(
     refine=refine_card,
     skip=skip_card,
     group="pii",
-    views=SPACED_VIEWS,
 )
 _IBAN_GAP = "[ \\t\\r\\n,.\\-/_'*\u00b7]{1,3}"
 IBAN = Entity(
@@ -292,7 +291,6 @@ IBAN = Entity(
     ),
     refine=refine_iban,
     group="pii",
-    views=SPACED_VIEWS,
 )
 BANK_ACCOUNT = Entity(
     name="BANK_ACCOUNT",

@@ -399,8 +399,12 @@ PHONE = Entity(
     refine=refine_phone,
     skip=skip_phone,
     group="pii",
-    views=PLAIN_VIEWS,
 )
 PHONE_LOOSE = Entity(
-    name="PHONE_LOOSE", regex=PHONE.regex, refine=refine_loose, skip=skip_phone, group=None, views=PLAIN_VIEWS
+    name="PHONE_LOOSE",
+    regex=PHONE.regex,
+    refine=refine_loose,
+    skip=skip_phone,
+    group=None,
+    views=PLAIN_VIEWS - {"spaced"},  # rows of digits are no numbers that somebody has spelled
 )

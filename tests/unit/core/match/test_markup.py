@@ -21,6 +21,8 @@ def read(text: str, *, ended: bool = True, before: str = "") -> Reading:
         ("if a<b and c: List<String>", "if a<b and c: List<String>"),
         ("<p>4111</p><p>1111</p>", "<p>4111</p><p>1111</p>"),
         ("4<span class='x'>1</span>1", "411"),
+        ("it is <b>4111</b> 1111 <!-- -->and<i> <u> so", "it is 4111 1111 and  so"),
+        ("*<b>4111</b>*", "*4111*"),
         ("a*********b", "ab"),
         ("a" + "*" * 40 + "b", "a" + "*" * 40 + "b"),
     ],
@@ -52,6 +54,11 @@ def test_marks_are_left_unread_while_it_is_not_known_what_follows(tail: str) -> 
     assert read(tail, ended=False, before="b").used == 0
 
 
-@pytest.mark.parametrize("tail", ["", " *", " <b", "* ", "< b", "<p1", "**. "])
+@pytest.mark.parametrize("tail", ["", " *", "* ", "< b", "<p1", " <p", " <div", "**. "])
 def test_nothing_is_left_unread_that_no_word_goes_on_behind(tail: str) -> None:
     assert read(f"ab{tail}", ended=False).used == 2 + len(tail) == marks_from(f"ab{tail}", 2 + len(tail))
+
+
+@pytest.mark.parametrize("tail", ["<", "<b", "</spa", "<!--", "<font size='2"])
+def test_a_tag_is_left_unread_wherever_it_begins(tail: str) -> None:
+    assert read(f"ab. {tail}", ended=False).used == 4 == marks_from(f"ab. {tail}", 4 + len(tail))

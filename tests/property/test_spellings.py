@@ -1,0 +1,153 @@
+"""G04, G09 and G18: values of the kinds that are asked for most, in spellings that a model is asked to write."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.proxy.specimens import SPECIMENS
+from tests.property.match_strategies import pieces
+from tests.property.test_respelled import covered
+from tests.unit.core.match.entities.examples import BARE_RSA, card
+
+Make = Callable[[random.Random], str]
+Spell = Callable[[str], str]
+
+
+def word(dice: random.Random, size: int, alphabet: str) -> str:
+    return "".join(dice.choice(alphabet) for _ in range(size))
+
+
+def an_ssn(dice: random.Random) -> str:
+    return f"{dice.randint(100, 599)}-{dice.randint(10, 99)}-{dice.randint(1000, 9999)}"
+
+
+def a_card(dice: random.Random) -> str:
+    digits = card(dice.choice(("4", "51", "6011", "3530")) + word(dice, 8, string.digits), 16)
+    return " ".join(digits[at : at + 4] for at in range(0, 16, 4))
+
+
+def an_address(dice: random.Random) -> str:
+    name = word(dice, dice.randint(4, 9), string.ascii_lowercase)
+    return f"{name}.{word(dice, 5, string.ascii_lowercase)}@{word(dice, 7, string.ascii_lowercase)}.com"
+
+
+def an_iban(dice: random.Random) -> str:
+    body = word(dice, 18, string.digits)
+    check = 98 - int(f"{body}131400") % 97
+    whole = f"DE{check:02}{body}"
+    return " ".join(whole[at : at + 4] for at in range(0, 22, 4))
+
+
+MAKES: Mapping[str, Make] = {
+    "ssn": an_ssn,
+    "card": a_card,
+    "email": an_address,
+    "iban": an_iban,
+    "aws": lambda dice: "AKIA" + word(dice, 8, "BCDFGHJKMNPQRS") + word(dice, 8, "2345678TUVWXYZ"),
+    "github": lambda _: SPECIMENS["GITHUB_TOKEN"],
+    "phone": lambda dice: f"+44 20 7{dice.randint(100, 999)} {dice.randint(1000, 9999)}",
+    "key": lambda _: BARE_RSA,
+}
+
+
+def between(sign: str) -> Spell:
+    return lambda value: value.replace(" ", sign).replace("-", sign)
+
+
+def squeezed(value: str) -> str:
+    return "".join(value.split())
+
+
+def grouped(*sizes: int) -> Spell:
+    def spell(value: str) -> str:
+        digits, out = squeezed(value), list[str]()
+        for size in sizes:
+            out.append(digits[:size])
+            digits = digits[size:]
+        return " ".join(out)
+
+    return spell
+
+
+EVERY: Mapping[str, Spell] = {
+    "tags between": "<b></b>".join,
+    "one tag around": lambda value: f"<b>{value}</b>",
+    "a comment inside": lambda value: f"{value[:5]}<!-- -->{value[5:]}",
+    "hex": lambda value: value.encode().hex(),
+    "hex, spaced": lambda value: value.encode().hex(" "),
+}
+SOME: Mapping[str, tuple[tuple[str, ...], Spell]] = {
+    "each character apart": (("ssn", "card", "email", "iban", "aws", "github", "key"), " ".join),
+    "behind a name": (("ssn", "card", "iban", "aws", "github"), lambda value: f"secret_{value}"),
+    "behind letters": (("card", "aws", "github"), lambda value: f"id{value}"),
+    "before a letter": (("card", "iban", "aws", "phone"), lambda value: f"{value}x"),
+    "dots": (("ssn", "card", "iban", "phone"), between(".")),
+    "middle dots": (("ssn", "card", "iban"), between("\u00b7")),
+    "underscores": (("ssn", "card", "iban"), between("_")),
+    "commas": (("card", "iban"), between(",")),
+    "lines": (("card", "iban"), between("\n")),
+    "odd groups": (("card",), grouped(5, 5, 6)),
+    "threes": (("card",), grouped(3, 3, 3, 3, 3, 1)),
+    "spaces around the sign": (("email",), lambda value: value.replace("@", " @ ")),
+    "a line behind the sign": (("email",), lambda value: value.replace("@", "@\n")),
+    "a literal of a host": (("email",), lambda value: value.partition("@")[0] + "@[192.0.2.1]"),
+    "quoted lines": (("key",), lambda value: value.replace("\n", "\n> ")),
+    "an odd first line": (("key",), lambda value: f".....BEGIN.PRIVATE.KEY.....\n{value}"),
+}
+CASES = [
+    *((f"{what}: {how}", what, spell) for how, spell in EVERY.items() for what in MAKES),
+    *((f"{what}: {how}", what, spell) for how, (kinds, spell) in SOME.items() for what in kinds),
+]
+
+
+def value_in(said: str, how: str) -> tuple[int, int]:
+    """Return the part of what was said that must be found: without names before it and letters behind it."""
+    low = len("secret_") if "name" in how else len("id") if "behind letters" in how else 0
+    if "first line" in how:
+        low = said.index("\n") + 1
+    high = len(said) - ("before a letter" in how)
+    if "one tag around" in how:
+        low, high = 3, high - 4
+    return low, high
+
+
+@pytest.mark.parametrize(("how", "what", "spell"), CASES, ids=[case[0] for case in CASES])
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 1 << 30), cuts=st.lists(st.integers(0, 2000), max_size=5))
+def test_g04_g09_g18_a_value_is_found_in_spellings_that_models_are_asked_for(
+    how: str, what: str, spell: Spell, seed: int, cuts: list[int]
+) -> None:
+    said = spell(MAKES[what](random.Random(seed)))
+    lead = "Answer: "
+    text = f"{lead}{said} . Done here."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    low, high = (place + len(lead) for place in value_in(said, how))
+    assert set(range(low, high)) <= places, (text, "".join(text[place] for place in sorted(places)))
+
+
+LEFT: Mapping[str, str] = {
+    "a column of values": "123\n45\n6789",
+    "cells": "123\t45\t6789",
+    "a path": "see /items/123/45/6789",
+    "a part's number": "part AB123-45-6789",
+    "a table of pairs": "40 41 42 43 44 45 46 47 48 49",
+    "more lines than a card has": "1000\n4111\n1111\n1111\n1111\n2000",
+    "a product of matrices": "y = x @ self.weights.T + b @ w.mT",
+    "a place": "meet us @ example.com",
+    "a certificate": "MIIDDTCCAfWgAwIBAgIUQ0h1bmsgb2YgYSBjZXJ0aWZpY2F0ZSwgbm90IGEga2V5MA0GCSqGSIb3DQ",
+    "an equation": "x = a + b - c * d",
+    "a hash": "d41d8cd98f00b204e9800998ecf8427e and 550e8400-e29b-41d4-a716-446655440000",
+    "words of a task": "task-force-of-the-year-2024-and-more is on",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(LEFT))
+def test_what_only_looks_like_it_is_left_alone(kind: str) -> None:
+    assert covered([f"Answer: {LEFT[kind]} . Done here."]) == set()
