@@ -91,7 +91,6 @@ class Check(msgspec.Struct):
     """Start of the text that no earlier check of the channel was asked about."""
     open: int = 0
     """Start of the text in which entities may still be found: what stands before it is decided by then."""
-    ticket: int = 0
     scores: dict[str, float] | None = None
     entities: tuple[EntityFound, ...] = ()
     failed: str | None = None
@@ -562,7 +561,6 @@ class Holdback:
                     window=Span(position, check.position),
                     fresh=max(check.fresh, position),
                     open=max(check.open, position),
-                    ticket=0,
                     scores=None,
                     entities=(),
                     failed=None,

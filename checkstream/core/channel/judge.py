@@ -10,7 +10,7 @@ Which rules fire is the `Decider`'s to say; texts between sentences are put in b
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -25,7 +25,7 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import FindingDigest
 from checkstream.core.match.model_entities import Found, ModelEntities
 from checkstream.core.policy.action import InjectDisclaimer
-from checkstream.core.policy.program import Program, RuleMeta
+from checkstream.core.policy.program import Program, RuleMeta, Waits
 from checkstream.core.terms import Channel, ExchangeFacts, Finding, Span, Stage, Verdict
 
 FailMode = Literal["open", "closed"]
@@ -259,6 +259,22 @@ class Judge:
     def degradable(self) -> bool:
         """What waits for a classifier here can be decided by a cheaper detector alone."""
         return self.leads and self._scope.degradable
+
+    @property
+    def joinable(self) -> bool:
+        """Classifiers may be asked about this text and others together: rules ask only whether scores are high."""
+        scope, rules = self._scope, self._program.rules
+        waits = scope.reads_stream or any(rules[index].waits is Waits.CHECK for index in scope.active)
+        return self.leads and not self.on_grid and self._entities is None and not waits
+
+    def unmoved(self, scores: Mapping[str, float]) -> bool:
+        """Tell whether scores are there and below all that rules here ask for."""
+        return all(
+            entry.floor is not None and 0.0 <= scores.get(name, -1.0) < entry.floor
+            for name, signal in self._scope.score_signals.items()
+            if self._program.signals[signal].classifier in self.asked
+            for entry in self._scope.rules.get(signal, ())
+        )
 
     def feed(self, text: str) -> list[Check]:
         """Take text of the channel; return the checks that it makes due."""

@@ -28,6 +28,8 @@ from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stag
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
 must not fill their queue."""
+_JOINED_CHARS = 400
+"""Of short texts that are asked about together: what a window of a model holds."""
 _PRELUDE_CHARS = 512
 """Of an answer that goes on: text before it that patterns and classifiers read along."""
 _MOST_TOKEN_CHARS = 128
@@ -46,10 +48,26 @@ def is_token(text: str) -> bool:
     return len(text) <= _MOST_TOKEN_CHARS and text.isascii() and len(text.split(None, 1)) <= 1
 
 
-class _Ticket(msgspec.Struct, frozen=True):
-    judge: Judge
-    check: Check
-    asked_at: float
+class _Question(msgspec.Struct, frozen=True, eq=False):
+    """What classifiers are asked about: one text, or several short ones together."""
+
+    ticket: int
+    about: tuple[tuple[Judge, Check], ...]
+
+    @property
+    def judges(self) -> list[Judge]:
+        """Whose texts they are."""
+        return [judge for judge, _ in self.about]
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(legible(judge.holdback.text(check.window)) for judge, check in self.about)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    question: _Question
+    at: float
 
 
 class Checking:
@@ -71,9 +89,14 @@ class Checking:
         """What policies know of the exchange; set once the request has been read, before any judge is made."""
         self._plan = plan
         self._digest = digest
-        self._tickets: dict[int, _Ticket] = {}
-        self._queue: deque[tuple[Judge, Check]] = deque()
-        """Checks that are due and have not been asked yet."""
+        self.together = False
+        """There are so many texts that short ones are asked about together. What comes of them is what would come of
+        one text that they were parts of: a score below all thresholds counts for each, else each is asked about."""
+        self._gathered: list[tuple[Judge, Check]] = []
+        """Short ones that the next question is about."""
+        self._tickets: dict[int, _Asked] = {}
+        self._queue: deque[_Question] = deque()
+        """What is to be asked and has not been yet."""
         self._next_ticket = 1
         self.meter = Meter(turn=plan.turn_work, budget=plan.work)
         """What the exchange has cost."""
@@ -170,26 +193,46 @@ class Checking:
             if judge.channel.kind == "extra" and is_token(judge.holdback.text(check.window)):
                 check.spared = True
                 continue
-            check.ticket = self._next_ticket
-            self._next_ticket += 1
-            self._queue.append((judge, check))
+            if self.together and judge.joinable and check.window.end - check.window.start <= _JOINED_CHARS:
+                self._gather(judge, check)
+            else:
+                self._queue.append(self._question((judge, check)))
         self._go_on()
+
+    def _question(self, *about: tuple[Judge, Check]) -> _Question:
+        self._next_ticket += 1
+        return _Question(self._next_ticket - 1, about)
+
+    def _gather(self, judge: Judge, check: Check) -> None:
+        """Put a short text to those before it; ask about them first if it is of another kind, or one too many."""
+        chars = sum(other.window.end - other.window.start + 1 for _, other in self._gathered)
+        full = chars + check.window.end - check.window.start > _JOINED_CHARS
+        if self._gathered and (full or self._gathered[0][0].asked != judge.asked):
+            self.ask_gathered()
+        self._gathered.append((judge, check))
+
+    def ask_gathered(self) -> None:
+        """Ask about the short texts that have come."""
+        if self._gathered:
+            self._queue.append(self._question(*self._gathered))
+            self._gathered = []
+            self._go_on()
 
     def _go_on(self) -> None:
         """Ask what waits, as far as few enough are under way."""
         while self._queue and len(self._tickets) < MAX_UNDER_WAY:
-            judge, check = self._queue.popleft()
-            self._tickets[check.ticket] = _Ticket(judge, check, self.now)
+            question = self._queue.popleft()
+            self._tickets[question.ticket] = _Asked(question, self.now)
+            judge, check = question.about[0]
             ingress = judge.stage is Stage.INGRESS
-            text = legible(judge.holdback.text(check.window))
             deadline_ms = self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms
-            if self._plan.on_exceeded == "degrade" and judge.degradable:
-                self._due[check.ticket] = self.now + self._budget_ms(judge, check) / 1000
+            if self._plan.on_exceeded == "degrade" and all(each.degradable for each in question.judges):
+                self._due[question.ticket] = self.now + self._budget_ms(question) / 1000
             self.commands.append(
                 Score(
-                    ticket=check.ticket,
+                    ticket=question.ticket,
                     classifiers=judge.asked,
-                    text=text,
+                    text=question.text,
                     deadline_ms=deadline_ms,
                     ingress=ingress,
                     fresh_chars=check.position - check.fresh if judge.on_grid else 0,
@@ -197,30 +240,36 @@ class Checking:
                 )
             )
 
-    def answered(self, event: Scored | ScoringFailed) -> Judge | None:
-        """Note a classifier's answer; return the judge that goes on with it, None when nobody does."""
-        ticket = self._tickets.pop(event.ticket, None)
+    def answered(self, event: Scored | ScoringFailed) -> list[Judge]:
+        """Note a classifier's answer; return the judges that go on with it."""
+        asked = self._tickets.pop(event.ticket, None)
         self._due.pop(event.ticket, None)
-        if ticket is None:
-            return None
+        if asked is None:
+            return []
+        about, judges = asked.question.about, asked.question.judges
+        if len(about) > 1 and isinstance(event, Scored) and not all(judge.unmoved(event.scores) for judge in judges):
+            self._queue.extendleft(self._question(pair) for pair in reversed(about))
+            self._go_on()
+            return []
         self._go_on()
-        if isinstance(event, Scored):
-            ticket.check.scores, ticket.check.entities = event.scores, event.entities
-        else:
-            ticket.check.failed = event.reason
-            if event.reason == "overload":
-                self._look_whether_refused(ticket)
-        if (self.now - ticket.asked_at) * 1000 > self._budget_ms(ticket.judge, ticket.check):
-            self.degrade("ingress_over_budget" if ticket.judge.stage is Stage.INGRESS else "check_over_budget")
+        for judge, check in about:
+            if isinstance(event, Scored):
+                check.scores, check.entities = event.scores, event.entities
+            else:
+                check.failed = event.reason
+                if event.reason == "overload":
+                    self._look_whether_refused(judge, check)
+        if (self.now - asked.at) * 1000 > self._budget_ms(asked.question):
+            self.degrade("ingress_over_budget" if judges[0].stage is Stage.INGRESS else "check_over_budget")
             if self._plan.on_exceeded == "shed":
                 self.commands.append(ShedRequests())
-        return ticket.judge if not self.refused else None
+        return judges if not self.refused else []
 
-    def _budget_ms(self, judge: Judge, check: Check) -> float:
+    def _budget_ms(self, question: _Question) -> float:
         """Return what a check may take; a long prompt has more to read than a short one, and as much more time."""
-        if judge.stage is not Stage.INGRESS:
+        if question.about[0][0].stage is not Stage.INGRESS:
             return self._plan.check_budget_ms
-        chars = check.window.end - check.window.start
+        chars = sum(check.window.end - check.window.start for _, check in question.about)
         return self._plan.ingress_budget_ms * max(1.0, chars / BUDGET_CHARS)
 
     @property
@@ -238,9 +287,9 @@ class Checking:
         judges: dict[int, Judge] = {}
         for number in late:
             del self._due[number]
-            ticket = self._tickets.pop(number)
-            ticket.check.degraded = True
-            judges[id(ticket.judge)] = ticket.judge
+            for judge, check in self._tickets.pop(number).question.about:
+                check.degraded = True
+                judges[id(judge)] = judge
         self._go_on()
         return list(judges.values())
 
@@ -248,26 +297,28 @@ class Checking:
     def hold_left_ms(self) -> float | None:
         """Time until the first check has waited for too long; None: none waits."""
         first = next(iter(self._tickets.values()), None)
-        return None if first is None else max((first.asked_at - self.now) * 1000 + self._plan.max_hold_ms, 0.0)
+        return None if first is None else max((first.at - self.now) * 1000 + self._plan.max_hold_ms, 0.0)
 
-    def _look_whether_refused(self, ticket: _Ticket) -> None:
+    def _look_whether_refused(self, judge: Judge, check: Check) -> None:
         """Note that a check was not answered since there is too much to do."""
-        self.refused = self.refused or ticket.judge.leads or ticket.judge.changes
-        ticket.check.failed = "overload"
+        self.refused = self.refused or judge.leads or judge.changes
+        check.failed = "overload"
 
     def give_up_waiting(self, *, whatever: bool = False) -> list[Judge]:
         """Take checks that have waited for too long, or `whatever` waits, as not answered; return whose they were."""
         latest = self.now + _SLACK_S - self._plan.max_hold_ms / 1000
-        given_up = [number for number, ticket in self._tickets.items() if whatever or ticket.asked_at <= latest]
-        left = [self._tickets.pop(number) for number in given_up]
+        given_up = [number for number, asked in self._tickets.items() if whatever or asked.at <= latest]
+        left = [self._tickets.pop(number).question for number in given_up]
         if whatever:
-            left += [_Ticket(judge, check, self.now) for judge, check in self._queue]
+            left += self._queue
             self._queue.clear()
-        for ticket in left:
-            self._due.pop(ticket.check.ticket, None)
-            self._look_whether_refused(ticket)
+        judges: dict[int, Judge] = {}
+        for question in left:
+            self._due.pop(question.ticket, None)
+            for judge, check in question.about:
+                self._look_whether_refused(judge, check)
+                judges[id(judge)] = judge
         self._go_on()
-        judges = {id(ticket.judge): ticket.judge for ticket in left}
         return list(judges.values()) if whatever or not self.refused else []
 
     def advance(self, judge: Judge) -> list[Ruling]:
@@ -318,17 +369,17 @@ class Checking:
     @property
     def undecided(self) -> bool:
         """Classifiers still owe an answer that can change what is forwarded or sent."""
-        judges = chain((ticket.judge for ticket in self._tickets.values()), (judge for judge, _ in self._queue))
+        questions = chain((asked.question for asked in self._tickets.values()), self._queue)
+        judges = (judge for question in questions for judge in question.judges)
         return any(judge.leads or judge.changes for judge in judges)  # nearly always the first
 
     def forget(self, judges: Sequence[Judge]) -> None:
         """Drop what was asked for these judges and can no longer matter to them."""
-        for number, ticket in list(self._tickets.items()):
-            if ticket.judge in judges and not ticket.judge.holdback.expects(ticket.check):
+        for number, asked in list(self._tickets.items()):
+            if not _matters(asked.question, judges):
                 del self._tickets[number]
                 self._due.pop(number, None)
-        kept = [(judge, check) for judge, check in self._queue if judge not in judges or judge.holdback.expects(check)]
-        self._queue = deque(kept)
+        self._queue = deque(question for question in self._queue if _matters(question, judges))
         self._go_on()
 
     def close(self) -> None:
@@ -336,3 +387,8 @@ class Checking:
         self._tickets.clear()
         self._queue.clear()
         self._due.clear()
+
+
+def _matters(question: _Question, judges: Sequence[Judge]) -> bool:
+    """Tell whether an answer still matters to some text, now that some judges have got further."""
+    return any(judge not in judges or judge.holdback.expects(check) for judge, check in question.about)

@@ -281,8 +281,7 @@ class Guard:
         return self._incoming.end_whole()
 
     def _on_score(self, event: Scored | ScoringFailed) -> Steps:
-        judge = self._course.checking.answered(event)
-        return self._ruling([judge] if judge is not None else [])
+        return self._ruling(self._course.checking.answered(event))
 
     def _ruling(self, judges: Iterable[Judge]) -> Steps:
         """Take the decisions that judges can take now that they need not wait for a score any more."""

@@ -53,6 +53,9 @@ _MAX_CHANNELS = 4096
 """Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
 
 
+_MANY_TEXTS = 100
+"""Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
+read it."""
 _MAX_NAMED = 10
 """Unknown fields that a refusal names."""
 _QUIET = 2
@@ -63,6 +66,8 @@ _CHANNEL_WORK = 60
 """Of a judge that is made, and of the end of its text (see `match.work`)."""
 _READ_WORK = 700
 """Of one step of reading a body."""
+_RULING_WORK = 15
+"""Of looking what can be decided about one text."""
 _PLACES_A_STEP = 1000
 """Texts that are put together at a time ..."""
 _PLACES_WORK = 300
@@ -207,13 +212,16 @@ class Prompt:
         yield from self._know(request, event, context)
         self._judge_request()
         yield from self._join(request)
+        self._checking.together = len(self._joined) > _MANY_TEXTS
         for joined in self._joined:
             checks = yield from meter.feeding(joined.judge, joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
             meter.spend(joined.judge.take_work() + _CHANNEL_WORK)
             yield
+        self._checking.ask_gathered()
         for joined in self._joined:
             yield from self.ruling(joined.judge)
+            meter.spend(_RULING_WORK)
             yield
         return None
 
