@@ -31,10 +31,10 @@ bench: .venv/run.stamp  ## the cost of one delta through the guard
 lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what changes
 	$(BIN)/uv pip compile $(LOCK) -o requirements.lock pyproject.toml
 	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile $(LOCK) --extra test -o requirements-test.lock pyproject.toml -
-	$(BIN)/uv pip compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
 	$(BIN)/uv pip compile $(LOCK) --group sdks -o requirements-sdks.lock
 	$(MAKE) .venv-sdks/python.stamp
 	cd tests/e2e/sdks && rm -f package-lock.json && $(NPM) install --package-lock-only --omit-lockfile-registry-resolved
+	$(BIN)/uv pip compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
 
 clean:
 	rm -rf .venv .venv-sdks tests/e2e/sdks/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

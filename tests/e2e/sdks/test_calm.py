@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -13,12 +14,14 @@ from tests.e2e.sdks.upstream import Turn
 SDKS = ["openai", "openai_node", "langchain", "llama_index", "instructor", "pydantic_ai", "vercel"]
 TALKERS = [sdk for sdk in SDKS if sdk != "instructor"]
 AGENTS = TALKERS
+"""Those that run tools: by themselves, but for the openai SDK in Python, whose pages show the loop."""
 
 TEXT = "The tides follow the moon. Ärger, 潮汐, 🌊! They rise twice a day."
 SAYS: Turn = {"choices": [{"reasoning_content": "Let me think about tides.", "content": TEXT}]}
 CALLS: Turn = {
     "choices": [
         {
+            "reasoning_content": "Both are wanted.",
             "content": "I will do both.",
             "tool_calls": [
                 {"name": "pay", "arguments": ['{"amount": 10', '00, "card": "gold"}']},
@@ -83,6 +86,7 @@ def test_g35_an_agent_runs_the_calls_of_the_model_and_goes_on(case: Case, sdk: s
     outcome, asked = case.received(sdk, "agent", CALLS, SAYS, stream=stream)
     assert outcome.given()["text"] == TEXT
     assert sorted(outcome.ran) == sorted(RAN)
+    assert asked == case.received_directly(sdk, "agent", CALLS, SAYS, stream=stream)
     assert [message["role"] for message in asked[1]["messages"]][-3:] == ["assistant", "tool", "tool"]
     direct = case.direct(sdk, "agent", CALLS, SAYS, stream=stream)
     assert (outcome.value, sorted(outcome.ran)) == (direct.value, sorted(direct.ran))
@@ -114,3 +118,20 @@ SHAPES: list[tuple[str, str, str | None, Turn]] = [
 def test_structured_output_comes_whole(case: Case, way: tuple[str, str, str | None, Turn], stream: bool) -> None:
     sdk, do, how, turn = way
     assert case.guarded(sdk, do, turn, stream=stream, how=how).given() == PERSON
+
+
+PAID = {"choices": [{"tool_calls": [{"name": "pay", "arguments": '{"amount": 5}'}]}]}
+
+
+def test_g35_what_makes_objects_of_calls_gets_each_call(case: Case) -> None:
+    """The ways to tools that go without an agent, and the lists of objects that are calls, too."""
+    assert case.guarded("openai", "parsed_call", PAID).given() == [{"amount": 5, "card": None}]
+    outcome = case.guarded("llama_index", "calls", CALLS)
+    outcome.given()
+    assert sorted(outcome.ran) == sorted(RAN)
+    both = json.dumps({"tasks": [PERSON, PERSON | {"name": "Bo"}]})
+    called = {"name": "IterablePerson", "arguments": [both[:40], both[40:70], both[70:]]}
+    listed = {"choices": [{"tool_calls": [called]}]}
+    assert [each["name"] for each in case.guarded("instructor", "many", listed).given()] == ["Ada", "Bo"]
+    told, direct = (ask("instructor", "chat", as_call("Person")).given() for ask in (case.guarded, case.direct))
+    assert told == direct
