@@ -31,6 +31,7 @@ import msgspec
 import uvloop
 
 from bench.scenario import DONE, FIRST, FOLDER, LAST, event, request
+from checkstream.config.settings import Limits
 
 _ROOT = Path(__file__).resolve().parents[1]
 _TEXTS = ("benign.txt", "code.txt", "languages.txt")
@@ -260,7 +261,7 @@ async def run(*, quick: bool) -> list[str]:
         sys.stderr.write(rows[-1] + "\n")
         return figures
 
-    with _serving(crowd.port, 0.9) as port:
+    with _serving(crowd.port, Limits().load) as port:
         await crowd.together(port, 4)
         for count in (4, 8, 16, 20, 24):
             note(f"full speed, {count} at once", await crowd.together(port, count, rounds=1 if quick else 3))
@@ -274,7 +275,7 @@ async def run(*, quick: bool) -> list[str]:
                 break
             most = count
     capacity = most * _PER_S
-    with _serving(crowd.port, 0.9) as port:
+    with _serving(crowd.port, Limits().load) as port:
         await crowd.together(port, 8)
         await crowd.together(port, max(most // 2, 8), per_s=_PER_S)
         rate = 3 * most * _PER_S / _TOKENS

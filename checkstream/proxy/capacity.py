@@ -29,8 +29,8 @@ _MOST = 1 / 36
 core that others use too, say little of what one needs."""
 _KEPT = 0.6
 """How much of an older measurement counts beside a new one."""
-_FAIR = 1.1
-"""Who is within its fair share may go so far above the limit."""
+_FAIR, _FULL = 1.1, 0.99
+"""Who is within its fair share may go so far above the limit, but not above what there is."""
 _LONGEST_RETRY_S = 30.0
 
 
@@ -60,7 +60,7 @@ class Load:
 class Capacity:
     """What the process can do, as far as it is known, and what it has been promised to."""
 
-    def __init__(self, limit: float = 0.9) -> None:
+    def __init__(self, limit: float = 0.93) -> None:
         """Take on what needs up to `limit` of the process's time; 1: whatever comes."""
         self._limit = limit
         self._loads: set[Load] = set()
@@ -113,7 +113,7 @@ class Capacity:
         """Return how far a caller may fill the process: above the limit while it has less than its fair share."""
         callers = len(self._callers.keys() | {caller})
         fair = (self._callers[caller] + 1) * self.need * callers <= self._limit
-        return self._limit * _FAIR if fair and callers > 1 else self._limit
+        return max(min(self._limit * _FAIR, _FULL), self._limit) if fair and callers > 1 else self._limit
 
     def ended(self, load: Load, caller: str) -> None:
         """Make room; harmless if it has been made."""

@@ -126,6 +126,19 @@ def test_g32_an_upstream_at_full_speed_takes_what_is_there_and_keeps_nobody_out(
         machine.end(count)
 
 
+@given(need=st.floats(0.004, 0.02), limit=st.floats(0.5, 0.99), greedy=st.integers(1, 100), others=st.integers(1, 40))
+def test_g32_whatever_is_fair_no_more_is_taken_on_than_there_is(
+    need: float, limit: float, greedy: int, others: int
+) -> None:
+    machine = Machine(need, limit=limit)
+    machine.learn()
+    machine.ask(greedy, "greedy")
+    for number in range(others):
+        machine.ask(1, f"other {number}")
+    machine.tick()
+    assert machine.worst <= 1.0
+
+
 @given(greedy=st.integers(1, 100), others=st.integers(1, 4))
 def test_g32_a_burst_of_one_caller_leaves_room_for_another(greedy: int, others: int) -> None:
     machine = Machine(0.02)
