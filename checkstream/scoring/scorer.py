@@ -48,7 +48,7 @@ class ScorerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Failures in a row that open a circuit."""
     breaker_open_s: float = 5.0
     """Seconds until an open circuit is probed."""
-    spare_after_s: float = 0.1
+    spare_after_s: float = 0.03
     """So long after the last check of an answer, prompts may have a second thread for what a gate doubts."""
     hang_s: float = 10.0
     """A read that neither works nor ends for so long hangs, as far as the process itself has run meanwhile."""
