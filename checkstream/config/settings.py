@@ -362,7 +362,8 @@ class RouteSettings(Settings, frozen=True):
     """What happens when a detector fails. closed: the prompt is refused, the answer stopped. open: what it would have
     checked passes."""
     parts: Literal["pass", "refuse"] = "pass"
-    """What becomes of parts of a prompt that are no text: images, sound, files such as PDF. Files of text are read."""
+    """What becomes of what is no text: images, sound, files such as PDF. Refused are prompts with such parts; answers
+    lose them. Files of text are read."""
     unknown_fields: Literal["scan", "refuse"] = "scan"
     """What becomes of fields of a request that the proxy doesn't know. scan: every string, name and number in them is
     read like the prompt, and they are forwarded. refuse: the request is refused, by the field's name."""

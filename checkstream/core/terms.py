@@ -33,6 +33,8 @@ STAGE_CHANNELS: Mapping[Stage, tuple[str, ...]] = MappingProxyType(
 )
 
 
+REASONING_NAMES = 4
+"""Channels of reasoning with a lower index are one text under several names: clients take whichever comes."""
 COMMON = -1
 """In place of a choice's index: the answer as a whole."""
 
@@ -80,7 +82,8 @@ class Extra(msgspec.Struct, frozen=True):
     joins: bool = False
     """Callers may join it with what other units say at the same place, as they join text."""
     place: tuple[str | int, ...] | None = None
-    """Where callers put it, if not at `path`: what has an `index` stands there, wherever it comes in its list."""
+    """Where callers put it, if not at `path`: an entry of a list stands at its `index`, wherever it comes in the list;
+    entries that have none are joined."""
     part: int = 0
     """Which of several texts at one place; 0: the only one. Others are text that may say the same again."""
     again: Literal["read", "first", "never"] = "read"

@@ -294,6 +294,26 @@ def test_g34_a_secret_cut_over_events_at_one_place_never_leaves(data: st.DataObj
     assert_unheard(secret, out)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_g34_a_secret_cut_over_the_entries_of_a_list_never_leaves(data: st.DataObject) -> None:
+    secret, streamed = data.draw(st.sampled_from(SECRETS)), data.draw(st.booleans())
+    pieces = cut(data.draw(st.sampled_from([f"so {secret} it is", secret])), data.draw)
+    nested = data.draw(st.sampled_from([lambda piece: piece, lambda piece: {"text": piece}, lambda piece: [piece]]))
+    lists = [pieces] if data.draw(st.booleans()) or not streamed else [pieces[:1], pieces[1:]]
+    where = data.draw(st.sampled_from(["said", "choice", "top", "usage", "timings", "function_field"]))
+    events = [
+        put(where, "blocks", [nested(piece) for piece in each], chat=True, streamed=streamed) for each in lists if each
+    ]
+    raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    request = {"model": "m", "stream": streamed, "messages": [{"role": "user", "content": "hi"}]}
+    raw = raw if streamed else json.dumps(events[0]).encode()
+    out = play(SURFACES[PATHS[0]], PLAN, json.dumps(request).encode(), [raw], streaming=streamed)
+    joined = "".join(text for body in replies(out) for path, text in found(body) if path[-1] == "str" and len(path) > 2)
+    assert not holds(joined, secret)
+    assert_unheard(secret, out)
+
+
 CALM_NEST = st.recursive(
     CALM,
     lambda inner: (

@@ -17,7 +17,7 @@ from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.policy.program import RuleMeta
-from checkstream.core.terms import ANSWER_CHANNELS, COMMON, Channel, Delta, Span, Stage, Unit
+from checkstream.core.terms import ANSWER_CHANNELS, COMMON, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_size import MOST_TEXTS
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
@@ -219,6 +219,15 @@ class Answer:
         for delta in unit.deltas:
             if delta.channel.kind == "tool_name" and delta.text and self._name_ended(delta.channel):
                 raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
+            if delta.channel.kind == "reasoning" and delta.channel not in self.judges and not whole:
+                self._check_reasoning(delta.channel, unit)
+
+    def _check_reasoning(self, new: Channel, unit: Unit) -> None:
+        """Refuse reasoning that goes on under another name: some clients join what comes under any of them."""
+        names = (Channel("reasoning", new.choice, index) for index in range(REASONING_NAMES))
+        begun = {name for name in names if name in self.judges} if new.index < REASONING_NAMES else set()
+        if begun and begun.isdisjoint(delta.channel for delta in unit.deltas):
+            raise WireError("the reasoning goes on under another name; check the upstream")
 
     def _name_ended(self, channel: Channel) -> bool:
         judge = self.judges.get(channel)
@@ -452,6 +461,7 @@ class Answer:
         choice = self._choice(judge.channel.choice)
         rulings = self._checking.advance_some(judge)
         if judge.behind:
+            yield
             rulings += yield from self._checking.advancing(judge)
         for number, ruling in enumerate(rulings, 1):
             if not number % _RULINGS:

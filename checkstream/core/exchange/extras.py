@@ -32,7 +32,8 @@ _EXTRAS = 256
 _MOST_QUIET = 4096
 _MOST_QUIET_CHARS = 256
 _MOST_JOINED = 128
-"""Places of one answer whose texts are joined over events; what stands at others is judged event by event."""
+"""Places of one answer whose texts are joined over events, and texts of one event that are; what stands at others is
+judged event by event."""
 _LEAST_STATE_CHARS = 3
 _LEAST_FIGURE_CHARS = 8
 """Of a state that has no letters, such as a date: a shorter one may be a piece of a number."""
@@ -46,7 +47,6 @@ class _Place(msgspec.Struct):
     channel: Channel
     name: str
     """As people write it."""
-    latest: str = ""
     judge: Judge | None = None
     open: bool = False
     """What has come may go on with the next unit."""
@@ -79,6 +79,7 @@ class Extras:
         "_asked",
         "_by_channel",
         "_first",
+        "_latest",
         "_meter",
         "_next",
         "_open",
@@ -113,6 +114,8 @@ class Extras:
         self._next: dict[int, int] = {}
         self._first: dict[tuple[int, Path], str] = {}
         """What all units of the answer say at a place."""
+        self._latest: dict[tuple[Path, int], str] = {}
+        """What was judged last of what stood just there."""
         self.otherwise: dict[Path, str | None] = {}
         """What is to be said in the latest unit in place of what it says; None: nothing."""
 
@@ -128,15 +131,19 @@ class Extras:
         if not unit.extras:
             return unit
         loud = yield from self._loud(unit.extras, whole=whole)
+        loud |= yield from self._loud_together(unit.extras, loud)
         judged: list[Delta] = []
         for number, extra in enumerate(unit.extras):
             if number % _EXTRAS == _EXTRAS - 1:
                 self._meter.spent += 2 * _EXTRAS
                 yield
-            if number not in loud and (whole or (yield from self._is_said(extra))):
+            many = whole or len(judged) >= _MOST_JOINED
+            if number not in loud and (many or (yield from self._is_said(extra))):
                 continue
             place = self._place(extra)
-            place.latest, place.open = extra.text, extra.joins and not whole
+            place.open = extra.joins and not whole
+            if len(self._latest) < _MOST_QUIET:
+                self._latest[place_of(extra.path), extra.choice] = extra.text
             judged.append(Delta(place.channel, extra.text, extra.path))
         self.calm = self.calm and not judged and not self.otherwise
         return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged)) if judged else unit
@@ -148,10 +155,9 @@ class Extras:
             return True
         if not extra.joins:
             return True
-        place = self._places.get(_key(extra))
-        if place is None:
+        if _key(extra) not in self._places:
             return len(self._places) >= _MOST_JOINED
-        if extra.part or extra.text != place.latest:
+        if extra.part or extra.text != self._latest.get((place_of(extra.path), extra.choice)):
             return False
         least = _LEAST_STATE_CHARS if any(map(str.isalpha, extra.text)) else _LEAST_FIGURE_CHARS
         return len(extra.text) >= least and (yield from self._is_steady(extra.text))
@@ -205,6 +211,22 @@ class Extras:
         found = yield from self._search(texts)
         self._remember(text for text in texts if text not in found)
         return loud.union(number for number, extra in enumerate(extras) if extra.text in found)
+
+    def _loud_together(self, extras: Sequence[Extra], loud: set[int]) -> Generator[None, None, set[int]]:
+        """Return the numbers of quiet extras in which something is found as one text: entries of one list."""
+        together: dict[tuple[int, Path, int], list[int]] = {}
+        for number, extra in enumerate(extras):
+            if extra.joins and number not in loud and extra.place is not None:
+                together.setdefault(_key(extra), []).append(number)
+        found: set[int] = set()
+        for numbers in together.values():
+            joined = "".join(extras[number].text for number in numbers) if len(numbers) > 1 else ""
+            if joined and joined not in self._quiet:
+                if (yield from self._finds(joined)):
+                    found.update(numbers)
+                else:
+                    self._remember([joined])
+        return found
 
     def _search(self, texts: Sequence[str]) -> Generator[None, None, set[str]]:
         """Return the texts in which something is found; many are searched at once, then halves of them."""

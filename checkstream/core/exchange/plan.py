@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     answer_bytes: int = 16_777_216
     prompt_chars: int = 400_000
     parts: Literal["pass", "refuse"] = "pass"
-    """What becomes of parts of a prompt that are not text."""
+    """What becomes of parts that are not text; where prompts are refused for them, answers lose them."""
     unknown_fields: Literal["scan", "refuse"] = "scan"
     """What becomes of fields of a request that nobody knows. scan: they are read as text and forwarded."""
     assessing: Assessing | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from checkstream.core.terms import COMMON, Channel, Delta, Unit
+from checkstream.core.terms import COMMON, REASONING_NAMES, Channel, Delta, Unit
 from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
 from checkstream.core.wire.json_spans import JsonText, Path
 from checkstream.core.wire.openai_edits import put
@@ -39,7 +39,7 @@ _SAME = frozenset({"id", "object", "model", "system_fingerprint", "service_tier"
 _PADDING = "obfuscation"
 # Servers name the same thing differently; each name is its own text, since clients join each for itself.
 _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_text": 3}
-_REASONING_DETAILS = 4
+_REASONING_DETAILS = REASONING_NAMES
 _CHOICES = frozenset({"choices", *SHADOWS})
 _PADDED = _CHOICES | {_PADDING}
 _NOTHING: frozenset[str] = frozenset()

@@ -50,6 +50,8 @@ _MOST_EXACT, _MOST_BITS = 2**53, 2**64
 _LEAST_BINARY = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
+ANYWHERE = "*"
+"""In a place: an entry of a list. Callers may join what its entries say."""
 MOST_LEVELS = 64
 """Of containers within containers: the places of what stands in more would be dearer than what stands there."""
 _LEAST_BYTES = 4
@@ -184,8 +186,8 @@ def _members(value: object, path: Path, place: Path | None) -> Iterator[tuple[ob
     elif isinstance(value, list):
         for i, inner in enumerate(value):
             index = inner.get("index") if isinstance(inner, dict) else None
-            at = index if type(index) is int else i
-            yield inner, (*path, i), None if place is None and at == i else (*(path if place is None else place), at)
+            at = index if type(index) is int else ANYWHERE
+            yield inner, (*path, i), (*(path if place is None else place), at)
 
 
 def spelled_by(value: object) -> str | None:

@@ -140,3 +140,19 @@ def test_g08_a_route_that_refuses_parts_takes_them_out_of_an_answer(streaming: b
     assert out.record is not None
     assert "part_dropped" in out.record.degradations
     assert not out.record.unscanned
+
+
+def test_g34_reasoning_that_goes_on_under_another_name_can_not_be_checked() -> None:
+    def out(*deltas: dict[str, Any]) -> Played:
+        return stream(RULES, [*(event((0, delta, None)) for delta in deltas), ends(), DONE])
+
+    one, other = {"reasoning_content": "bob@exa"}, {"reasoning": "mple.com"}
+    cut = out(one, other)
+    assert b"mple.com" not in cut.joined
+    assert cut.record is not None
+    assert cut.record.outcome == "failed"
+    calm: list[list[dict[str, Any]]] = [[one, one | other], [other, one | other, other], [other, {"content": "a"}]]
+    for deltas in calm:
+        told = out(*deltas).record
+        assert told is not None
+        assert told.outcome == "complete"
