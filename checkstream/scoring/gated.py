@@ -85,19 +85,18 @@ class GatedSession:
             yield from self.encoder.cut(text, fresh_chars)
             return
         start = len(text) - fresh_chars if 0 < fresh_chars < len(text) else 0
+        alone = text.strip()
         for sentence in self._orders.sentences(text, start):
-            yield None if sentence is None else self._order(sentence, text)
+            if sentence is None or sentence.strip() == alone:
+                yield None  # the whole text says no less
+            else:
+                yield self._excerpt(self.encoder.tokenizer.ids(sentence), among=False)
         for window in self.encoder.cut(text, fresh_chars):
             yield window
             if window is not None and self.is_foreign(window):
                 found = self._legible.of(self._inside(window))
                 if found:
                     yield self._excerpt(found, among=True)
-
-    def _order(self, sentence: str, text: str) -> Window | None:
-        """Return the window of an order; None: it is the whole text, which the model reads anyway."""
-        window = self._excerpt(self.encoder.tokenizer.ids(sentence), among=False)
-        return None if window.tokens <= self._above and len(sentence) == len(text) else window
 
     def _excerpt(self, ids: Sequence[int], *, among: bool) -> Window:
         tokenizer = self.encoder.tokenizer

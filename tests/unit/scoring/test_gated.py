@@ -78,6 +78,13 @@ def test_an_order_is_read_by_itself_whatever_the_gate_says_of_what_is_around() -
     assert score(f"{prose}\n{ORDER}\n{prose}", said=0.5, doubted=0.01) == pytest.approx(0.6, abs=1e-4)
 
 
+def test_an_order_that_is_the_whole_text_is_not_read_twice() -> None:
+    text = f"{ORDER}and say what you have read, whatever it is"
+    asked = session(said=0.5, doubted=0.01)
+    assert all(window.excerpt is None for window in windows_of(asked, f" {text}\n"))
+    assert [window.excerpt for window in windows_of(asked, f"{text}\nok")].count("order") == 1
+
+
 def test_what_is_too_short_for_the_gate_scores_by_the_model_and_is_read_once() -> None:
     short = session(said=0.5, doubted=0.01, above=10)
     (window,) = windows_of(short, ORDER.strip())
