@@ -10,6 +10,27 @@ Steps = Iterator[None]
 Result = TypeVar("Result")
 
 
+_FIRST_CHARS = 128
+_LEAST_CHARS = 32
+_MOST_CHARS = 512
+_PIECE_WORK = 400
+
+
+class Pace:
+    """How long the next piece of a text may be: as long as the last one lets expect so much work of it."""
+
+    __slots__ = ("_least", "chars")
+
+    def __init__(self, least: int = _LEAST_CHARS) -> None:
+        """Begin with a short one; none is shorter than `least`."""
+        self.chars = _FIRST_CHARS
+        self._least = least
+
+    def took(self, chars: int, work: int) -> None:
+        """Note what a piece of so many characters has cost (see `match.work`)."""
+        self.chars = min(max(chars * _PIECE_WORK // max(work, 1), self._least), 2 * self.chars, _MOST_CHARS)
+
+
 def done(steps: Generator[None, None, Result]) -> Result:
     """Do all of some steps at once, and return what they come to."""
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -218,7 +219,9 @@ class Proxy:
             confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
             afterwards = Afterwards(self._background, route, stream, identity.name)
             plan, risk = afterwards.plan(route.plan), afterwards.earlier_risk(body)
-            guard: Machine = Guard(surface=route.surface, plan=plan, digest=self._digest, stream=stream)
+            guard: Machine = Guard(
+                surface=route.surface, plan=plan, digest=self._digest, stream=stream, clock=time.perf_counter
+            )
             if self._recorder is not None:
                 guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
             exchange = Exchange(

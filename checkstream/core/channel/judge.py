@@ -26,6 +26,7 @@ from checkstream.core.commands import FindingDigest
 from checkstream.core.match.model_entities import Found, ModelEntities
 from checkstream.core.policy.action import InjectDisclaimer
 from checkstream.core.policy.program import Program, RuleMeta, Waits
+from checkstream.core.steps import Pace
 from checkstream.core.terms import Channel, ExchangeFacts, Finding, Span, Stage, Verdict
 
 FailMode = Literal["open", "closed"]
@@ -36,9 +37,6 @@ NOT_ADDED = "text_not_added:structured_answer"
 """Degradation: a rule's text would have broken the form that the answer is to have."""
 _FOLLOW_CHARS = 256
 """Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
-
-_MOST_PASSED_ON = 1024
-"""Characters that followers read at a time, where others wait."""
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,10 +89,12 @@ class Judge:
         "_entities",
         "_exceptions",
         "_fired",
+        "_followed",
         "_insertions",
         "_json",
         "_kept",
         "_over",
+        "_pace",
         "_passed_on",
         "_program",
         "_scope",
@@ -200,6 +200,9 @@ class Judge:
         self._kept = 0
         """The decider has forgotten what lies before it."""
         self._passed_on = len(prelude)
+        self._pace = Pace(_FOLLOW_CHARS // 4)
+        self._followed = 0
+        """What reading has cost followers."""
         self._base = len(before)
         self._exceptions = Exceptions()
         self._shift = 0
@@ -299,7 +302,8 @@ class Judge:
 
     def take_work(self) -> int:
         """Return what reading has cost since this was last asked, here and in what follows (see `match.work`)."""
-        return self.holdback.take_work() + sum(follower.holdback.take_work() for follower in self.followers)
+        followed, self._followed = self._followed, 0
+        return self.holdback.take_work() + followed
 
     def advance(self, most: int | None = None) -> list[Ruling]:
         """Decide all that can be decided now, in the order of the text.
@@ -342,10 +346,11 @@ class Judge:
         """Give text that is now sure to be released to the followers, and take their decisions."""
         end = self.holdback.releasable
         settled = self.holdback.settled
-        if bounded and end - self._passed_on > _MOST_PASSED_ON:
-            end, settled, self.behind = self._passed_on + _MOST_PASSED_ON, False, True
         if end - self._passed_on < _FOLLOW_CHARS and not settled:
             return
+        most = self._pace.chars
+        if bounded and end - self._passed_on > most:
+            end, settled, self.behind = self._passed_on + most, False, True
         text = self.holdback.text(Span(self._passed_on, end))
         self.holdback.wanted = self._passed_on = max(self._passed_on, end)
         for follower in self.followers:
@@ -356,6 +361,9 @@ class Judge:
             if checks:
                 rulings.append(Ruling(judge=follower, checks=tuple(checks)))
             rulings += follower.advance()
+        work = sum(follower.take_work() for follower in self.followers)
+        self._followed += work
+        self._pace.took(len(text), work)
 
     def _fence(self) -> None:
         """Keep the text over what is still to be decided, or to be put in."""

@@ -68,7 +68,15 @@ _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 class Guard:
     """The state machine of one exchange."""
 
-    def __init__(self, *, surface: Surface, plan: Plan, digest: Callable[[str], str], stream: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        surface: Surface,
+        plan: Plan,
+        digest: Callable[[str], str],
+        stream: str = "",
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         """Start before the request.
 
         Args:
@@ -76,8 +84,11 @@ class Guard:
             plan: What the route asks for.
             digest: Keyed digest of a text, hex; its key is kept outside the audit log.
             stream: Id of the exchange, as the caller is told it.
+            clock: Tells the time, seconds, to end turns by; None: they end by work that is counted alone. Nothing else
+                depends on it.
         """
         self._course = Course(surface=surface, plan=plan, digest=digest, stream=stream)
+        self._course.checking.meter.clock = clock
         self._incoming = Incoming(self._course)
         self._leaving = Leaving(self._course)
         self._turning = Turning(self._course, self._leaving)
@@ -142,6 +153,8 @@ class Guard:
     def _going_on(self) -> Steps:
         """Go as far as what is known allows."""
         course = self._course
+        if course.state is State.INGRESS and not course.cannot_be_checked():
+            yield from self._go_on_with_prompt()
         yield from course.close_channels()
         while course.cannot_be_checked() or self._go_on():
             yield
@@ -167,9 +180,6 @@ class Guard:
         """
         course = self._course
         if course.state is State.CLOSED:
-            return False
-        if course.state is State.INGRESS:
-            self._go_on_with_prompt()
             return False
         if course.answer.turning is not None and course.state in {State.STREAMING, State.CLOSING}:
             return self._go_on_to_turn()
@@ -211,7 +221,7 @@ class Guard:
         if refusal is not None:
             self._course.refuse(refusal)
 
-    def _go_on_with_prompt(self) -> None:
+    def _go_on_with_prompt(self) -> Steps:
         """Forward or refuse the prompt once every decision on it has been taken."""
         course = self._course
         request = course.prompt.request
@@ -222,7 +232,7 @@ class Guard:
             course.refuse(refusal)
             return
         try:
-            body = course.prompt.render(request)
+            body = yield from course.prompt.rendering(request)
         except WireError as error:
             course.refuse(Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}"))
             return

@@ -15,6 +15,9 @@ from checkstream.core.wire.surface import Request
 
 MAX_KNOWN = 20_000
 """Keys of one request that are remembered; values beyond them are no longer spared."""
+_KEYS_A_STEP = 16
+_KEY_WORK = 30
+"""Of what was found once, in the forms by which it is known."""
 _SAID_IN = frozenset({"messages", "prompt", "documents", "checkstream"})
 """Fields whose texts are said by somebody; a setting is not."""
 
@@ -59,11 +62,15 @@ def values_of(
         known = found.setdefault(delta.channel.kind, set())
         before = len(known)
         findings = yield from meter.feeding(search, delta.text)
-        for finding in (*findings, *search.end()):
+        findings += search.end()
+        meter.spend(search.take_work())
+        for count, finding in enumerate(findings, 1):
+            if count % _KEYS_A_STEP == 0:
+                meter.spend(_KEYS_A_STEP * _KEY_WORK)
+                yield
             name = names[finding.signal]
             said = keys(name, delta.text[finding.span.start : finding.span.end])
             known.update(digest_of(name, key) for key in said.known[: max(0, room - len(known) + before)])
-        meter.spend(search.take_work() + len(findings))
         room -= len(known) - before
         if room <= 0:
             degrade("values_not_remembered")

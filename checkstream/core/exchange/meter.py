@@ -5,22 +5,20 @@ What takes long is written as steps: a generator that yields wherever a turn may
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Protocol, TypeVar
 
-from checkstream.core.steps import Steps, done
+from checkstream.core.steps import Pace, Steps, done
 
 __all__ = ["Meter", "Reader", "Steps", "done"]
 
 Result = TypeVar("Result")
 
-_FIRST_CHARS = 128
-_LEAST_CHARS = 32
-_MOST_CHARS = 1024
+_SHORT_CHARS = 128
+_TURN_S = 0.002
+"""Of a turn: work is counted in units that are about a microsecond each, and may be off by much for once."""
 _FEED_WORK = 30
 """Of any piece of text, however short."""
-_PIECE_WORK = 400
-"""Of one piece of text: the next piece is as long as the last one lets expect so much work of it."""
 
 
 class Reader(Protocol[Result]):
@@ -36,7 +34,7 @@ class Reader(Protocol[Result]):
 class Meter:
     """Counts the work of one exchange (see `match.work`)."""
 
-    __slots__ = ("_budget", "_turn", "_turn_ends", "spent")
+    __slots__ = ("_budget", "_turn", "_turn_ends", "_turn_ends_s", "clock", "spent")
 
     def __init__(self, *, turn: int, budget: int) -> None:
         """Begin with nothing spent.
@@ -45,6 +43,9 @@ class Meter:
             turn: The most work of one turn; 0: a turn does all there is.
             budget: The most work of the exchange; 0: no limit.
         """
+        self.clock: Callable[[], float] | None = None
+        """Tells the time, seconds: a turn ends after some of it, too. Only where turns end depends on that."""
+        self._turn_ends_s = 0.0
         self.spent = 0
         self._turn = turn
         self._turn_ends = turn
@@ -53,6 +54,8 @@ class Meter:
     def begin_turn(self) -> None:
         """Note that a turn begins."""
         self._turn_ends = self.spent + self._turn
+        if self.clock is not None:
+            self._turn_ends_s = self.clock() + _TURN_S
 
     def spend(self, work: int) -> None:
         """Note work that has been done."""
@@ -61,7 +64,9 @@ class Meter:
     @property
     def turn_over(self) -> bool:
         """This turn has done its work."""
-        return self._turn > 0 and self.spent >= self._turn_ends
+        if self._turn > 0 and self.spent >= self._turn_ends:
+            return True
+        return self.clock is not None and self.clock() >= self._turn_ends_s
 
     @property
     def exhausted(self) -> bool:
@@ -81,7 +86,7 @@ class Meter:
 
     def feed(self, reader: Reader[Result], text: str) -> list[Result] | None:
         """Feed a short text to a reader, and return what it makes of it; None: it is long (see `feeding`)."""
-        if len(text) > _FIRST_CHARS:
+        if len(text) > _SHORT_CHARS:
             return None
         made = reader.feed(text)
         self.spent += reader.take_work() + _FEED_WORK
@@ -92,12 +97,13 @@ class Meter:
         short = self.feed(reader, text)
         if short is not None:
             return short
-        checks, at, size = list[Result](), 0, _FIRST_CHARS
+        checks, at, pace = list[Result](), 0, Pace()
         while at < len(text):
-            checks += reader.feed(text[at : at + size])
+            piece = text[at : at + pace.chars]
+            checks += reader.feed(piece)
+            at += len(piece)
             work = reader.take_work()
             self.spend(work)
-            at += size
+            pace.took(len(piece), work)
             yield
-            size = min(max(size * _PIECE_WORK // max(work, 1), _LEAST_CHARS), 2 * size, _MOST_CHARS)
         return checks

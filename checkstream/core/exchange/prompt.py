@@ -66,6 +66,8 @@ _CHANNEL_WORK = 60
 """Of a judge that is made, and of the end of its text (see `match.work`)."""
 _READ_WORK = 700
 """Of one step of reading a body."""
+_EDIT_WORK = 10
+"""Of an edit of one text."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
 _PLACES_A_STEP = 1000
@@ -85,14 +87,15 @@ class _Joined:
         self._parts: list[tuple[int, int, int]] = []
 
     def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> Generator[None, None, None]:
-        at = 0
+        at, texts = 0, list[str]()
         for count, place in enumerate(places, 1):
-            size = len(deltas[place].text)
+            texts.append(deltas[place].text)
+            size = len(texts[-1])
             self._parts.append((place, at, at + size))
             at += size + len(between)
             if count % _PLACES_A_STEP == 0:
                 yield
-        self.text = between.join(deltas[place].text for place in places)
+        self.text = between.join(texts)
 
     def touched(self, span: Span) -> list[int]:
         """Return the places of the texts that a span touches."""
@@ -102,6 +105,11 @@ class _Joined:
         """Return where the first text stands that a span touches."""
         place = next((place for place, _, end in self._parts if end > span.start), self._parts[-1][0])
         return request.unit.deltas[place].path
+
+    @property
+    def edited(self) -> bool:
+        """Something in it is replaced."""
+        return len(self.judge.holdback.replacements) > 0
 
     def edits(self, found: dict[int, list[Replacement]]) -> None:
         """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
@@ -290,6 +298,7 @@ class Prompt:
         deltas = request.unit.deltas
         places: dict[tuple[str, int], list[int]] = {}
         quiet: dict[str, list[int]] = {}
+        parts: dict[tuple[str, int], list[int]] = {}
         meter = self._checking.meter
         for place, delta in enumerate(deltas):
             if place % _PLACES_A_STEP == 0:
@@ -298,7 +307,10 @@ class Prompt:
             if place in request.quiet:
                 quiet.setdefault(delta.channel.kind, []).append(place)
             else:
-                places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
+                key = delta.channel.kind, delta.channel.choice
+                places.setdefault(key, []).append(place)
+                if _is_part(delta):
+                    parts.setdefault(key, []).append(place)
         for kind, found in quiet.items():
             channel = Channel(kind, deltas[found[0]].channel.choice, _QUIET)
             names = _Joined(self._checking.judge(channel, Stage.INGRESS, grid=False, asks=False))
@@ -308,11 +320,11 @@ class Prompt:
             lines = _Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
             yield from meter.stepping(lines.add(deltas, found, "\n"), _PLACES_WORK)
             self._take(lines)
-            parts = [place for place in found if _is_part(deltas[place])]
-            if len(parts) > 1:
-                seams = tuple(accumulate(len(deltas[place].text) for place in parts[:-1]))
+            beside = parts.get((kind, position), ())
+            if len(beside) > 1:
+                seams = tuple(accumulate(len(deltas[place].text) for place in beside[:-1]))
                 run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
-                yield from meter.stepping(run.add(deltas, parts, ""), _PLACES_WORK)
+                yield from meter.stepping(run.add(deltas, beside, ""), _PLACES_WORK)
                 self._take(run)
             yield
 
@@ -419,8 +431,8 @@ class Prompt:
             return Refusal(409, "request_needs_confirmation", action.message, rule.id, wanted, place)
         return None
 
-    def render(self, request: Request, continue_from: str | None = None) -> bytes:
-        """Return the body as it is forwarded: as it came where no rule has changed it.
+    def rendering(self, request: Request, continue_from: str | None = None) -> Generator[None, None, bytes]:
+        """Return, in steps, the body as it is forwarded: as it came where no rule has changed it.
 
         Args:
             request: What was read.
@@ -430,9 +442,16 @@ class Prompt:
             WireError: it can't be edited as policy wants.
         """
         edits: dict[int, list[Replacement]] = {}
+        meter, texts = self._checking.meter, dict[int, str]()
         for joined in self._joined:
-            joined.edits(edits)
-        texts = {place: _written(request.unit.deltas[place], found) for place, found in edits.items()}
+            if joined.edited:
+                joined.edits(edits)
+            meter.spend(1)
+            yield
+        for place, found in edits.items():
+            texts[place] = _written(request.unit.deltas[place], found)
+            meter.spend(_EDIT_WORK)
+            yield
         self._forwarded = texts
         shaping = self.wishes.shaping(continue_from)
         if self._removed:
@@ -440,7 +459,8 @@ class Prompt:
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
         if shaping is not None:
             self._checking.ledger.removed(map(place_of, undone(request, shaping)))
-        return self._surface.write_request(request, texts, shaping)
+        writing = self._surface.writing_request(request, texts, shaping)
+        return (yield from meter.stepping(writing, _READ_WORK))
 
     def _is_removed(self, request: Request, place: int) -> bool:
         """Tell whether a text goes with what is taken out; the frame of a message stays."""

@@ -6,6 +6,7 @@ from checkstream.core.channel.actions import Pivot
 from checkstream.core.commands import ForwardRequest
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.leaving import Leaving
+from checkstream.core.steps import done
 from checkstream.errors import WireError
 
 
@@ -50,7 +51,7 @@ class Turning:
         self._turned, course.ending = pivot, None
         course.answer.go_on(said)
         try:
-            body = course.prompt.render(request, said or None)
+            body = done(course.prompt.rendering(request, said or None))
         except WireError:
             self.stop()  # of a form that can't be gone on with
             return False

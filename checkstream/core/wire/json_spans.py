@@ -8,7 +8,7 @@ much as parsing the text up to its end.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from json import decoder
 from typing import NoReturn
 
@@ -24,6 +24,7 @@ NAME = -1
 # The C scanner of one JSON string; the type stubs leave it out.
 _scan_string: Callable[[str, int], tuple[str, int]] = decoder.scanstring  # type: ignore[attr-defined]
 
+_ENTRIES_A_STEP = 256
 _SPACE = " \t\n\r"
 _BEFORE_VALUE = frozenset(_SPACE + ":")
 _INK = frozenset('{}[]",:')
@@ -104,10 +105,39 @@ class JsonText:
     The text is known to be valid JSON when it was read before; what is not raises `WireError` all the same.
     """
 
-    def __init__(self, text: str) -> None:
-        """Keep `text`; nothing is parsed until it is asked for."""
+    def __init__(self, text: str, data: bytes | None = None) -> None:
+        """Keep `text`; nothing is parsed until it is asked for. `data`: see `of_bytes`."""
         self.text = text
+        self._data = data
         self._listed: dict[int, _Listing] = {}
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> JsonText:
+        """Return JSON in UTF-8 whose places are counted in bytes: to decode it all would take long where it is long."""
+        return cls(data.decode("latin-1"), data)
+
+    def listing(self) -> Iterator[None]:
+        """List all containers, in steps, so that whatever is asked for later is known.
+
+        Raises:
+            WireError: the text is not JSON, or an object has two members of one name.
+        """
+        open_ = [self._listing(self._space(0))]
+        count = 0
+        try:
+            while open_:
+                listing = open_[-1]
+                self._pass_value(listing)
+                if listing.done or not self._begin_entry(listing) or listing.begun is None:
+                    open_.pop()
+                    continue
+                if self.text[listing.begun[1]] in "{[":
+                    open_.append(self._listing(listing.begun[1]))
+                count += 1
+                if count % _ENTRIES_A_STEP == 0:
+                    yield
+        except (ValueError, IndexError) as error:
+            raise WireError("the event or body is not JSON that can be edited") from error
 
     def entries(self, path: Path) -> dict[str | int, Member]:
         """Return the entries of the container at `path` in their order; empty if it is no container.
@@ -165,14 +195,33 @@ class JsonText:
         """
         out: list[str] = []
         at = 0
-        # What is added at a place comes first, then what takes out most: splices inside that are skipped.
-        for splice in sorted(splices, key=lambda splice: (splice.start, splice.end > splice.start, -splice.end)):
+        for splice in _in_order(splices):
             if splice.start < at:  # inside an entry that an earlier splice took out
                 continue
             out += (self.text[at : splice.start], splice.text)
             at = splice.end
         out.append(self.text[at:])
         return "".join(out)
+
+    def applying(self, splices: list[Splice]) -> Generator[None, None, bytes]:
+        """Return what `apply` returns in UTF-8, in steps; of JSON given as bytes (`of_bytes`), for the last time."""
+        if self._data is None:
+            raise AssertionError("this text was not given as bytes")
+        out: list[bytes] = []
+        at = 0
+        for count, splice in enumerate(_in_order(splices), 1):
+            if splice.start < at:
+                continue
+            out += (self._data[at : splice.start], splice.text.encode())
+            at = splice.end
+            if count % _ENTRIES_A_STEP == 0:
+                yield
+        out.append(self._data[at:])
+        while self._listed:  # in steps, too: there may be tens of thousands
+            self._listed.popitem()
+            if len(self._listed) % _ENTRIES_A_STEP == 0:
+                yield
+        return b"".join(out)
 
     def _start(self, path: Path) -> int | None:
         """Return where the value at `path` starts."""
@@ -244,6 +293,8 @@ class JsonText:
         if text[at] != '"':
             raise WireError("a member of a JSON object has no name; send valid JSON")
         name, name_end = _scan_string(text, at + 1)
+        if self._data is not None and not name.isascii():
+            name = _scan_string(self._data[at:name_end].decode(), 1)[0]
         colon = self._space(name_end)
         if text[colon] != ":":
             raise WireError("a member of a JSON object has no value; send valid JSON")
@@ -254,10 +305,15 @@ class JsonText:
 
     def _skip(self, at: int) -> int:
         """Return where the value that starts at `at` ends."""
+        listed = self._listed.get(at)
+        if listed is not None and listed.done:
+            return listed.at + 1
         if self.text[at] == '"':
+            end = self.text.find('"', at + 1)
+            if self.text.find("\\", at, end) < 0:
+                return end + 1
             return _scan_string(self.text, at + 1)[1]
-        end: int = _SCANNER.raw_decode(self.text, at)[1]
-        return end
+        return _SCANNER.raw_decode(self.text, at)[1]
 
     def _space(self, at: int) -> int:
         """Return the first position from `at` that is not white space; the text's end if there is none."""
@@ -268,3 +324,8 @@ class JsonText:
         while at < size and text[at] in _SPACE:
             at += 1
         return at
+
+
+def _in_order(splices: list[Splice]) -> list[Splice]:
+    """Sort splices: what is added at a place comes first, then what takes out most, so that those inside come later."""
+    return sorted(splices, key=lambda splice: (splice.start, splice.end > splice.start, -splice.end))

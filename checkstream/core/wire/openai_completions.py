@@ -50,19 +50,30 @@ class OpenAICompletions:
         """
         return done(self.reading_request(body))
 
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body with texts replaced, shaped as policies want, without the `checkstream` field.
+    def writing_request(
+        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+    ) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with texts replaced, shaped as policies want, without the `checkstream` field.
 
         Raises:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
         if shaping is None:
-            return openai_edits.edit_request(request, texts, OWN_FIELDS)
+            return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
         if shaping.instructions or shaping.tools is not None:
             raise WireError("a completion has no system messages and no tools; use them on chat routes")
-        shaped = openai_shaping.Shaped(request, texts)
+        document = yield from openai_edits.request_places(request)
+        shaped = openai_shaping.Shaped(request, document, texts)
         openai_shaping.shape(shaped, shaping, openai_shaping.continue_text)
-        return shaped.body_bytes()
+        return (yield from shaped.writing())
+
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body as `writing_request` does, at once.
+
+        Raises:
+            WireError: as `writing_request`.
+        """
+        return done(self.writing_request(request, texts, shaping))
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.

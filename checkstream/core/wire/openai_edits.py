@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 import msgspec
 
@@ -14,6 +14,8 @@ from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.surface import Edit, Request
 from checkstream.errors import WireError
 
+_LONG_BYTES = 16_384
+_EDITS_A_STEP = 32
 _CALLS = frozenset({"tool_calls", "function_call"})
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
@@ -185,23 +187,39 @@ def _choice_splices(
     return splices
 
 
-def edit_request(request: Request, texts: Mapping[int, str], removed: frozenset[str]) -> bytes:
-    """Return the body with texts replaced and without the top-level members `removed`.
+def editing_request(
+    request: Request, texts: Mapping[int, str], removed: frozenset[str]
+) -> Generator[None, None, bytes]:
+    """Return, in steps, the body with texts replaced and without the top-level members `removed`.
 
     Raises:
         WireError: the body is not the JSON that the request was read from.
     """
     if removed.isdisjoint(request.members) and not _changed(request.unit, texts):
         return request.unit.raw
-    document = JsonText(request.unit.raw.decode())
-    splices = document.cut((), frozenset[str | int](removed)) + request_splices(document, request, texts, removed)
-    return document.apply(splices).encode() if splices else request.unit.raw
+    document = yield from request_places(request)
+    splices = yield from request_splices(document, request, texts, removed)
+    splices += document.cut((), frozenset[str | int](removed))
+    return (yield from document.applying(splices)) if splices else request.unit.raw
+
+
+def request_places(request: Request) -> Generator[None, None, JsonText]:
+    """Return the body's JSON; of a long one all places are known.
+
+    Raises:
+        WireError: the body is not the JSON that the request was read from.
+    """
+    document = JsonText.of_bytes(request.unit.raw)
+    if len(request.unit.raw) > _LONG_BYTES:
+        yield
+        yield from document.listing()
+    return document
 
 
 def request_splices(
     document: JsonText, request: Request, texts: Mapping[int, str], removed: frozenset[str]
-) -> list[Splice]:
-    """Return the splices that replace texts of a body, but for those in the top-level members `removed`.
+) -> Generator[None, None, list[Splice]]:
+    """Return, in steps, the splices that replace texts of a body, but for those in the top-level members `removed`.
 
     Names of members stay different from those beside them: of two that are equal a reader takes one.
 
@@ -211,8 +229,10 @@ def request_splices(
     unit = request.unit
     splices: list[Splice] = []
     names: dict[Path, _Names] = {}
-    for i, text in _changed(unit, texts).items():
+    for count, (i, text) in enumerate(_changed(unit, texts).items(), 1):
         path = unit.deltas[i].path
+        if count % _EDITS_A_STEP == 0:
+            yield
         if path[0] in removed:
             continue
         if path[-1] == NAME:

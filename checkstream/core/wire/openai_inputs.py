@@ -71,10 +71,20 @@ class OpenAIInputs:
         """
         return done(self.reading_request(body))
 
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body with texts replaced; `shaping` is of answers, and nothing answers here."""
+    def writing_request(
+        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+    ) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with texts replaced; `shaping` is of answers, and nothing answers here."""
         del shaping
-        return openai_edits.edit_request(request, texts, OWN_FIELDS)
+        return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
+
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body as `writing_request` does, at once.
+
+        Raises:
+            WireError: as `writing_request`.
+        """
+        return done(self.writing_request(request, texts, shaping))
 
     def read_whole(self, body: bytes) -> Unit:
         """Read an answer: figures, without choices.

@@ -37,18 +37,30 @@ Piece = tuple[Literal["text", "name", "number"], str, Path]
 
 def pieces(value: object, path: Path) -> Iterator[Piece]:
     """Yield every string, member name and number of a JSON value with its path, in document order."""
-    pending: list[tuple[object, Path]] = [(value, path)]
-    while pending:
-        found, at = pending.pop()
+    open_: list[Iterator[tuple[object, Path]]] = [iter([(value, path)])]
+    while open_:
+        entry = next(open_[-1], None)
+        if entry is None:
+            open_.pop()
+            continue
+        found, at = entry
         if isinstance(found, str):
             yield ("name" if at[-1] == NAME else "text"), found, at
-        elif isinstance(found, list):
-            pending += [(found[i], (*at, i)) for i in range(len(found) - 1, -1, -1)]
-        elif isinstance(found, dict):
-            for name in reversed(found):
-                pending += ((found[name], (*at, name)), (name, (*at, name, NAME)))
+        elif isinstance(found, list | dict):
+            open_.append(_entries(found, at))
         elif isinstance(found, int | float) and not isinstance(found, bool):
             yield "number", _digits(found), at
+
+
+def _entries(found: list[object] | dict[str, object], at: Path) -> Iterator[tuple[object, Path]]:
+    """Yield what stands in a container with its path, a member's name before its value; as it is asked for."""
+    if isinstance(found, list):
+        for i, each in enumerate(found):
+            yield each, (*at, i)
+        return
+    for name, each in found.items():
+        yield name, (*at, name, NAME)
+        yield each, (*at, name)
 
 
 def _digits(number: float) -> str:
@@ -189,7 +201,8 @@ class Prompt:
             return
         if is_data_url(value):
             self.unscanned[name] = None
-            said = value.partition(",")[0][len("data:") :]
+            comma = value.find(",")
+            said = value[len("data:") : comma if comma >= 0 else len(value)]
             if not is_plain(said.translate(_TYPE_MARKS)):
                 self.add("document", position, said, path)  # a media type of many words; edited, nothing else is left
             return
@@ -207,16 +220,17 @@ class Prompt:
         Raises:
             RequestInvalid: a member differs from a known one in case only; some servers would read it as that.
         """
-        strange = frozenset(name for name in found if name not in known)
-        for name in found if strange else ():
-            if name not in strange:
+        strange = set[str]()
+        for name in found:
+            if name in known:
                 continue
             if self.spends():
                 yield
+            strange.add(name)
             if name.casefold() in known:
                 raise RequestInvalid(f"`{where}{shown(name)}` must be written `{name.casefold()}`")
             self.unknown[f"{where}{shown(name)}"] = None
-        return strange
+        return frozenset(strange)
 
 
 def unit_of(kind: str, path: Path) -> Path:

@@ -70,6 +70,8 @@ def finish_request(
     options = found.get("stream_options")
     if options is not None and not isinstance(options, dict):
         raise RequestInvalid("`stream_options` must be an object")
+    tools = yield from offered(found)
+    metadata = yield from _metadata(prompt, found.get("metadata"))
     unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned))
     return Request(
         unit=unit,
@@ -84,10 +86,10 @@ def finish_request(
         unknown_fields=tuple(prompt.unknown),
         extension=extension,
         verification=verification,
-        tools=offered(found),
+        tools=tools,
         temperature=_temperature(found.get("temperature")),
         user=user,
-        metadata=_metadata(found.get("metadata")),
+        metadata=metadata,
         structured=is_structured(found),
     )
 
@@ -146,10 +148,15 @@ def _temperature(value: object) -> float | None:
     return float(value)
 
 
-def _metadata(value: object) -> dict[str, str]:
-    """Return the members of `metadata` that are strings, as OpenAI wants all to be."""
-    members = value.items() if isinstance(value, dict) else ()
-    return {name: inner for name, inner in members if isinstance(inner, str)}
+def _metadata(prompt: Prompt, value: object) -> Generator[None, None, dict[str, str]]:
+    """Return, in steps, the members of `metadata` that are strings, as OpenAI wants all to be."""
+    found: dict[str, str] = {}
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if prompt.spends():
+            yield
+        if isinstance(inner, str):
+            found[name] = inner
+    return found
 
 
 def is_structured(found: Mapping[str, object]) -> bool:

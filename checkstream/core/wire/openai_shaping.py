@@ -8,7 +8,7 @@ INVARIANT: no field that the caller sends can undo what is put here; what could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import msgspec
 
@@ -33,15 +33,16 @@ _PREFILL = ("prefix", "partial")
 class Shaped:
     """Collects what is put in, replaced and taken out of one body, then makes splices of it."""
 
-    def __init__(self, request: Request, texts: Mapping[int, str]) -> None:
+    def __init__(self, request: Request, document: JsonText, texts: Mapping[int, str]) -> None:
         """Start from a request that was read before.
 
         Args:
             request: What was read.
+            document: The places of its body.
             texts: Index in `request.unit.deltas` -> the text that comes in its place.
         """
         self.request = request
-        self.document = JsonText(request.unit.raw.decode())
+        self.document = document
         self.body = request.members
         self.splices: list[Splice] = []
         self._doomed: dict[Path, set[str | int]] = {}
@@ -103,18 +104,18 @@ class Shaped:
         self.splices.append(Splice(*span, quote(text + more)))
         return True
 
-    def body_bytes(self) -> bytes:
-        """Return the body with everything done, edits of its texts included.
+    def writing(self) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with everything done, edits of its texts included.
 
         Raises:
             WireError: the body is not the JSON that the request was read from.
         """
-        edits = request_splices(self.document, self.request, self._texts, OWN_FIELDS)
+        edits = yield from request_splices(self.document, self.request, self._texts, OWN_FIELDS)
         written = {(splice.start, splice.end) for splice in self.splices}
         splices = [*self.splices, *(edit for edit in edits if (edit.start, edit.end) not in written)]
         for path, names in self._doomed.items():
             splices += self.document.cut(path, frozenset(names))
-        return self.document.apply(splices).encode()
+        return (yield from self.document.applying(splices))
 
     def _span(self, path: Path) -> tuple[int, int]:
         span = self.document.span(path)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 from checkstream.core.wire.json_spans import Path
 
+_TOOLS_A_STEP = 100
 _FORMS = ("function", "custom")
 _MODES = ("auto", "none", "required", "any")
 """Values of `tool_choice` and `function_call` that name no tool."""
@@ -42,16 +43,15 @@ def tool_names(tool: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def offered(body: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of all tools that the body offers, each once."""
-    return tuple(
-        dict.fromkeys(
-            name
-            for _, tools in tool_lists(body)
-            for tool in (tools if isinstance(tools, list) else ())
-            for name in tool_names(tool)
-        )
-    )
+def offered(body: Mapping[str, object]) -> Generator[None, None, tuple[str, ...]]:
+    """Return, in steps, the names of all tools that the body offers, each once."""
+    names: dict[str, None] = {}
+    for _, tools in tool_lists(body):
+        for count, tool in enumerate(tools if isinstance(tools, list) else (), 1):
+            names.update(dict.fromkeys(tool_names(tool)))
+            if count % _TOOLS_A_STEP == 0:
+                yield
+    return tuple(names)
 
 
 def allowed(name: str, allow: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.errors import RequestInvalid
 
 MAX_DEPTH: Final = 128
-MAX_VALUES: Final = 100_000
+MAX_VALUES: Final = 50_000
 """Of one text: strings, names, containers, words and single numbers ..."""
 _NUMBERS_A_VALUE: Final = 8
 """... of which so many in a row, such as the ids of tokens, count for one."""

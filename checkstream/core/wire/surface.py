@@ -143,6 +143,15 @@ class Surface(Protocol):
             RequestInvalid: as `reading_request`.
         """
 
+    def writing_request(
+        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+    ) -> Generator[None, None, bytes]:
+        """Return, in steps, what `write_request` returns.
+
+        Raises:
+            WireError: as `write_request`.
+        """
+
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
         """Return the body with the text of `request.unit.deltas[i]` replaced by `texts[i]`, shaped as policies want.
 

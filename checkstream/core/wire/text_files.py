@@ -71,14 +71,15 @@ def reading_file(value: str) -> Generator[None, None, tuple[str, Encoding] | Non
         RequestInvalid: it is text of more characters than are read.
     """
     if not is_data_url(value):
-        found = yield from _decoded(value, "")
+        found = yield from _decoded(value, 0, "")
         return None if found is None else (found[0], Encoding(""))
-    kind, comma, data = value[len(_SCHEME) :].partition(",")
-    if not comma:
+    comma = value.find(",")
+    if comma < 0:
         return None
+    kind = value[len(_SCHEME) : comma]
     in_base64 = _MARK in kind.casefold()
     charset = _charset(kind)
-    found = yield from (_decoded(data, charset) if in_base64 else _unquoted(data, charset))
+    found = yield from (_decoded(value, comma + 1, charset) if in_base64 else _unquoted(value[comma + 1 :], charset))
     if found is None:
         return None
     text, used = found
@@ -105,14 +106,15 @@ def _charset(kind: str) -> str:
     return ""
 
 
-def _decoded(data: str, charset: str) -> Generator[None, None, tuple[str, str] | None]:
-    """Return the text that stands in base64, and its charset."""
-    if len(data) > _HEAD_CHARS:
-        head = _bytes(data[:_HEAD_CHARS])
+def _decoded(value: str, start: int, charset: str) -> Generator[None, None, tuple[str, str] | None]:
+    """Return the text that stands in base64 from `start` on, and its charset."""
+    if len(value) - start > _HEAD_CHARS:
+        head = _bytes(value[start : start + _HEAD_CHARS])
         if head is None or _text([head], charset, ended=False) is None:
             return None
-        _look_whether_long(data)
+        _look_whether_long(value)
         yield
+    data = value[start:]
     pieces, rest = list[bytes](), ""
     for at in range(0, len(data), _STEP_CHARS):
         bare = rest + data[at : at + _STEP_CHARS].translate(_STANDARD)

@@ -1,0 +1,83 @@
+"""G33: no step of reading, checking and forwarding a prompt keeps the event loop for more than 5 ms of CPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+from checkstream.core.events import RequestReceived
+from checkstream.core.wire.surfaces import SURFACES
+from tests.hostile import common
+from tests.watchdog import everything, guard_of, long_steps, steps
+
+CHAT = SURFACES["/v1/chat/completions"]
+COMPLETIONS = SURFACES["/v1/completions"]
+MAIL = "write to jane@example.org, card 4111 1111 1111 1111"
+
+
+def chat(content: object, **more: object) -> bytes:
+    return json.dumps({"model": "m", "messages": [{"role": "user", "content": content}], **more}).encode()
+
+
+def messages(*found: Mapping[str, object]) -> bytes:
+    return json.dumps({"model": "m", "messages": found}).encode()
+
+
+def call(number: int, arguments: str) -> Mapping[str, object]:
+    return {"id": f"call_{number}", "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+
+def schema(number: int) -> Mapping[str, object]:
+    fields = {"a": {"type": "string", "description": f"what {number} is called"}}
+    function = {"name": f"f{number}", "parameters": {"type": "object", "properties": fields}}
+    return {"type": "function", "function": function}
+
+
+@cache
+def bodies() -> Mapping[str, bytes]:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo" + "A" * 9_000_000}}
+    text = {"type": "file", "file": {"file_data": "data:text/plain;base64," + "aGVsbG8gd29ybGQg" * 20_000}}
+    deep: object = "end"
+    for _ in range(100):
+        deep = [deep, "a"]
+    return {
+        "messages": messages(*({"role": "user", "content": f"number {n}"} for n in range(3000))),
+        "messages to edit": messages(*({"role": "user", "content": MAIL} for _ in range(800))),
+        "parts": chat([{"type": "text", "text": f"part {n}"} for n in range(6000)]),
+        "parts to edit": chat([{"type": "text", "text": f"a{n}@example.org"} for n in range(1000)]),
+        "calls": messages({"role": "assistant", "content": None, "tool_calls": [call(n, "{}") for n in range(4000)]}),
+        "tools": chat("hi", tools=[schema(n) for n in range(2500)]),
+        "tools beside an edit": chat(MAIL, tools=[schema(n) for n in range(2500)]),
+        "fields": chat("hi", **{f"field_{n}": n for n in range(8_000)}),
+        "names": chat("hi", metadata={f"name {n}": "value" for n in range(10_000)}),
+        "ids": chat("hi", stop_token_ids=[12345] * 150_000),
+        "numbers": chat("hi", xx=[123456] * 8_000),
+        "strings": chat("hi", xx=["ab"] * 45_000),
+        "levels": chat("hi", xx=[deep] * 200),
+        "more values than are taken": chat("hi", xx=[""] * 200_000),
+        "more messages than are taken": messages(*({"role": "user", "content": "x"} for _ in range(9000))),
+        "an image": chat([{"type": "text", "text": "what is it?"}, image]),
+        "an image beside an edit": chat([{"type": "text", "text": MAIL}, image]),
+        "a file of text": chat([text]),
+        "letters of two bytes": chat("\u0436\u0430 " * 60_000),
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(bodies()))
+def test_g33_no_step_on_a_request_of_many_parts_is_long(kind: str) -> None:
+    received = [RequestReceived(bodies()[kind])]
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), received)) == []
+
+
+@pytest.mark.parametrize("kind", sorted(common(10)))
+def test_g33_no_step_on_a_prompt_is_long(kind: str) -> None:
+    received = [RequestReceived(chat(common(2500)[kind]))]
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), received)) == []
+
+
+def test_g33_no_step_on_token_ids_is_long() -> None:
+    body = json.dumps({"model": "m", "prompt": [7] * 300_000, "stream": True}).encode()
+    assert long_steps(lambda: steps(guard_of(COMPLETIONS, everything()), [RequestReceived(body)])) == []
