@@ -329,6 +329,7 @@ def test_g05_unknown_fields_in_which_nothing_is_found_leave_as_they_came(found: 
     events = [
         put(place, f"x_{number % 2}", value, chat=True, streamed=True) for number, (place, value) in enumerate(found)
     ]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})  # calls are whole
     pieces = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
     raw = b"".join([*pieces, b"data: [DONE]\n\n"])
     request = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()

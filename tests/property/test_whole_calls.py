@@ -268,6 +268,11 @@ def answered(message: dict[str, Any], reason: str | None, *, streaming: bool, si
         form = next((form for form in ("function", "custom") if form in call), None)
         told = call if form is None else call[form]
         (name,) = told.keys() - {"name"}
+        if form and len(told["name"]) % 2 == size % 2:
+            head = {"index": call.get("index", 0), "id": call.get("id"), "type": form}
+            pieces.append({"tool_calls": [head if size % 3 else {**head, form: {}}]})
+        elif size % 3 == 0:
+            pieces.append({"function_call": {}})
         for at in range(-size, len(told[name]), size):
             said = {"name": told["name"], name: ""} if at < 0 else {name: told[name][at : at + size]}
             piece = {"index": call.get("index", 0), form: said} if form else said

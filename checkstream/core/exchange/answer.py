@@ -184,7 +184,7 @@ class Answer:
         if not told:
             return unit, []
         self.extras.calm = False
-        kept = tuple(delta for delta in unit.deltas if delta.path not in told)
+        kept = tuple(msgspec.structs.replace(delta, text="") if delta.path in told else delta for delta in unit.deltas)
         return msgspec.structs.replace(unit, deltas=kept), list(told)
 
     def _is_told(self, delta: Delta, called: Collection[tuple[int, int]]) -> bool:

@@ -89,6 +89,8 @@ class Moulds:
         if data is None or len(unit.deltas) != 1 or len(unit.choices) != 1:
             return
         delta = unit.deltas[0]
+        if not delta.text:
+            return
         if unit.finished or unit.usage or unit.failure or unit.opaque or unit.unscanned or delta.verbatim or delta.free:
             return
         try:

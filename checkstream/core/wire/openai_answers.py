@@ -92,6 +92,10 @@ class Answer:
             free = kind == "tool_arguments" and path[-2] == "custom"
             self._put(Delta(Channel(kind, choice, index), clean(value), path, free=free))
 
+    def begin_call(self, choice: int, number: int, path: Path) -> None:
+        """Take what belongs to a tool call and says nothing: it must not leave without the call."""
+        self._put(Delta(Channel("tool_name", choice, number), "", path))
+
     def _put(self, delta: Delta) -> None:
         if self._most is not None and len(self.deltas) >= MOST_TEXTS:
             raise WireError(f"the event has more than {MOST_TEXTS} texts; check the upstream")
@@ -360,7 +364,7 @@ def _tool_calls(answer: Answer, choice: int, value: object, path: Path, *, whole
             if call.get(name) is not None:
                 _function(answer, choice, number, call[name], (*path, i, name), place=(*path, number, name))
         if call.get("function") is None and call.get("custom") is None:
-            answer.text("tool_name", choice, number, "", (*path, i))  # a call's beginning, which must not leave alone
+            answer.begin_call(choice, number, (*path, i))
         place = (*path, number)
         answer.rest(choice, call, _KNOWN_TOOL_FIELDS, _FUNCTIONS_ID, (*path, i), place=place)
         answer.extras.known(choice, call.get("id"), (*path, i, "id"), (*place, "id"), "never")
@@ -372,6 +376,8 @@ def _function(
     """Read a function's or custom tool's name and arguments; an object is read as the JSON that it is."""
     if not isinstance(value, dict):
         raise WireError("the `function` of a tool call is not an object; check the upstream")
+    if not value.get("name") and not value.get("arguments") and not value.get("input"):
+        answer.begin_call(choice, number, path)
     for name, inner in value.items():
         at = (*path, name)
         if inner is None:

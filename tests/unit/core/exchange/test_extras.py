@@ -156,3 +156,20 @@ def test_g34_reasoning_that_goes_on_under_another_name_can_not_be_checked() -> N
         told = out(*deltas).record
         assert told is not None
         assert told.outcome == "complete"
+
+
+def test_g35_the_beginning_of_a_call_without_a_name_stays_as_it_is_where_the_call_is_edited() -> None:
+    head = {"index": 0, "id": "call_1", "type": "function"}
+    pieces = [head, {**head, "function": {"name": "look_up", "arguments": ""}}, {"index": 0, "function": {}}]
+    more, edited = (
+        {"index": 0, "function": {"arguments": json.dumps({"q": text})}} for text in ("bob@example.com", "[EMAIL]")
+    )
+    events = [event((0, {"tool_calls": [piece]}, None)) for piece in (*pieces, more, pieces[2])]
+    out = stream(RULES, [*events, ends(reason="tool_calls"), DONE])
+    assert [call for (call,) in told(out, "tool_calls")[:5]] == [
+        head,
+        {**head, "id": None, "function": {"name": "look_up", "arguments": ""}},
+        pieces[2],
+        edited,
+        pieces[2],
+    ]
