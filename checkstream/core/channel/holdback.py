@@ -503,7 +503,7 @@ class Holdback:
                 limit = self._segments.floor(limit)
             if self._joints is not None:
                 limit = self._joints.whole(limit)
-        if self.replacements and limit != self.cut:
+        if self.replacements.items and limit != self.cut:
             limit = self.replacements.whole(limit)
         return max(limit, self.sent)
 

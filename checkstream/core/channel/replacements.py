@@ -33,18 +33,18 @@ class Replacements:
     An insertion stands before the span that starts at its place and behind the one that ends there, never inside one.
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("items",)
 
     def __init__(self) -> None:
         """Start with none."""
-        self._items: list[Replacement] = []
+        self.items: list[Replacement] = []
 
     def __iter__(self) -> Iterator[Replacement]:
-        return iter(self._items)
+        return iter(self.items)
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._items)
+        return len(self.items)
 
     def add(self, item: Replacement, sent: int) -> None:
         """Add a replacement; it merges with those it overlaps.
@@ -60,24 +60,24 @@ class Replacements:
         """
         if item.start == item.end:
             self._insert(max(item.start, sent), item.text)
-        elif not self._items or item.start >= self._items[-1].end:
-            self._items.append(item)
+        elif not self.items or item.start >= self.items[-1].end:
+            self.items.append(item)
         else:
             self._overlay(item)
 
     def _insert(self, position: int, text: str) -> None:
-        place = bisect_right(self._items, position, key=lambda item: item.end)
-        if place < len(self._items) and self._items[place].start < position:
-            item = self._items[place]
-            self._items[place] = msgspec.structs.replace(item, behind=item.behind + text)
+        place = bisect_right(self.items, position, key=lambda item: item.end)
+        if place < len(self.items) and self.items[place].start < position:
+            item = self.items[place]
+            self.items[place] = msgspec.structs.replace(item, behind=item.behind + text)
         else:
-            self._items.insert(place, Replacement(position, position, text))
+            self.items.insert(place, Replacement(position, position, text))
 
     def _overlay(self, new: Replacement) -> None:
         start, end = new.start, new.end
         first = self._first(start)
-        last = bisect_right(self._items, end, first, key=lambda item: item.start)
-        near = self._items[first:last]
+        last = bisect_right(self.items, end, first, key=lambda item: item.start)
+        near = self.items[first:last]
         for item in near:
             if item.rewritten and item.start < end and start < item.end:
                 start, end = min(start, item.start), max(end, item.end)
@@ -96,26 +96,26 @@ class Replacements:
                 item.text if item.start == item.end else item.behind for item in sorted((*covered, *inside), key=_place)
             )
             kept.append(Replacement(start, end, new.text, new.rewritten, new.nulls, new.behind + behind))
-        self._items[first:last] = sorted(kept, key=_place)
+        self.items[first:last] = sorted(kept, key=_place)
 
     def _first(self, position: int) -> int:
         """Return the place of the first replacement that ends at `position` or behind it."""
-        return bisect_left(self._items, position, key=lambda item: item.end)
+        return bisect_left(self.items, position, key=lambda item: item.end)
 
     def within(self, span: Span) -> list[Replacement]:
         """Return the replacements that stand in a span or over its bounds, in order; none of those that touch it."""
         found: list[Replacement] = []
-        for place in range(bisect_right(self._items, span.start, key=lambda item: item.end), len(self._items)):
-            if self._items[place].start >= span.end:
+        for place in range(bisect_right(self.items, span.start, key=lambda item: item.end), len(self.items)):
+            if self.items[place].start >= span.end:
                 break
-            found.append(self._items[place])
+            found.append(self.items[place])
         return found
 
     def touch(self, start: int, end: int) -> bool:
         """Tell whether what is sent for `start..end` differs from the original."""
         place = self._first(start)
-        while place < len(self._items) and self._items[place].start < end:
-            if self._items[place].end > start or self._items[place].start == start:
+        while place < len(self.items) and self.items[place].start < end:
+            if self.items[place].end > start or self.items[place].start == start:
                 return True
             place += 1
         return False
@@ -131,8 +131,8 @@ class Replacements:
         """
         parts: list[str] = []
         at = start
-        for place in range(self._first(start), len(self._items)):
-            item = self._items[place]
+        for place in range(self._first(start), len(self.items)):
+            item = self.items[place]
             if item.start >= end and not (cut and item.end == end):
                 break
             if item.start >= start:
@@ -149,11 +149,11 @@ class Replacements:
 
     def cut(self, position: int) -> None:
         """Drop what starts at `position` or behind it; what is inserted there stays."""
-        self._items = [item for item in self._items if item.start < position or item.end == position]
+        self.items = [item for item in self.items if item.start < position or item.end == position]
 
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""
-        self._items = [item for item in self._items if item.end >= position]
+        self.items = [item for item in self.items if item.end >= position]
 
 
 def _place(item: Replacement) -> tuple[int, int]:

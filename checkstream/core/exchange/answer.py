@@ -13,7 +13,7 @@ from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import Closing, Said, closing_of
 from checkstream.core.exchange.extras import Extras
-from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.meter import DONE, FEED_WORK, FEW_CHARS, Steps
 from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.policy.program import RuleMeta
@@ -261,6 +261,42 @@ class Answer:
             self.terminated = True
             yield from self.ending()
 
+    def take_more(self, unit: Unit) -> Iterable[None] | None:
+        """Take the common unit, which has more of one short text and nothing else, as `take` does.
+
+        Returns:
+            What is left to do, mostly `DONE`; None: it is another unit, and nothing was done.
+        """
+        if len(unit.deltas) != 1 or len(unit.choices) != 1 or unit.finished or self.extras.has_open:
+            return None
+        delta = unit.deltas[0]
+        channel = delta.channel
+        judge = self.judges.get(channel)
+        if judge is None or channel.kind in CALL or channel.kind == "extra" or judge.holdback.ended:
+            return None
+        choice = self.choices[channel.choice]
+        latest = self._paths[channel]
+        if not choice.running or (latest is not delta.path and latest[2:] != delta.path[2:]):
+            return None
+        if len(delta.text) > FEW_CHARS:
+            return None
+        start = judge.holdback.received
+        checking = self._checking
+        checks = judge.feed(delta.text)
+        checking.meter.spent += FEED_WORK + judge.take_work()
+        self._paths[channel] = delta.path
+        if self.first_text_at is None:
+            self.first_text_at = checking.now
+        called = bool(choice.calls) and self.outbox.calls_whole
+        self.outbox.put(Waiting(unit, (Part(judge, start, judge.holdback.received),), checking.now, called))
+        if checks:
+            self._ask(judge, checks)
+        rulings = checking.advance_some(judge)
+        if rulings or judge.behind:
+            return self._carrying_out(judge, rulings)
+        choice.trailing += judge.take_trailing()
+        return DONE
+
     def _look_whether_at_once(self, unit: Unit) -> None:
         """Note the choices of which all comes in this unit: they are decided at their end, channel after channel."""
         for number in unit.finished:
@@ -458,8 +494,11 @@ class Answer:
 
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
+        return self._carrying_out(judge, self._checking.advance_some(judge))
+
+    def _carrying_out(self, judge: Judge, rulings: list[Ruling]) -> Steps:
+        """Carry out some decisions of a channel and all others that can be taken now."""
         choice = self._choice(judge.channel.choice)
-        rulings = self._checking.advance_some(judge)
         if judge.behind:
             yield
             rulings += yield from self._checking.advancing(judge)

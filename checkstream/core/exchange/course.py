@@ -88,13 +88,13 @@ class Course:
         self.given = False
         """The caller has got some of the answer, or is about to."""
         self.ending: Ending | None = None
-        self._closing: deque[Steps] = deque()
+        self.closing: deque[Steps] = deque()
         """What is left to do about the channels of an answer that is closing."""
 
     def close_channels(self) -> Steps:
         """End the channels of an answer that is closing, if it is; nothing is told of its end before that."""
-        while self._closing:
-            yield from self._closing.popleft()
+        while self.closing:
+            yield from self.closing.popleft()
 
     @property
     def ended_badly(self) -> bool:
@@ -157,11 +157,11 @@ class Course:
         self.state = State.CLOSING
         if ending.error is not None:
             self.answer.may_turn = False
-        self._closing.append(self.answer.ending())
+        self.closing.append(self.answer.ending())
 
     def break_off(self, ending: Ending) -> None:
         """End every channel before what is not decided: nobody will come to know what it is."""
-        self._closing.append(self.answer.giving_up())
+        self.closing.append(self.answer.giving_up())
         self.begin_closing(ending)
 
     def fail(self, kind: str, message: str) -> None:
@@ -206,7 +206,7 @@ class Course:
             self.refuse(Refusal(503, "overloaded", message))
             return
         self.outbox.breaks_off = True
-        self._closing.append(self.answer.leaving_undecided())
+        self.closing.append(self.answer.leaving_undecided())
         self._end_by(Ending("overloaded", ("overloaded", message, None)), 503)
 
     def _end_by(self, ending: Ending, status: int) -> None:

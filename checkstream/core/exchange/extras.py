@@ -264,6 +264,11 @@ class Extras:
 
     # --- what may go on
 
+    @property
+    def has_open(self) -> bool:
+        """Something has been judged, which what comes may go on with, or not."""
+        return bool(self._by_channel)
+
     def judged(self, judge: Judge) -> str:
         """Note who judges one of the channels; return where its text stands, for the record."""
         place = self._by_channel[judge.channel]

@@ -118,7 +118,8 @@ class Guard:
             self._events.append(event)
         checking.meter.begin_turn()
         over = self._take_turn()
-        self._course.watch.arm()
+        if checking.waiting:
+            self._course.watch.arm()
         if not over:
             checking.commands.append(Yield())
         return checking.commands
@@ -145,20 +146,23 @@ class Guard:
 
     def _steps_of(self, event: AnyEvent) -> Steps:
         """Take one event, then go as far as that allows."""
-        transition = self._TRANSITIONS.get((self._course.state, type(event)))
-        if transition is not None:
-            yield from transition(self, event) or ()
-            yield from self._going_on()
-
-    def _going_on(self) -> Steps:
-        """Go as far as what is known allows."""
         course = self._course
+        transition = self._TRANSITIONS.get((course.state, type(event)))
+        return self._going_on(transition(self, event)) if transition is not None else iter(())
+
+    def _going_on(self, steps: Steps | None = None) -> Steps:
+        """Do some steps, then go as far as what is known allows."""
+        course = self._course
+        if steps is not None:
+            yield from steps
         if course.state is State.INGRESS and not course.cannot_be_checked():
             yield from self._go_on_with_prompt()
-        yield from course.close_channels()
-        while course.cannot_be_checked() or self._go_on():
+        while True:
+            if course.closing:
+                yield from course.close_channels()
+            if not course.cannot_be_checked() and not self._go_on():
+                return
             yield
-            yield from course.close_channels()
 
     def _steps_without_work(self) -> Steps | None:
         """Let the fail mode decide on an exchange that has done all the work that it may do; None: it goes on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 
 from checkstream.core.exchange.course import Course, Ending, State
-from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_size import COUNTING_WORK, MOST_VALUES, counting
@@ -29,12 +29,10 @@ _TEXT_WORK = 6
 
 
 def _pieces(data: bytes) -> Iterable[bytes]:
-    """Yield bytes as they are decoded: all at once, unless they could be thousands of events."""
-    if data.count(b"\n") + data.count(b"\r") <= _FEW_LINES:
-        yield data
-    else:
-        for at in range(0, len(data), _PIECE_BYTES):
-            yield data[at : at + _PIECE_BYTES]
+    """Return bytes as they are decoded: all at once, unless they could be thousands of events."""
+    if len(data) <= _FEW_LINES or data.count(b"\n") + data.count(b"\r") <= _FEW_LINES:
+        return (data,)
+    return [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
 
 
 class Incoming:
@@ -66,23 +64,38 @@ class Incoming:
         self._answer_bytes += len(data)
         # What came before the cap counts, wherever the network has cut.
         for piece in _pieces(data if len(data) <= room else data[:room]):
-            try:
-                frames = self._decoder.decode(piece)
-            except EventTooLarge as error:
-                course.fail("upstream_error", str(error))
-                return
-            for frame in frames:
-                yield from self._take_frame(frame)
-                if self._is_unwanted() or self._has_last_word:
-                    return  # what comes behind the last word is no part of the answer
-                yield
+            for frame in self._decode(piece):
+                left = self._take_alike(frame)
+                if left is not DONE:
+                    yield from self._take_frame(frame) if left is None else left
+                if self._is_over():
+                    return
+                if course.checking.meter.pauses:
+                    yield
             if piece is not data:
                 course.checking.meter.spend(_PIECE_WORK)
                 yield
-        if len(data) > room:
+        if not self._is_over():
+            self._look_whether_too_much(len(data) - room)
+
+    def _look_whether_too_much(self, beyond: int) -> None:
+        """Fail where the answer, or one event of it, is longer than it may be; `beyond`: bytes that were not read."""
+        course = self._course
+        if beyond > 0:
             course.fail("answer_too_large", f"the answer passed {course.plan.answer_bytes} bytes")
         elif self._decoder.fault is not None:
             course.fail("upstream_error", str(self._decoder.fault))
+
+    def _decode(self, data: bytes) -> list[Frame]:
+        try:
+            return self._decoder.decode(data)
+        except EventTooLarge as error:
+            self._course.fail("upstream_error", str(error))
+            return []
+
+    def _is_over(self) -> bool:
+        """Tell whether nothing more is wanted of this upstream: what comes behind the last word is no answer's part."""
+        return self._is_unwanted() or self._has_last_word
 
     def _is_unwanted(self) -> bool:
         """Tell whether nothing more is wanted of this upstream: the answer is ending, or turns."""
@@ -115,6 +128,20 @@ class Incoming:
                 yield from self._take_frame(frame)
         if not self._is_unwanted():
             course.begin_closing(Ending("complete"))
+
+    def _take_alike(self, frame: Frame) -> Iterable[None] | None:
+        """Take an event like others before it; return what is left to do, None where it is another: nothing is done."""
+        unit = self._moulds.read(frame)
+        left = self._course.answer.take_more(unit) if unit is not None else None
+        if left is not None:
+            self._course.checking.meter.spent += _FRAME_WORK
+            if left is not DONE:
+                return self._ended_by(left)
+        return left
+
+    def _ended_by(self, steps: Iterable[None]) -> Steps:
+        yield from steps
+        self.look_whether_cut_off()
 
     def _take_frame(self, frame: Frame) -> Steps:
         course = self._course

@@ -5,20 +5,23 @@ What takes long is written as steps: a generator that yields wherever a turn may
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Protocol, TypeVar
 
 from checkstream.core.steps import Pace, Steps, done
 
-__all__ = ["Meter", "Reader", "Steps", "done"]
+__all__ = ["DONE", "FEED_WORK", "FEW_CHARS", "Meter", "Reader", "Steps", "done"]
 
+FEED_WORK = 30
+"""Of any piece of text, however short."""
+DONE: Iterable[None] = ()
+"""Nothing is left to do."""
 Result = TypeVar("Result")
 
-_SHORT_CHARS = 128
+FEW_CHARS = 128
+"""Of a text that is read in one step."""
 _TURN_S = 0.002
 """Of a turn: work is counted in units that are about a microsecond each, and may be off by much for once."""
-_FEED_WORK = 30
-"""Of any piece of text, however short."""
 
 
 class Reader(Protocol[Result]):
@@ -69,6 +72,11 @@ class Meter:
         return self.clock is not None and self.clock() >= self._turn_ends_s
 
     @property
+    def pauses(self) -> bool:
+        """The next step is not this turn's, or none."""
+        return self.turn_over or 0 < self._budget <= self.spent
+
+    @property
     def exhausted(self) -> bool:
         """The exchange has done all the work that it may do."""
         return 0 < self._budget <= self.spent
@@ -86,10 +94,10 @@ class Meter:
 
     def feed(self, reader: Reader[Result], text: str) -> list[Result] | None:
         """Feed a short text to a reader, and return what it makes of it; None: it is long (see `feeding`)."""
-        if len(text) > _SHORT_CHARS:
+        if len(text) > FEW_CHARS:
             return None
         made = reader.feed(text)
-        self.spent += reader.take_work() + _FEED_WORK
+        self.spent += reader.take_work() + FEED_WORK
         return made
 
     def feeding(self, reader: Reader[Result], text: str) -> Generator[None, None, list[Result]]:

@@ -325,14 +325,17 @@ class Outbox:
         taken, self.behind, self.looked = 0, False, 0
         self._queue.begin()
         while (waiting := self._next()) is not None:
-            if not self._is_rendered(waiting):
+            if len(waiting.unit.raw) > _RENDERED_CHARS and not self._is_rendered(waiting):
                 self.behind = True
                 break
             taken += 1 + len(waiting.parts) // 2
             self._count(waiting, -1)
             self._remember(waiting.unit)
             try:
-                data += self._leave(waiting)
+                if self._plain(waiting):
+                    data.append(self._as_it_came(waiting))
+                else:
+                    data += self._leave(waiting)
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)
@@ -364,8 +367,6 @@ class Outbox:
         if self._turned:
             unit = self._surface.rename_event(waiting.unit, self.like)
             return self._emit(msgspec.structs.replace(waiting, unit=unit))
-        if self._plain(waiting):
-            return [self._as_it_came(waiting)]
         return self._emit(waiting)
 
     def _next(self) -> Waiting | None:
@@ -497,13 +498,13 @@ class Outbox:
     def _plain(self, waiting: Waiting) -> bool:
         """Tell whether a unit is the common one: more text of one choice, with nothing to change or to add."""
         unit = waiting.unit
-        if unit.finished or len(unit.choices) != 1:
+        if unit.finished or len(unit.choices) != 1 or self._turned or self.breaks_off or self._turning is not None:
             return False
         choice = self._choices[unit.choices[0]]
         if choice.closed or choice.halt is not None or not choice.begun:
             return False
         for part in waiting.parts:
-            if part.judge is None or part.judge.holdback.cut is not None or part.judge.holdback.replacements:
+            if part.judge is None or part.judge.holdback.cut is not None or part.judge.holdback.replacements.items:
                 return False
         return True
 
@@ -683,7 +684,10 @@ def _call_of(path: Path) -> Path | None:
 
 def _is_doubted(unit: Unit) -> bool:
     """Tell whether something is judged of what all events of an answer repeat."""
-    return any(delta.channel.choice == COMMON for delta in unit.deltas)
+    for delta in unit.deltas:  # noqa: SIM110 - of every event
+        if delta.channel.choice == COMMON:
+            return True
+    return False
 
 
 def _last_content(unit: Unit, number: int) -> int | None:
