@@ -84,7 +84,7 @@ def steps(guard: Guard, events: Sequence[on.AnyEvent], answer: Answer = calm) ->
     return found
 
 
-def long_steps(run: Callable[[], list[Step]], *, most_s: float = MOST_S, runs: int = 3) -> list[Step]:
+def long_steps(run: Callable[[], list[Step]], *, most_s: float = MOST_S, runs: int = 7) -> list[Step]:
     """Return the steps of an exchange that take too long in every run of it, with the least that each took.
 
     Args:

@@ -19,6 +19,7 @@ SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")
 PROBABILITIES = "logprobs"
 IDS = frozenset({"token_ids", "prompt_token_ids"})
 """Nobody here has the vocabulary that they are of."""
+_FIGURE = (int, float, type(None))
 _ENTRY = frozenset({"token", "logprob", "bytes", "top_logprobs"})
 _MEMBERS = frozenset({"content", "refusal", "tokens", "token_logprobs", "top_logprobs", "text_offset"})
 _LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})
@@ -121,9 +122,12 @@ def _entries(entries: object, reading: _Reading) -> None:
     tokens = [_token(entry) for entry in entries]
     reading.hold(tokens)
     for entry, token in zip(entries, tokens, strict=True):
-        others = (_token(other) for other in entry.get("top_logprobs") or ())
-        for place, other in enumerate(other for other in others if other != token):
-            reading.note(place, other)
+        place = 0
+        for each in entry.get("top_logprobs") or ():
+            other = _token(each)
+            if other != token:
+                reading.note(place, other)
+                place += 1
 
 
 def _token(entry: object) -> str:
@@ -131,7 +135,7 @@ def _token(entry: object) -> str:
     if not isinstance(entry, dict) or not _ENTRY.issuperset(entry):
         raise _OtherFormError
     token, spelled = entry.get("token"), entry.get("bytes")
-    if not isinstance(token, str) or not isinstance(entry.get("logprob"), int | float | None):
+    if not isinstance(token, str) or not isinstance(entry.get("logprob"), _FIGURE):
         raise _OtherFormError
     if spelled is not None and bytes(spelled) != token.encode():
         raise _OtherFormError
@@ -144,12 +148,12 @@ def _legacy(shadow: Mapping[str, object], reading: _Reading) -> None:
     numbers = [*_list(shadow.get("token_logprobs")), *_list(shadow.get("text_offset"))]
     if not isinstance(tokens, list) or not isinstance(tops, list) or not _LISTS.issuperset(shadow):
         raise _OtherFormError
-    if not all(isinstance(each, int | float | None) for each in numbers):
+    if not all(isinstance(each, _FIGURE) for each in numbers):
         raise _OtherFormError
     reading.hold(tokens)
     for token, top in zip(tokens, tops, strict=False):
         for place, (other, probability) in enumerate((top or {}).items()):
-            if not isinstance(probability, int | float | None):
+            if not isinstance(probability, _FIGURE):
                 raise _OtherFormError
             if other != token:
                 reading.note(place, other)
