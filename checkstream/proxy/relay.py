@@ -40,7 +40,7 @@ _TURN_S = 0.002
 """After which others get their turn, whatever more has come: the last thing that is done in a turn takes as long."""
 _LONG_BYTES = 32_768
 """A prompt above this is read by the guard on a thread; below, that costs more than it gains (2 ms of the loop)."""
-_LONG_ANSWER_BYTES = 8192
+_LONG_ANSWER_BYTES = 4096
 """An answer above this that is not streamed is read and written by the guard on a thread."""
 _ROOM_S = 30.0
 """How long an answer that holds more than its own part waits for room."""

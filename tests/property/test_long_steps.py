@@ -83,5 +83,5 @@ def test_g33_no_step_on_a_streamed_answer_of_the_largest_events_is_long(name: st
 @pytest.mark.parametrize("name", WHOLE)
 def test_g33_no_step_on_a_whole_answer_that_is_read_on_the_loop_is_long(name: str) -> None:
     """Of longer ones each step is done on a thread (see `proxy.relay`)."""
-    events = answered(request(stream=False), WHOLE[name](8000), streaming=False)
+    events = answered(request(stream=False), WHOLE[name](4000), streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []

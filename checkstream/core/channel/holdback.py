@@ -20,7 +20,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -275,7 +275,7 @@ class Holdback:
                 due.append(self._check(end))
         return due
 
-    def part(self) -> None:
+    def parting(self) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not.
 
         What stands in a part alone is found, whatever it touches, and what stands over their bounds.
@@ -285,23 +285,23 @@ class Holdback:
         if self._alone is None:
             # What has been decided is the same either way; what was still live is read again, with what stands before.
             start = max(self._scan.live - LEFT_CONTEXT_CHARS, self._base)
-            self._alone, self._alone_at = Scan(self._patterns), start
-            undecided = self._alone.feed(self._text[start - self._base :])
+            self._alone, self._alone_at = Scan(self._patterns, self._scan.work), start
+            undecided = yield from _reading(self._alone, self._text[start - self._base :])
             least = self._scan.live
         else:
             undecided, least = [], 0
         undecided += self._alone.end()
         self._find_apart([], [each for each in undecided if each.span.start + self._alone_at >= least], self._alone_at)
-        self._alone, self._alone_at = Scan(self._patterns), self.received
+        self._alone, self._alone_at = Scan(self._patterns, self._scan.work), self.received
 
-    def let_go(self) -> list[Check]:
+    def letting_go(self) -> Generator[None, None, list[Check]]:
         """Hold nothing of what has come for what may follow: nobody knows that anything will.
 
         Returns:
             The check that is due now.
         """
-        self.part()
-        self._find_as_if_ended()
+        yield from self.parting()
+        yield from self._finding_as_if_ended()
         self.free = self.received
         if not self._with_checks or self.ended or self.cleared >= self.received or self._covers(self.received):
             return _NO_CHECKS
@@ -310,15 +310,14 @@ class Holdback:
             return _NO_CHECKS
         return [self._check(self.received, final=True)]
 
-    def _find_as_if_ended(self) -> None:
+    def _finding_as_if_ended(self) -> Generator[None, None, None]:
         """Take what the joined text comes to if nothing follows: what is found only then would be found too late."""
         live = self._scan.live
         if self.ended or live >= self.received:
             return
         start = max(live - LEFT_CONTEXT_CHARS, self._base, self.received - _LOOKED_BACK_CHARS)
-        look = Scan(self._patterns)
-        found = look.feed(self._text[start - self._base :]) + look.end()
-        self._scan.work.done += look.work.take()
+        look = Scan(self._patterns, self._scan.work)
+        found = (yield from _reading(look, self._text[start - self._base :])) + look.end()
         self._find_apart([], [each for each in found if each.span.start + start >= live], start)
 
     def _find_apart(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
@@ -656,5 +655,16 @@ class Holdback:
             self.replacements.forget(self.sent)
 
 
+def _reading(scan: Scan, text: str) -> Generator[None, None, list[Finding]]:
+    """Read a text in steps; return what is decided in it."""
+    found: list[Finding] = []
+    for at in range(0, len(text), _STEP_CHARS):
+        found += scan.feed(text[at : at + _STEP_CHARS])
+        yield
+    return found
+
+
+_STEP_CHARS = 256
+"""Of text that is read once more."""
 _NO_CHECKS: list[Check] = []
 _TRIM_CHARS = 512

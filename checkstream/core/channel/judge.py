@@ -10,7 +10,7 @@ Which rules fire is the `Decider`'s to say; texts between sentences are put in b
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -284,13 +284,13 @@ class Judge:
         self._read_along(text)
         return self.holdback.feed(text)
 
-    def part(self) -> None:
+    def parting(self) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
-        self.holdback.part()
+        return self.holdback.parting()
 
-    def let_go(self) -> list[Check]:
+    def letting_go(self) -> Generator[None, None, list[Check]]:
         """Hold nothing of what has come for what may follow; return the check that is due now."""
-        return self.holdback.let_go()
+        return self.holdback.letting_go()
 
     def _read_along(self, text: str) -> None:
         if self._json is not None:

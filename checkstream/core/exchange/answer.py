@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
+_Result = TypeVar("_Result")
 _SPOKEN = ("reasoning", "content", "refusal")
 _BROKEN_OFF = "the upstream broke off in it"
 _WITHHELD = {
@@ -314,9 +316,22 @@ class Answer:
 
     def _let_go(self, judge: Judge) -> Steps:
         """Hold a text no longer for what may follow."""
-        self._ask(judge, judge.let_go())
+        self._ask(judge, (yield from self._worked(judge, judge.letting_go())))
         yield from self.ruling(judge)
         yield
+
+    def _worked(self, judge: Judge, steps: Generator[None, None, _Result]) -> Generator[None, None, _Result]:
+        """Do some steps of a judge, and count what they cost."""
+        meter = self._checking.meter
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                meter.spent += judge.take_work() + _CHANNEL_WORK
+                result: _Result = end.value
+                return result
+            meter.spent += judge.take_work()
+            yield
 
     def _choice(self, number: int) -> Choice:
         return self.common if number == COMMON else self.choices[number]
@@ -337,8 +352,7 @@ class Answer:
                 or channel.kind == "extra"
                 or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
             ):
-                self.judges[channel].part()
-                self._checking.meter.spent += _CHANNEL_WORK
+                yield from self._worked(self.judges[channel], self.judges[channel].parting())
             self._paths[channel] = path
             part = yield from self._take_delta(delta, due)
             parts.append(part)
