@@ -135,3 +135,13 @@ def test_what_is_no_text_is_left_alone() -> None:
     text = "550e8400-e29b-41d4-a716-446655440000 d41d8cd98f00b204e9800998ecf8427e 2024-05-12 10:20:30 ff:ee:dd:cc 41 42"
     assert found([text], patterns()) == []
     assert {each.name for each in ENTITIES.values() if "encoded" not in each.views} == {"HIDDEN_TEXT"}
+
+
+@pytest.mark.parametrize("lead", [0, 500, 1015, 1023, 1024, 1030, 2100])
+@pytest.mark.parametrize("step", [1, 700, 9999])
+def test_g04_g18_a_long_text_that_is_turned_round_is_read_in_stretches(lead: int, step: int) -> None:
+    value = SPECIMENS["EMAIL"]
+    text = f"see \u202e{'. ' * (lead // 2)}{value[::-1]}{' .' * 700}"
+    (finding,) = found([text[at : at + step] for at in range(0, len(text), step)], patterns())
+    assert text[finding.span.start : finding.span.end][::-1] == value
+    assert finding.view == "encoded"

@@ -77,6 +77,7 @@ def grouped(*sizes: int) -> Spell:
 
 EVERY: Mapping[str, Spell] = {
     "tags between": "<b></b>".join,
+    "turned round": lambda value: f"\u202e{value[::-1].replace(chr(10), ' ')}\u202c",
     "one tag around": lambda value: f"<b>{value}</b>",
     "a comment inside": lambda value: f"{value[:5]}<!-- -->{value[5:]}",
     "hex": lambda value: value.encode().hex(),
@@ -112,6 +113,8 @@ def value_in(said: str, how: str) -> tuple[int, int]:
     if "first line" in how:
         low = said.index("\n") + 1
     high = len(said) - ("before a letter" in how)
+    if "turned round" in how:
+        low, high = 1, high - 1
     if "one tag around" in how:
         low, high = 3, high - 4
     return low, high

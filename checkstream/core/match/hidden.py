@@ -16,6 +16,7 @@ from checkstream.core.match.hexed import Hexed
 from checkstream.core.match.inner import Open
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.patterns import Table, compile_regex
+from checkstream.core.match.turned import Turned
 from checkstream.core.match.work import Work
 
 Outs = Mapping[str, list[Found]]
@@ -106,7 +107,7 @@ class Carried:
 class Embedded:
     """What stands in a text as text of its own, encoded or hidden: read together."""
 
-    __slots__ = ("_base64", "_hex", "_hidden")
+    __slots__ = ("_base64", "_hex", "_hidden", "_turned")
 
     def __init__(self, begin: Open | None, hidden: Table, at: int, hex_at: int, work: Work) -> None:
         """Start at the original offsets `at` and, for hex, `hex_at`, outside of any; its work goes to `work`.
@@ -115,6 +116,7 @@ class Embedded:
         """
         self._base64 = None if begin is None else Encoded(begin, at)
         self._hex = None if begin is None else Hexed(begin, hex_at)
+        self._turned = None if begin is None else Turned(begin, at)
         self._hidden = Carried(hidden, at, work)
 
     @property
@@ -128,19 +130,24 @@ class Embedded:
     @property
     def idle(self) -> bool:
         """Whether nothing is being read."""
-        return self._hidden.idle and all(each is None or each.idle for each in (self._base64, self._hex))
+        return self._hidden.idle and all(each.idle for each in self._readers())
 
     def decide(self, out: Outs) -> int:
         """Decide what can be decided; return the original offset before which all is."""
         live = self._hidden.decide(out["hidden"])
-        return min([live, *(each.live for each in (self._base64, self._hex) if each is not None)])
+        return min([live, *(each.live for each in self._readers())])
 
     def read(self, text: str, at: int, out: Outs, *, ended: bool) -> None:
         """Read on; `text` is the original from `at`, the least of `ats`, to what has been received."""
-        for each in (self._base64, self._hex):
-            if each is not None:
-                each.read(text[each.at - at :], out["encoded"], ended=ended)
+        for each in self._readers():
+            each.read(text[each.at - at :], out["encoded"], ended=ended)
         self._hidden.read(text[self._hidden.at - at :], out["hidden"], ended=ended)
+
+    def _readers(self) -> tuple[Encoded | Hexed | Turned, ...]:
+        """Return what reads inner texts."""
+        if self._base64 is None or self._hex is None or self._turned is None:
+            return ()
+        return self._base64, self._hex, self._turned
 
     def due(self, out: Outs | None) -> tuple[bool, int]:
         """See `Lane.due`; inner texts see to themselves."""

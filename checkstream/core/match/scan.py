@@ -20,6 +20,7 @@ from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
 from checkstream.core.match.normalise import APART, LEET_CHARS
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
+from checkstream.core.match.turned import OVERRIDE
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
 
@@ -31,7 +32,8 @@ _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
 _CHANGING: Final = f"{TRIGGERS}|{_NOT_ASCII}|{MARKED}|{APART}"
 _CHANGED: Final = compile_regex(_CHANGING)
 _CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
-_EMBEDDING: Final = compile_regex(f"{_RUN}|{CARRIERS}|{HEX}")
+_EMBEDDINGS: Final = f"{_RUN}|{CARRIERS}|{HEX}|{OVERRIDE}"
+_EMBEDDING: Final = compile_regex(_EMBEDDINGS)
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
 
@@ -159,7 +161,7 @@ class Scan:
         if self._chain.names[-1:] == ("leet",):
             parts.append(_LEET)
         if self._embeds:
-            parts += [_RUN, CARRIERS, HEX]
+            parts.append(_EMBEDDINGS)
         return compile_regex("|".join(parts)) if parts else None
 
     def _least_cap(self) -> int:
