@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import PauseUpstream
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamFailed, UpstreamOpened
-from tests.guarded import CHAT, DONE, bodies, event, finishes, open_stream, plan, request, stream, text_of
+from tests.guarded import CHAT, DONE, bodies, event, finishes, open_stream, plan, request, stream, text_of, whole
 from tests.playbook import Exchange, Played, play
 
 CARD = 4111111111111111
@@ -234,6 +234,31 @@ def test_g35_content_of_a_wanted_form_stays_json(value: dict[str, Any], size: in
         assert str(CARD) not in said
     else:
         assert json.loads(said) == cleaned(value)
+
+
+@given(JSON_CONTENT, st.integers(1, 9), st.booleans())
+def test_g35_a_stop_puts_no_words_of_its_rule_into_an_object(value: dict[str, Any], size: int, streaming: bool) -> None:
+    """Some clients mend half an object, and would take the words for one of its values."""
+    text = json.dumps(value | {"last": "zero risk"})
+    said = structured(text, size, streaming=streaming)
+    assert said == json.dumps(cleaned(value) | {"last": ""})[:-2]
+    assert structured("Zero risk, or none.", size, streaming=streaming) == "Halt."  # no object has begun
+
+
+def structured(text: str, size: int, *, streaming: bool) -> str:
+    """Return what a caller gets of a text, having asked for JSON."""
+    asked = request(response_format={"type": "json_object"}, stream=streaming)
+    if not streaming:
+        played = play(CHAT, plan(RULES), asked, [whole(text)], streaming=False)
+        assert played.reply is not None
+        choice = json.loads(played.reply.body)["choices"][0]
+        assert choice["finish_reason"] == "content_filter"
+        return str(choice["message"]["content"])
+    out = stream(
+        RULES, [event((0, {"content": text[at : at + size]}, None)) for at in range(0, len(text), size)], asked
+    )
+    assert finishes(out)[0] == "content_filter"
+    return text_of(out)
 
 
 @pytest.mark.parametrize("last", [b"", DONE])

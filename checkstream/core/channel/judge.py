@@ -247,6 +247,11 @@ class Judge:
                     follower.take_over(other)
 
     @property
+    def is_json(self) -> bool:
+        """Its text has to keep the form of JSON, and begins so."""
+        return self._json is not None and bool(self._json.json)
+
+    @property
     def complete(self) -> bool:
         """Nothing of this channel waits for a decision that could still change what is sent."""
         return self.holdback.settled and all(

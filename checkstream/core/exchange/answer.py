@@ -81,6 +81,16 @@ def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
     return over or number not in choice.calling
 
 
+def _leaves_half_an_object(choice: Choice, judge: Judge | None, halt: Halt) -> bool:
+    """Tell whether content of a choice that is JSON breaks off where a rule ends it."""
+    return any(
+        each.channel.kind == "content"
+        and each.is_json
+        and (halt.position if each is judge else each.holdback.received) > 0
+        for each in choice.judges
+    )
+
+
 class Answer:
     """What the upstream has answered so far, streamed or whole."""
 
@@ -571,6 +581,9 @@ class Answer:
             self._drop_call(choice, judge.channel.index)
             if not halt.message:
                 halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
+        if halt.message and _leaves_half_an_object(choice, judge, halt):
+            choice.says_why = False
+            self._checking.degrade(NOT_ADDED)
         choice.halt = halt
         if self.turning is not None:
             self.turning, self.turned_down = None, True

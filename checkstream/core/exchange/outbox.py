@@ -67,6 +67,8 @@ class Choice(msgspec.Struct):
     """Stands in place of calls that the upstream has left torn."""
     halt: Halt | None = None
     """A rule has ended it; what follows in it is never sent."""
+    says_why: bool = True
+    """The message of that rule is added: not to half an object, where clients take it for one of its values."""
     finished: bool = False
     """The upstream has given its finish reason."""
     at_once: bool = False
@@ -91,7 +93,7 @@ class Choice(msgspec.Struct):
 
         Nothing waits for the end of an answer that has not begun.
         """
-        words = self.halt.message if self.halt is not None else self.withheld
+        words = self.withheld if self.halt is None else self.halt.message if self.says_why else ""
         if not self.begun:
             return words
         words += "".join(self.trailing)

@@ -53,7 +53,7 @@ def test_g35_a_stop_in_one_call_leaves_those_that_are_whole(case: Case, sdk: str
     assert outcome.ran in ([], [("look_up", {"about": "tides"})])
 
 
-@pytest.mark.parametrize("finish", ["length", "tool_calls", "stop"])
+@pytest.mark.parametrize("finish", ["length", "tool_calls"])
 @STREAMS
 @EACH
 def test_g35_no_client_runs_a_call_that_the_model_did_not_finish(
@@ -97,12 +97,9 @@ def test_g35_a_redacted_argument_stays_json_that_the_tool_gets(case: Case, sdk: 
     assert outcome.ran == [("pay", {"amount": 1000, "card": '[CREDIT_CARD] "gold"'})]
 
 
-@STREAMS
 @EACH
-def test_g35_a_number_that_must_go_is_a_label_that_no_tool_takes_for_a_number(
-    case: Case, sdk: str, stream: bool
-) -> None:
-    outcome, asked = case.received(sdk, "agent", calling(("pay", '{"amount": 4111111111111111}')), AFTER, stream=stream)
+def test_g35_a_number_that_must_go_is_a_label_that_no_tool_takes_for_a_number(case: Case, sdk: str) -> None:
+    outcome, asked = case.received(sdk, "agent", calling(("pay", '{"amount": 4111111111111111}')), AFTER, stream=True)
     assert outcome.ran in ([], [("pay", {"amount": "[CREDIT_CARD]", "card": None})])
     assert "4111" not in json.dumps(asked) + json.dumps([outcome.value, outcome.error])
 

@@ -53,14 +53,28 @@ def test_g37_what_adds_up_an_edited_stream_comes_to_the_answer_of_a_model_that_s
     assert told == direct
 
 
-@STREAMS
 @pytest.mark.parametrize("way", SHAPES, ids=lambda way: "-".join(filter(None, way[:3])))
 def test_g35_structured_output_is_still_an_object_after_an_edit(
-    case: Case, way: tuple[str, str, str | None, Turn], stream: bool
+    case: Case, way: tuple[str, str, str | None, Turn]
 ) -> None:
     sdk, do, how, turn = way
-    given = case.guarded(sdk, do, _with(turn, JSON, JSON.replace("London", CARD)), stream=stream, how=how).given()
+    given = case.guarded(sdk, do, _with(turn, JSON, JSON.replace("London", CARD)), stream=True, how=how).given()
     assert given == PERSON | {"city": "[CREDIT_CARD]"}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [way for way in SHAPES if way[2] != "MD_JSON"],  # whose object stands in prose
+    ids=lambda way: "-".join(filter(None, way[:3])),
+)
+def test_g35_no_client_takes_words_of_a_rule_for_a_value(case: Case, way: tuple[str, str, str | None, Turn]) -> None:
+    """LlamaIndex and instructor mend half an object while it streams: what they make of it is the model's alone."""
+    sdk, do, how, turn = way
+    outcome = case.guarded(
+        sdk, do, _with(turn, JSON, JSON.replace("London", "launch the missiles")), stream=True, how=how
+    )
+    assert "launch" not in str(outcome)
+    assert outcome.value in (None, PERSON | {"city": ""})
 
 
 def _with(value: Any, old: str, new: str) -> Any:
