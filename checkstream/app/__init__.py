@@ -1,4 +1,4 @@
-"""The composition root: what is in force (`force.py`) and the process around it (`app.py`)."""
+"""The composition root: the parts (`parts.py`), what is in force (`force.py`), the process around them (`app.py`)."""
 
 from checkstream.app.app import App
 from checkstream.app.force import load

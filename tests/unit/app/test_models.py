@@ -96,9 +96,9 @@ async def test_only_models_that_policies_ask_are_opened_and_a_reload_opens_none_
             assert rig.opened == ["guard"]
             assert app.status().models == ("guard@1.0.0",)
             (tmp_path / "policy.yaml").write_text(POLICY.replace("1.0.0", "2.0.0"))
-            before = app._force.scorer
+            before = app.force.scorer
             await app.reload()
-            assert app._force.scorer is before
+            assert app.force.scorer is before
             (tmp_path / "policy.yaml").write_text(POLICY.replace("guard.alarm", "other.alarm"))
             await app.reload()
             assert rig.opened == ["guard", "other"]
@@ -111,22 +111,22 @@ async def test_a_model_is_freed_when_the_last_stream_that_began_with_it_ends(tmp
         rig = Rig(tmp_path, llm.url)
         await rig.put(-4)
         async with rig.app() as app, aiohttp.ClientSession() as session:
-            first = app._force.scorer
+            first = app.force.scorer
             url = f"http://{app.listener.address}/v1/chat/completions"
             async with session.post(url, json=ASK) as response:
                 await response.content.readany()
                 await rig.put(4)
                 await app.reload()
-                await app._free_retired()
-                assert app._retired_scorers == [first]
+                await app._parts.current.free(app.proxy.uses)
+                assert app._parts.current.retired == (first,)
                 running = threads()
                 assert (await response.text()).endswith("[DONE]\n\n")
             async with asyncio.timeout(10):
-                while app._retired_scorers:
-                    await app._free_retired()
+                while app._parts.current.retired:
+                    await app._parts.current.free(app.proxy.uses)
                     await asyncio.sleep(0)
             assert threads() < running
-            assert app._force.scorer is not first
+            assert app.force.scorer is not first
     assert threads() == 0
 
 
@@ -135,14 +135,14 @@ async def test_a_reload_that_is_refused_closes_what_it_opened(tmp_path: Path) ->
         rig = Rig(tmp_path, llm.url)
         await rig.put(-4)
         async with rig.app() as app:
-            before, running = app._force, threads()
+            before, running = app.force, threads()
             await rig.put(4)
             settings = json.loads((tmp_path / "checkstream.yaml").read_text())
             settings["server"]["drain_ms"] = 999
             (tmp_path / "checkstream.yaml").write_text(json.dumps(settings))
             with pytest.raises(ConfigError, match="restart"):
                 await app.reload()
-            assert app._force is before
+            assert app.force is before
             assert threads() == running
 
 

@@ -1,0 +1,218 @@
+"""The parts of the process: what there is, what each is made of, and how it is closed.
+
+`open_parts` is a table to be read from top to bottom: a part stands below those that it is made of. What must be closed
+says so right below; it is closed from the bottom up, also where a later part can't be made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from checkstream.app.background import QueueFeed
+from checkstream.app.current import Current, enforced
+from checkstream.app.force import Loaded
+from checkstream.app.inline import Inline
+from checkstream.app.models import OpenModel
+from checkstream.app.start import key_place
+from checkstream.app.turns import collect_due
+from checkstream.audit.journal import Journal, JournalSettings
+from checkstream.audit.keys import AuditKey, key_from_text, load_key
+from checkstream.config import AuditSettings, RecordSettings, Server, reveal
+from checkstream.errors import AuditError
+from checkstream.jobs import Watching
+from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.proxy.capacity import Capacity
+from checkstream.proxy.cors import origins_of
+from checkstream.proxy.counts import Counted
+from checkstream.proxy.health import Admin, Inside
+from checkstream.proxy.meter import Meter
+from checkstream.proxy.recorder import Recorder, RecorderSettings
+from checkstream.proxy.request import Intake, Proxy
+from checkstream.proxy.trail import Trail
+from checkstream.telemetry.logs import LibraryLogs, Log, open_log
+from checkstream.telemetry.metrics import Metrics
+
+
+class Parts(NamedTuple):
+    """What the process is made of, as far as anybody asks for it once it is built."""
+
+    log: Log
+    trail: Trail
+    """The way to the audit chain."""
+    counts: Counted
+    current: Current
+    """Configuration, policies, models and upstreams in force."""
+    admission: Admission
+    background: QueueFeed
+    proxy: Proxy
+    listener: Listener
+    """Where callers connect. It doesn't listen yet, nor does the next."""
+    admin: Listener
+
+
+async def open_parts(
+    loaded: Loaded, models: tuple[OpenModel, ...], inside: Inside, opening: contextlib.AsyncExitStack
+) -> Parts:
+    """Make every part once, and hand each its neighbours.
+
+    Args:
+        loaded: Configuration and policies.
+        models: Those that the policies ask for, open.
+        inside: What the admin listener shows.
+        opening: Closes what has been made.
+
+    Raises:
+        ConfigError: a secret can't be read, or the queue can't be used.
+        AuditError: the audit chain can't be written.
+        JobError: the queue of answers to be scored can't be used.
+    """
+    closed, thread = opening.push_async_callback, asyncio.to_thread
+    config, server, limits = loaded.config, loaded.config.server, loaded.config.server.limits
+
+    # what is told, and what is remembered
+    log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
+    opening.callback(_heard_of_libraries(log))
+    key, journal = await thread(_open_journal, config.audit)
+    closed(_close_journal, journal)
+    metrics = Metrics()
+    counts = Counted(metrics, log)
+    trail = Trail(journal, counts.recorded)
+
+    # what decides
+    current = Current(await enforced(loaded, models, None, counts))
+    closed(current.close)
+
+    # what may come in
+    callers, token = await thread(_reveal_keys, server)
+    times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
+    tidying = _Tidying()
+    admission = tidying.admission = Admission(
+        streams=limits.streams, held_bytes=limits.held_bytes, quota=server.quota, when_idle=tidying.soon
+    )
+    main = threading.get_native_id()
+    meter = await thread(Meter, Capacity(limits.load), lambda: current.force.scorer.answering_s, main)
+    opening.callback(meter.close)
+    intake = Intake(callers, admission, times, limits.body_bytes, meter)
+
+    # what happens beside an answer, and after it
+    background = QueueFeed(Watching(metrics, log, {}))
+    closed(thread, background.close)
+    await thread(background.open, config)
+    assessor = Inline(config, metrics, log)
+    closed(assessor.close)
+    recorder = await thread(_open_recorder, config.record, counts)
+    if recorder is not None:
+        closed(thread, recorder.close)
+
+    # what answers
+    proxy = Proxy(
+        intake=intake,
+        routes=lambda: current.force.routes,
+        trail=trail,
+        digest=key.digest,
+        counts=counts,
+        recorder=recorder,
+        background=background,
+        assessor=assessor,
+    )
+    listener = Listener(proxy.respond, times, _hosts(server, current))
+    admin = Admin(inside, trail, _exposed(counts, background, admission), token)
+    admin_listener = Listener(admin.respond, times, Hosts(server.hosts) if server.admin_token is None else None)
+    return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener)
+
+
+class _Tidying:
+    """Does what would stop streams, as soon as none runs."""
+
+    admission: Admission
+
+    def soon(self) -> None:
+        """Do it behind the end of the last answer."""
+        asyncio.get_running_loop().call_soon(self._tidy)
+
+    def _tidy(self) -> None:
+        if not self.admission.streams:
+            collect_due()
+
+
+def _heard_of_libraries(log: Log) -> Callable[[], None]:
+    """Write what libraries log to ours; return what ends that."""
+    library = LibraryLogs(log)
+    logging.getLogger().addHandler(library)
+    return lambda: logging.getLogger().removeHandler(library)
+
+
+def _exposed(counts: Counted, background: QueueFeed, admission: Admission) -> Callable[[], bytes]:
+    """Return what shows the metrics."""
+
+    def expose() -> bytes:
+        background.observe()
+        return counts.expose(streams=admission.streams, held_bytes=admission.held_bytes)
+
+    return expose
+
+
+def _hosts(server: Server, current: Current) -> Hosts | None:
+    """Return whose requests are taken on loopback where no key is asked for."""
+    if server.callers != "none" or server.behind_gateway:
+        return None
+    return Hosts(server.hosts, lambda path: origins_of(current.force.routes, path))
+
+
+def _reveal_keys(server: Server) -> tuple[Callers, str | None]:
+    """Return the callers and the admin token. Blocks on files."""
+    token = None if server.admin_token is None else reveal(server.admin_token)
+    if not isinstance(server.callers, list):
+        return Callers(None), token
+    return Callers({caller.name: reveal(caller.key) for caller in server.callers}), token
+
+
+def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
+    """Return the key and the open journal. Blocks."""
+    place = key_place(settings)
+    key = (
+        load_key(place)
+        if isinstance(place, Path)
+        else key_from_text(reveal(place), f"environment variable {place.env}")
+    )
+    journal = Journal(
+        JournalSettings(
+            directory=Path(settings.dir),
+            durability=settings.durability,
+            fsync_ms=settings.fsync_ms,
+            segment_bytes=settings.segment_bytes,
+        ),
+        key,
+        process=f"serve-{os.getpid()}",
+    )
+    return key, journal
+
+
+def _open_recorder(settings: RecordSettings, told: Counted) -> Recorder | None:
+    """Return what records exchanges, None when nothing is to be recorded. Blocks."""
+    if settings.dir is None or not settings.sample:
+        return None
+    return Recorder(
+        RecorderSettings(
+            directory=Path(settings.dir),
+            sample=settings.sample,
+            masked=settings.text == "masked",
+            keep=timedelta(days=settings.retention_days),
+            max_bytes=settings.max_bytes,
+        ),
+        told,
+    )
+
+
+async def _close_journal(journal: Journal) -> None:
+    with contextlib.suppress(AuditError):  # it has failed before, and said so
+        await journal.aclose()
