@@ -19,7 +19,7 @@ import yaml
 
 from bench import generated
 from checkstream.core.cel.values import from_json
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.judge import Brief, Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources

@@ -23,7 +23,7 @@ from checkstream.config import (
     reveal,
     warnings,
 )
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.exchange.plan import Assessing
 from checkstream.core.policy.capabilities import Target

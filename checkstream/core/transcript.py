@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent
 from checkstream.errors import WireError

@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from checkstream.core.cel.values import from_json
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.judge import Brief, Judge
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.classifiers import Installed

@@ -16,7 +16,7 @@ import msgspec
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.exchange.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity

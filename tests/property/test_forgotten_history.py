@@ -11,8 +11,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from checkstream.core.channel.actions import Firing
+from checkstream.core.channel.checks import Check, HoldSettings
 from checkstream.core.channel.decider import Decider
-from checkstream.core.channel.holdback import Check, HoldSettings
 from checkstream.core.channel.judge import Brief, Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.channel.actions import Firing, resolve
-from checkstream.core.channel.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings, Scope
+from checkstream.core.channel.checks import EVERYTHING, Check, HoldSettings
+from checkstream.core.channel.grain import Scope
+from checkstream.core.channel.holdback import Holdback
+from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.segments import Segments
@@ -260,7 +263,7 @@ def test_text_leaves_in_whole_segments_as_soon_as_they_are_decided(grain: Scope,
         reader.feed(char)
         segments.feed(char)
         holdback = reader.holdback
-        held = [segments.floor(min(holdback.received, holdback._scan.live, holdback.fence))]
-        held += [segments.floor(each.span.start) for each in holdback._findings]
+        held = [segments.floor(min(holdback.received, holdback.matches.live, holdback.fence))]
+        held += [segments.floor(each.span.start) for each in holdback.matches.found]
         assert holdback.releasable == max(min(held), holdback.sent)
         assert segments.floor(holdback.sent) == holdback.sent

@@ -96,9 +96,9 @@ def assert_released(guard: Guard, sent: bytes) -> None:
         assert texts.pop(channel, "").removesuffix(WITHHELD) == holdback.render(0, holdback.sent), channel
         assert holdback.sent <= holdback.received
         assert holdback.sent <= holdback.cleared
-        assert holdback.ended or holdback.sent <= holdback._scan.live
+        assert holdback.ended or holdback.sent <= holdback.matches.live
         assert holdback.cut is None or holdback.sent <= holdback.cut
-        assert all(holdback.sent <= finding.span.start for finding in holdback._findings)
+        assert all(holdback.sent <= finding.span.start for finding in holdback.matches.found)
     assert not any(text for text in texts.values() if text != WITHHELD)
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.commands import Score
 from checkstream.core.events import (
     AnyEvent,

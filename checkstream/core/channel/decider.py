@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from checkstream.core.channel.actions import Firing
-from checkstream.core.channel.holdback import EVERYTHING
+from checkstream.core.channel.checks import EVERYTHING
 from checkstream.core.channel.reading import Reading, Risks
 from checkstream.core.match.language import UNDETERMINED
 from checkstream.core.policy.program import Entry, Program, Scope, Waits

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from checkstream.core.channel.actions import behind_sentence
-from checkstream.core.channel.holdback import EVERYTHING, Holdback
+from checkstream.core.channel.checks import EVERYTHING
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.segments import Segments
 from checkstream.core.terms import Span

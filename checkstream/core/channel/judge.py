@@ -16,10 +16,12 @@ from typing import Literal
 import msgspec
 
 from checkstream.core.channel.actions import Exceptions, Firing, Halt, Outcome, Pivot, resolve
+from checkstream.core.channel.checks import EVERYTHING, Check, HoldSettings, Reach
 from checkstream.core.channel.decider import Decider
-from checkstream.core.channel.holdback import EVERYTHING, Check, Cluster, Holdback, HoldSettings, Reach
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.insertions import Insertions
 from checkstream.core.channel.json_leaves import JsonLeaves
+from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import FindingDigest

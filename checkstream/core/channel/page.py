@@ -11,7 +11,8 @@ from functools import lru_cache
 import msgspec
 
 from checkstream.core.channel.actions import Firing
-from checkstream.core.channel.holdback import Holdback, Scope
+from checkstream.core.channel.grain import Scope
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves, outside_json_string
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.scan import Scan

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from checkstream.core.channel.actions import Halt, Pivot, refused_call
-from checkstream.core.channel.holdback import EVERYTHING, Check
+from checkstream.core.channel.checks import EVERYTHING, Check
 from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
 from checkstream.core.exchange.checking import Checking

@@ -12,7 +12,7 @@ from itertools import chain
 
 import msgspec
 
-from checkstream.core.channel.holdback import Check
+from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Brief, Judge, Ruling
 from checkstream.core.channel.page import Page
 from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, ShedRequests

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.judge import FailMode
 from checkstream.core.policy.program import Program
 

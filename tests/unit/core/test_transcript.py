@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.commands import Score
 from checkstream.core.events import EntityFound, RequestReceived, Scored, UpstreamBytes
 from checkstream.core.transcript import Header, Line, Transcript, decode, digest_of, encode

@@ -18,7 +18,9 @@ from checkstream.core.channel.actions import (
     resolve,
     strictest,
 )
-from checkstream.core.channel.holdback import Holdback, HoldSettings, Scope
+from checkstream.core.channel.checks import HoldSettings
+from checkstream.core.channel.grain import Scope
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.policy.action import (

@@ -6,8 +6,11 @@ import json
 
 import pytest
 
-from checkstream.core.channel.holdback import Check, Cluster, Holdback, HoldSettings, Scope
+from checkstream.core.channel.checks import Check, HoldSettings
+from checkstream.core.channel.grain import Scope
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves
+from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.terms import Span

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from checkstream.core.channel.holdback import EVERYTHING, Check, HoldSettings
+from checkstream.core.channel.checks import EVERYTHING, Check, HoldSettings
 from checkstream.core.channel.judge import Brief, FailMode, Judge, Ruling
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.channel.holdback import Check, HoldSettings
+from checkstream.core.channel.checks import Check, HoldSettings
 from checkstream.core.channel.judge import Brief, FailMode, Judge, Ruling
 from checkstream.core.events import EntityFound
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from checkstream.core.channel.actions import Firing
-from checkstream.core.channel.holdback import Holdback, HoldSettings
+from checkstream.core.channel.checks import HoldSettings
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement

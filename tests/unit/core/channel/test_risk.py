@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from checkstream.core.channel.holdback import HoldSettings
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.judge import Brief, Judge, Ruling
 from checkstream.core.channel.reading import Risks
 from checkstream.core.match.tokens import TokenGrid

@@ -1,0 +1,311 @@
+"""What classifiers are asked about one text: windows of it, and how far their answers let go of text.
+
+Offsets are code points from the channel's start. Checks come at token positions, in the order of the text, and what a
+check reads does not depend on how the text was cut.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Mapping
+
+import msgspec
+
+from checkstream.core.events import EntityFound
+from checkstream.core.match.language import UNDETERMINED
+from checkstream.core.match.tokens import TokenGrid
+from checkstream.core.terms import Span
+
+EVERYTHING = 1 << 62
+"""Behind the end of any text."""
+
+
+class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How much text waits behind classifiers. Patterns hold exactly what they must, whatever this says."""
+
+    tokens: int = 16
+    """The most tokens that wait, when risk is high."""
+    calm_tokens: int = 3
+    """Tokens that wait while risk is low."""
+    check_every: int = 8
+    """Tokens between two checks, after those at 1, 2, 4 and 8."""
+    window: int = 64
+    """Tokens that a check reaches back."""
+    max_delay_ms: float = 250.0
+    """Silence of the upstream after which what is there is checked early."""
+    by_language: Mapping[str, int] = {}
+    """Primary subtag of BCP 47 -> what counts in place of `tokens` in texts of that language."""
+
+    @property
+    def most_tokens(self) -> int:
+        """The most that wait in any language."""
+        return max((self.tokens, *self.by_language.values()))
+
+    @property
+    def entity_tokens(self) -> int:
+        """The most tokens that wait, besides, for an entity to end which a model has seen begin.
+
+        A window reaches back over all that waits, so that the model sees the entity whole when it is decided.
+        """
+        return max(min(_MAX_ENTITY_TOKENS, self.window - self.check_every - self.most_tokens), 0)
+
+    def hold(self, risk: float, language: str = UNDETERMINED) -> int:
+        """Return how many tokens wait at a risk of 0..1: few up to 0.3, all from 0.7 on."""
+        most = self.by_language.get(language, self.tokens)
+        calm = min(self.calm_tokens, most)
+        return max(calm + round((most - calm) * min(max((risk - 0.3) / 0.4, 0.0), 1.0)), 0)
+
+
+class Check(msgspec.Struct):
+    """A window of text that classifiers are asked about, and their answer."""
+
+    position: int
+    """End of the checked text."""
+    window: Span
+    starts: tuple[int, ...]
+    """Starts of the last tokens before `position`, oldest first: where a hold of n tokens begins."""
+    final: bool = False
+    """Nothing comes after it (end of the channel), or the upstream has stalled: clears all it covers."""
+    fresh: int = 0
+    """Start of the text that no earlier check of the channel was asked about."""
+    open: int = 0
+    """Start of the text in which entities may still be found: what stands before it is decided by then."""
+    scores: dict[str, float] | None = None
+    entities: tuple[EntityFound, ...] = ()
+    failed: str | None = None
+    spared: bool = False
+    """The text is of a kind that classifiers have nothing to say about: a token, a number, a word of a protocol."""
+    degraded: bool = False
+    """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
+
+    @property
+    def answered(self) -> bool:
+        """The classifiers have answered, or failed, or are no longer waited for."""
+        return self.scores is not None or self.failed is not None or self.degraded or self.spared
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How far a quiet check lets go of text."""
+
+    end: int
+    begun: int
+    """Text from here on may still wait behind `end` for the end of an entity."""
+
+
+_EARLY_CHECKS = frozenset({1, 2, 4})
+_MAX_ENTITY_TOKENS = 16
+"""An address or a long name has no more; what goes on for longer is decided as it stands."""
+
+
+class Checks:
+    """The checks of one text that have been asked for and not yet handed out, oldest first."""
+
+    __slots__ = (
+        "_due",
+        "_floor",
+        "_grid",
+        "_kept_tokens",
+        "_last",
+        "_settings",
+        "_starts",
+        "_taken",
+        "cleared",
+        "wanted",
+    )
+
+    def __init__(self, settings: HoldSettings, *, wanted: bool, grid: bool) -> None:
+        """Start before the first character.
+
+        Args:
+            settings: Sizes of windows and holds.
+            wanted: Classifiers must clear text before it is released; False: there are no checks.
+            grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
+        """
+        self.wanted = wanted
+        self.cleared = 0 if wanted else EVERYTHING
+        """Classifiers have no say over text before this any more."""
+        self._due: deque[Check] = deque()
+        self._grid = TokenGrid() if grid and wanted else None
+        self._settings = settings
+        self._starts = array("q")
+        """Of the tokens that a check may still reach back to, wherever the channel will be cut."""
+        self._floor = 0
+        self._last = 0
+        """End of the last check that was asked for."""
+        self._taken = 0
+        """End of the last check that was handed out."""
+        waiting = settings.check_every + settings.most_tokens + settings.entity_tokens
+        self._kept_tokens = max(settings.window, waiting + 1)
+        """The most tokens that a check asks back for."""
+
+    def __len__(self) -> int:
+        """Return how many have been asked for and not handed out."""
+        return len(self._due)
+
+    def __contains__(self, check: Check) -> bool:
+        """Tell whether the answer to a check that holds text still matters."""
+        return check in self._due
+
+    @property
+    def first(self) -> Check | None:
+        """The oldest."""
+        return self._due[0] if self._due else None
+
+    @property
+    def whole(self) -> bool:
+        """There is one check, of the whole text."""
+        return self.wanted and self._grid is None
+
+    # --- text in
+
+    def feed(self, text: str) -> list[Check]:
+        """Take text; return the checks that it makes due."""
+        if self._grid is None:
+            return NO_CHECKS
+        due: list[Check] = []
+        count = self._grid.count
+        for start, end in self._grid.feed(text):
+            self._starts.append(start)
+            count += 1
+            if count in _EARLY_CHECKS or count % self._settings.check_every == 0:
+                due.append(self.ask(end))
+        return due
+
+    def seed(self, text: str) -> None:
+        """Take a text that has been sent already: what comes is scored together with it."""
+        if self._grid is not None:
+            self._starts.extend(start for start, _ in self._grid.feed(text))
+        if self.wanted:
+            self.cleared = self._last = self._taken = len(text)
+
+    def end(self, received: int) -> list[Check]:
+        """Take the end of a text of so many characters; return the last check, if it is due now."""
+        if received == 0:
+            self.cleared = EVERYTHING
+            return NO_CHECKS
+        if not self.wanted:
+            return NO_CHECKS
+        if self._grid is not None:
+            self._starts.extend(start for start, _ in self._grid.end())
+        if self._last < received or (not self._due and self.cleared < received):
+            return [self.ask(received, final=True)]
+        if self._due:
+            self._due[-1].final = True  # it already covers the end of the text
+        return NO_CHECKS
+
+    def let_go(self, received: int) -> list[Check]:
+        """Hold nothing of what has come for what may follow; return the check that is due now."""
+        if not self.wanted or self.cleared >= received or self.covers(received):
+            return NO_CHECKS
+        if self._due and self._due[-1].position >= received:
+            self._due[-1].final = True
+            return NO_CHECKS
+        return [self.ask(received, final=True)]
+
+    def ask(self, position: int, *, final: bool = False) -> Check:
+        """Return a new check that ends at `position`."""
+        self._last = max(self._last, position)
+        recent = self._recent(position)
+        if self._grid is not None and self._grid.begun is not None and self._grid.begun < position:
+            recent.append(self._grid.begun)
+        settings = self._settings
+        first = recent[-settings.window :][0] if recent else 0
+        window = Span(min(max(first, self._floor), position), position)
+        covered = self._due[-1].position if self._due else self._taken
+        waiting = settings.most_tokens + settings.entity_tokens
+        still_open = recent[-settings.check_every - waiting :][0] if recent else window.start
+        check = Check(
+            position=position,
+            window=window,
+            starts=tuple(recent[-waiting - 1 :]),
+            final=final,
+            fresh=min(max(window.start, covered), position),
+            open=max(window.start, still_open),
+        )
+        self._due.append(check)
+        return check
+
+    def _recent(self, position: int) -> array[int]:
+        """Return the starts of the last tokens before `position`, as many as a check may ask for."""
+        count = bisect_left(self._starts, position)
+        return self._starts[max(count - self._kept_tokens, 0) : count]
+
+    # --- answers out
+
+    def take(self) -> Check:
+        """Hand the oldest out."""
+        check = self._due.popleft()
+        self._taken = check.position
+        return check
+
+    def reach(self, check: Check, risk: float, language: str = UNDETERMINED) -> Reach:
+        """Return how far a quiet check lets go of text.
+
+        Args:
+            check: Has been handed out.
+            risk: 0..1; the higher, the more tokens before the end of the check still wait.
+            language: Of the text; how many wait depends on it.
+        """
+        hold = 0 if check.final else self._settings.hold(risk, language)
+        starts, held = check.starts, hold + self._settings.entity_tokens
+        end = (check.position if hold == 0 else starts[-hold]) if len(starts) >= hold else self.cleared
+        begun = (end if held == 0 else starts[-held]) if len(starts) >= held else 0
+        return Reach(max(end, self.cleared), begun)
+
+    def clear(self, position: int) -> None:
+        """Let go of the text before `position`: classifiers have no say over it any more."""
+        self.cleared = max(self.cleared, position)
+
+    def scored_through(self, position: int) -> list[Check]:
+        """Leave text before `position` out of later windows: it is dealt with, and must not fire again.
+
+        Returns:
+            New checks in the place of those that were due already with that text in their windows. Whether a check
+            was asked for before or after this decision depends on how the text was cut; what it reads must not.
+        """
+        self._floor = max(self._floor, position)
+        self.cleared = max(self.cleared, position)
+        self._due = deque(check for check in self._due if check.position > position)
+        renewed: list[Check] = []
+        for place, check in enumerate(self._due):
+            if check.window.start < position:
+                self._due[place] = msgspec.structs.replace(
+                    check,
+                    window=Span(position, check.position),
+                    fresh=max(check.fresh, position),
+                    open=max(check.open, position),
+                    scores=None,
+                    entities=(),
+                    failed=None,
+                    spared=False,
+                    degraded=False,
+                )
+                renewed.append(self._due[place])
+        return renewed
+
+    def stop(self, position: int) -> None:
+        """Drop the checks that end behind `position`: the text ends there."""
+        self._due = deque(check for check in self._due if check.position <= position)
+
+    def covers(self, position: int) -> bool:
+        """Tell whether a check has been asked for that clears all before `position`."""
+        return bool(self._due) and self._due[-1].final and self._due[-1].position >= position
+
+    # --- what is still needed
+
+    def oldest(self, sent: int) -> int:
+        """Return the start of the text that checks may still read, when all before `sent` has been released."""
+        keep = EVERYTHING
+        if self._grid is not None:
+            recent = self._recent(sent)
+            keep = recent[0] if recent else 0
+        return min(keep, self._due[0].window.start) if self._due else keep
+
+    def forget(self, position: int) -> None:
+        """Forget the tokens before `position`."""
+        del self._starts[: bisect_left(self._starts, position)]
+
+
+NO_CHECKS: list[Check] = []

@@ -1,0 +1,174 @@
+"""What patterns say of one text: what was found and is not decided, and what could still become a match."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+
+import msgspec
+
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
+from checkstream.core.match.scan import Scan
+from checkstream.core.match.work import Work
+from checkstream.core.terms import Finding, Span
+
+_STEP_CHARS = 256
+"""Of text that is read once more."""
+_LOOKED_BACK_CHARS = 512
+"""What is let go is read together with so much before it."""
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Findings that overlap each other, all of them known: one decision is taken on them together.
+
+    Those overlap too that touch the same word or sentence, where the channel is decided in words or sentences.
+    """
+
+    span: Span
+    """With all of the words or sentences touched."""
+    findings: tuple[Finding, ...]
+
+
+class Matches:
+    """The findings of one text that have not been handed out, in its order."""
+
+    __slots__ = ("_alone", "_alone_at", "_group", "_known", "_patterns", "_scan", "found", "free")
+
+    def __init__(self, patterns: PatternSet) -> None:
+        """Start before the first character."""
+        self.found: deque[Finding] = deque()
+        self.free = 0
+        """Text before this is not held for what may follow: it was let go."""
+        self._patterns = patterns
+        self._scan = Scan(patterns)
+        self._alone: Scan | None = None
+        """Reads the latest part of a text that has parts, as if it stood alone; `_scan` reads over their bounds."""
+        self._alone_at = 0
+        """Where that part starts."""
+        self._known: set[tuple[int, Span]] = set()
+        """What has been found since the text has parts: once for both readings."""
+        self._group = (0, 0)
+        """How many of the first findings are known to overlap, and where they and what they touch end."""
+
+    @property
+    def work(self) -> Work:
+        """What reading has cost."""
+        return self._scan.work
+
+    @property
+    def live(self) -> int:
+        """Oldest start that could still become a match, in either reading."""
+        live = self._scan.live
+        return live if self._alone is None else min(live, self._alone_at + self._alone.live)
+
+    @property
+    def settled(self) -> int:
+        """Text before this is held by no pattern: what could still match starts behind it, or was let go."""
+        return max(self.live, self.free)
+
+    def feed(self, text: str) -> None:
+        """Take the next piece of the text."""
+        found = self._scan.feed(text)
+        if self._alone is not None:
+            self._take(found, self._alone.feed(text), self._alone_at)
+        elif found:
+            self.found.extend(found)
+
+    def parting(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
+        """Take the end of a part of the text: what comes is another one, which readers may join to it or not.
+
+        What stands in a part alone is found, whatever it touches, and what stands over their bounds.
+
+        Args:
+            received: Length of the text.
+            kept: Returns the text from a place on.
+            oldest: The first place that is kept.
+        """
+        if self._alone is None:
+            # What has been decided is the same either way; what was still live is read again, with what stands before.
+            start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
+            self._alone, self._alone_at = Scan(self._patterns, self._scan.work), start
+            undecided = yield from _reading(self._alone, kept(start))
+            least = self._scan.live
+        else:
+            undecided, least = [], 0
+        undecided += self._alone.end()
+        self._take([], [each for each in undecided if each.span.start + self._alone_at >= least], self._alone_at)
+        self._alone, self._alone_at = Scan(self._patterns, self._scan.work), received
+
+    def letting_go(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
+        """Hold nothing of what has come for what may follow; what is found only if nothing does is found now.
+
+        Args:
+            received: Length of the text, of which a part ends here.
+            kept: Returns the text from a place on.
+            oldest: The first place that is kept.
+        """
+        live = self._scan.live
+        if live < received:
+            start = max(live - LEFT_CONTEXT_CHARS, oldest, received - _LOOKED_BACK_CHARS)
+            look = Scan(self._patterns, self._scan.work)
+            found = (yield from _reading(look, kept(start))) + look.end()
+            self._take([], [each for each in found if each.span.start + start >= live], start)
+        self.free = received
+
+    def end(self) -> None:
+        """Take the end of the text: every pattern is decided."""
+        if self._alone is not None:
+            self._take(self._scan.end(), self._alone.end(), self._alone_at)
+            self._alone = None
+        else:
+            self.found.extend(self._scan.end())
+
+    def stop(self) -> None:
+        """Read nothing more, and forget what was found."""
+        self.found.clear()
+        self._group = 0, 0
+        self._scan.end()
+        self._alone = None
+
+    def _take(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
+        """Take what was found over the bounds of parts, and in one of them alone, which starts at `at`."""
+        new = False
+        for each, by in (*((each, 0) for each in joined), *((each, at) for each in alone)):
+            span = Span(max(each.span.start + by, self.free), each.span.end + by)  # what was let go is gone
+            if span.start < span.end and (each.signal, span) not in self._known:
+                self._known.add((each.signal, span))
+                self.found.append(msgspec.structs.replace(each, span=span))
+                new = True
+        if new:
+            self.found = deque(sorted(self.found, key=lambda each: (each.span, each.signal)))
+            self._group = 0, 0
+
+    def cluster(
+        self, live: int, touched: Callable[[Span], Span | None], parts: Callable[[int], bool]
+    ) -> Cluster | None:
+        """Hand out the first findings that overlap, once all of them are known.
+
+        Args:
+            live: Nothing more will be found before this.
+            touched: Returns a span with all that is decided together with it; None while that is not known.
+            parts: Tells whether something must stay together over a place.
+        """
+        found = self.found
+        size, end = self._group
+        while size < len(found) and (size == 0 or found[size].span.start < end):
+            whole = touched(found[size].span)
+            if whole is None:
+                return None
+            size, end = size + 1, max(end, whole.end)
+            self._group = size, end
+        if end > live or parts(end):
+            return None
+        self._group = 0, 0
+        first = touched(found[0].span) or found[0].span
+        return Cluster(Span(first.start, end), tuple(found.popleft() for _ in range(size)))
+
+
+def _reading(scan: Scan, text: str) -> Generator[None, None, list[Finding]]:
+    """Read a text in steps; return what is decided in it."""
+    found: list[Finding] = []
+    for at in range(0, len(text), _STEP_CHARS):
+        found += scan.feed(text[at : at + _STEP_CHARS])
+        yield
+    return found
