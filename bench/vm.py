@@ -19,8 +19,9 @@ import yaml
 
 from bench import generated
 from checkstream.core.cel.values import from_json
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import HoldSettings
-from checkstream.core.channel.judge import Brief, Judge
+from checkstream.core.channel.judge import Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program

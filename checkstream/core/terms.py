@@ -58,6 +58,10 @@ class Span(msgspec.Struct, frozen=True, order=True):
     start: int
     end: int
 
+    def moved(self, by: int) -> Span:
+        """Return the range so many code points further on."""
+        return Span(self.start + by, self.end + by) if by else self
+
 
 class Delta(msgspec.Struct, frozen=True):
     """Text that one unit adds to one channel."""

@@ -11,8 +11,9 @@ from statistics import median
 import msgspec
 
 from checkstream.core.cel.values import from_json
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import HoldSettings
-from checkstream.core.channel.judge import Brief, Judge
+from checkstream.core.channel.judge import Judge
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources

@@ -11,9 +11,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from checkstream.core.channel.actions import Firing
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import Check, HoldSettings
 from checkstream.core.channel.decider import Decider
-from checkstream.core.channel.judge import Brief, Judge
+from checkstream.core.channel.judge import Judge
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Entry
@@ -142,7 +143,7 @@ def test_what_is_known_of_a_long_answer_does_not_grow_with_it(score: float) -> N
     words = 10_000
     verdicts, judge = decided(["word "] * words + ["zero risk "], [2], [score], "")
     assert {verdict.rule_id for verdict in verdicts} == ({"RECORDED", "LONGER", "HELD"} if score > 0.3 else set())
-    deciders = [judge._decider, *(follower._decider for follower in judge.followers)]
+    deciders = [judge.decider, *(follower.decider for follower in judge.followers)]
     readings = [each._reading for each in deciders if each._reading is not None]
     assert [reading.tokens(judge.holdback.received) for reading in readings] == [words + 2] * 3
     assert max(len(reading._starts) for reading in readings) < 300

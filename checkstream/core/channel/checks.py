@@ -100,10 +100,9 @@ _MAX_ENTITY_TOKENS = 16
 
 
 class Checks:
-    """The checks of one text that have been asked for and not yet handed out, oldest first."""
+    """The checks of one text, in its order."""
 
     __slots__ = (
-        "_due",
         "_floor",
         "_grid",
         "_kept_tokens",
@@ -112,6 +111,7 @@ class Checks:
         "_starts",
         "_taken",
         "cleared",
+        "due",
         "wanted",
     )
 
@@ -126,7 +126,8 @@ class Checks:
         self.wanted = wanted
         self.cleared = 0 if wanted else EVERYTHING
         """Classifiers have no say over text before this any more."""
-        self._due: deque[Check] = deque()
+        self.due: deque[Check] = deque()
+        """Those that have been asked for and not handed out, oldest first."""
         self._grid = TokenGrid() if grid and wanted else None
         self._settings = settings
         self._starts = array("q")
@@ -139,19 +140,6 @@ class Checks:
         waiting = settings.check_every + settings.most_tokens + settings.entity_tokens
         self._kept_tokens = max(settings.window, waiting + 1)
         """The most tokens that a check asks back for."""
-
-    def __len__(self) -> int:
-        """Return how many have been asked for and not handed out."""
-        return len(self._due)
-
-    def __contains__(self, check: Check) -> bool:
-        """Tell whether the answer to a check that holds text still matters."""
-        return check in self._due
-
-    @property
-    def first(self) -> Check | None:
-        """The oldest."""
-        return self._due[0] if self._due else None
 
     @property
     def whole(self) -> bool:
@@ -189,18 +177,18 @@ class Checks:
             return NO_CHECKS
         if self._grid is not None:
             self._starts.extend(start for start, _ in self._grid.end())
-        if self._last < received or (not self._due and self.cleared < received):
+        if self._last < received or (not self.due and self.cleared < received):
             return [self.ask(received, final=True)]
-        if self._due:
-            self._due[-1].final = True  # it already covers the end of the text
+        if self.due:
+            self.due[-1].final = True  # it already covers the end of the text
         return NO_CHECKS
 
     def let_go(self, received: int) -> list[Check]:
         """Hold nothing of what has come for what may follow; return the check that is due now."""
         if not self.wanted or self.cleared >= received or self.covers(received):
             return NO_CHECKS
-        if self._due and self._due[-1].position >= received:
-            self._due[-1].final = True
+        if self.due and self.due[-1].position >= received:
+            self.due[-1].final = True
             return NO_CHECKS
         return [self.ask(received, final=True)]
 
@@ -213,7 +201,7 @@ class Checks:
         settings = self._settings
         first = recent[-settings.window :][0] if recent else 0
         window = Span(min(max(first, self._floor), position), position)
-        covered = self._due[-1].position if self._due else self._taken
+        covered = self.due[-1].position if self.due else self._taken
         waiting = settings.most_tokens + settings.entity_tokens
         still_open = recent[-settings.check_every - waiting :][0] if recent else window.start
         check = Check(
@@ -224,7 +212,7 @@ class Checks:
             fresh=min(max(window.start, covered), position),
             open=max(window.start, still_open),
         )
-        self._due.append(check)
+        self.due.append(check)
         return check
 
     def _recent(self, position: int) -> array[int]:
@@ -236,7 +224,7 @@ class Checks:
 
     def take(self) -> Check:
         """Hand the oldest out."""
-        check = self._due.popleft()
+        check = self.due.popleft()
         self._taken = check.position
         return check
 
@@ -267,11 +255,11 @@ class Checks:
         """
         self._floor = max(self._floor, position)
         self.cleared = max(self.cleared, position)
-        self._due = deque(check for check in self._due if check.position > position)
+        self.due = deque(check for check in self.due if check.position > position)
         renewed: list[Check] = []
-        for place, check in enumerate(self._due):
+        for place, check in enumerate(self.due):
             if check.window.start < position:
-                self._due[place] = msgspec.structs.replace(
+                self.due[place] = msgspec.structs.replace(
                     check,
                     window=Span(position, check.position),
                     fresh=max(check.fresh, position),
@@ -282,16 +270,16 @@ class Checks:
                     spared=False,
                     degraded=False,
                 )
-                renewed.append(self._due[place])
+                renewed.append(self.due[place])
         return renewed
 
     def stop(self, position: int) -> None:
         """Drop the checks that end behind `position`: the text ends there."""
-        self._due = deque(check for check in self._due if check.position <= position)
+        self.due = deque(check for check in self.due if check.position <= position)
 
     def covers(self, position: int) -> bool:
         """Tell whether a check has been asked for that clears all before `position`."""
-        return bool(self._due) and self._due[-1].final and self._due[-1].position >= position
+        return bool(self.due) and self.due[-1].final and self.due[-1].position >= position
 
     # --- what is still needed
 
@@ -301,7 +289,7 @@ class Checks:
         if self._grid is not None:
             recent = self._recent(sent)
             keep = recent[0] if recent else 0
-        return min(keep, self._due[0].window.start) if self._due else keep
+        return min(keep, self.due[0].window.start) if self.due else keep
 
     def forget(self, position: int) -> None:
         """Forget the tokens before `position`."""

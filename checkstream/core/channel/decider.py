@@ -7,17 +7,18 @@ read scores, for the end of the text when the rule asks what does not stand in i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from checkstream.core.channel.actions import Firing
+from checkstream.core.channel.brief import Place
 from checkstream.core.channel.checks import EVERYTHING
 from checkstream.core.channel.reading import Reading, Risks
 from checkstream.core.match.language import UNDETERMINED
-from checkstream.core.policy.program import Entry, Program, Scope, Waits
+from checkstream.core.policy.program import Entry, Waits
 from checkstream.core.policy.vm import Machine, counts_undecided
-from checkstream.core.terms import ExchangeFacts, Facts, Span
+from checkstream.core.terms import Facts, Span
 
 _MAX_POSTPONED = 1000
 """Findings of one rule that a follower keeps for later; more of the same would decide nothing new."""
@@ -57,37 +58,22 @@ class Decider:
         "risks",
     )
 
-    def __init__(
-        self,
-        program: Program,
-        scope: Scope,
-        exchange: ExchangeFacts,
-        *,
-        fail_mode: str,
-        degrade: Callable[[str], None],
-        leads: bool,
-        before: str = "",
-        reads_language: bool = False,
-    ) -> None:
+    def __init__(self, place: Place, *, before: str = "", reads_language: bool = False) -> None:
         """Start with nothing found.
 
         Args:
-            program: The compiled policies.
-            scope: What the text needs of them.
-            exchange: What is known of the exchange.
-            fail_mode: What an undecided rule means where it does not say.
-            degrade: Notes what was decided less than it should have been.
-            leads: Decide the rules that hold text; False: the others, which are decided behind the release.
+            place: Which text it is, under which rules. Those that hold no text are decided behind the release.
             before: Text before this one that is only known.
             reads_language: `language` is asked for, whether or not a rule reads it.
         """
-        self._program = program
+        brief, scope = place.brief, place.scope
+        self._program = brief.program
         self._scope = scope
-        self._fail_mode = fail_mode
-        self._degrade = degrade
-        self._leads = leads
-        self._facts = Facts(scope.stage, scope.channel, exchange)
-        self._machine = Machine(program, self._facts)
+        self._fail_mode = brief.fail_mode
+        self._degrade = brief.degrade
+        self._leads = place.leads
+        self._facts = Facts(scope.stage, scope.channel, brief.exchange)
+        self._machine = Machine(brief.program, self._facts)
         self._reading = Reading(before) if scope.reads_stream or reads_language else None
         self.risks = Risks()
         self._leader: Decider | None = None

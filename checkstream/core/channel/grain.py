@@ -27,7 +27,7 @@ class Joints(Protocol):
 class Grain:
     """The units in which one text is decided and released."""
 
-    __slots__ = ("_joints", "_segments", "_words")
+    __slots__ = ("_joints", "_segments", "_words", "plain", "segmented")
 
     def __init__(self, scope: Scope, joints: Joints | None) -> None:
         """Start before the first character.
@@ -41,11 +41,10 @@ class Grain:
         self._joints = joints
         self._words = Segments("word") if scope != "span" else None
         self._segments = Segments("sentence") if scope == "sentence" else self._words
-
-    @property
-    def segmented(self) -> bool:
+        self.segmented = self._segments is not None
         """Text is decided in words or sentences."""
-        return self._segments is not None
+        self.plain = joints is None and not self.segmented
+        """Text may be parted anywhere."""
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""

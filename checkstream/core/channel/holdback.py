@@ -143,7 +143,7 @@ class Holdback:
 
     def stall(self) -> list[Check]:
         """Return an early check of what is there, so that it can be released though nothing more comes."""
-        if self.ended or self.checks or not self.checks.wanted:
+        if self.ended or self.checks.due or not self.checks.wanted:
             return NO_CHECKS
         position = self.grain.floor(min(self.matches.settled, self.received))  # no more can be released
         return NO_CHECKS if position <= self.cleared else [self.checks.ask(position, final=True)]
@@ -156,12 +156,13 @@ class Holdback:
 
     def next_decision(self) -> Cluster | Check | None:
         """Return the next decision in the order of the text, or None while something before it is unknown."""
-        check, found = self.checks.first, self.matches.found
-        if check is None and not found:
+        due, found = self.checks.due, self.matches.found
+        if not due and not found:
             return None
         live = self.received if self.ended else self.matches.settled
-        if check is None:
+        if not due:
             return self._next_cluster(live)
+        check = due[0]
         position = check.position
         if self.grain.segmented:
             # What stands in the word or sentence is decided first: the check may edit all of it.
@@ -197,7 +198,7 @@ class Holdback:
 
     def expects(self, check: Check) -> bool:
         """Tell whether the answer to a check that holds text still matters."""
-        return check in self.checks
+        return check in self.checks.due
 
     @property
     def releasable(self) -> int:
@@ -208,7 +209,7 @@ class Holdback:
             limit = min(limit, self.matches.found[0].span.start)
         if self.cut is not None:
             limit = min(limit, self.cut)
-        if not (self.ended and limit == (self.received if self.cut is None else self.cut)):
+        if not self.grain.plain and not (self.ended and limit == (self.received if self.cut is None else self.cut)):
             limit = self.grain.floor(limit)
         if self.replacements.items and limit != self.cut:
             limit = self.replacements.whole(limit)
@@ -222,13 +223,13 @@ class Holdback:
     @property
     def decided(self) -> bool:
         """The channel has ended, and all that was found or checked in it has been handed out."""
-        return self.ended and not self.matches.found and not self.checks
+        return self.ended and not self.matches.found and not self.checks.due
 
     @property
     def settled(self) -> bool:
         """Nothing of this channel waits for a decision any more."""
         end = self.received if self.cut is None else self.cut
-        return self.ended and self.releasable >= end and not self.checks
+        return self.ended and self.releasable >= end and not self.checks.due
 
     # --- what follows from a decision
 

@@ -64,7 +64,10 @@ class Matches:
     @property
     def settled(self) -> int:
         """Text before this is held by no pattern: what could still match starts behind it, or was let go."""
-        return max(self.live, self.free)
+        live, free = self._scan.live, self.free
+        if self._alone is not None:
+            live = min(live, self._alone_at + self._alone.live)
+        return max(free, live)
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""

@@ -9,8 +9,9 @@ import msgspec
 
 from checkstream.core.channel.actions import Halt, Pivot, refused_call
 from checkstream.core.channel.checks import EVERYTHING, Check
+from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.json_leaves import is_json
-from checkstream.core.channel.judge import NOT_ADDED, Judge, Ruling
+from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import Closing, Said, closing_of
 from checkstream.core.exchange.extras import Extras

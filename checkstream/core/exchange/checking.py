@@ -12,8 +12,9 @@ from itertools import chain
 
 import msgspec
 
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import Check
-from checkstream.core.channel.judge import Brief, Judge, Ruling
+from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.channel.page import Page
 from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, ShedRequests
 from checkstream.core.events import Scored, ScoringFailed

@@ -146,8 +146,8 @@ class Ledger:
         """Return the record of the exchange; of a prompt that was not judged no characters count."""
         prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
         answer = [judge for judge in self.judges if judge.leads and judge.stage != "ingress"]
-        found = sum(len(judge.digests) for judge in self.judges)
-        if found > _MAX_FINDINGS or any(judge.uncounted for judge in self.judges):
+        found = sum(len(judge.noted.digests) for judge in self.judges)
+        if found > _MAX_FINDINGS or any(judge.noted.uncounted for judge in self.judges):
             self.degraded("findings_not_listed")
         scanned = {f"{judge.stage}:{judge.channel.kind}" for judge in self.judges}
         classifiers = {name for judge in self.judges for name in judge.asked}
@@ -161,7 +161,7 @@ class Ledger:
             scanned=tuple(sorted({*self._besides, *scanned})),
             unscanned=tuple(self._unscanned),
             detectors=("match", *sorted(classifiers)) if self.judges else (),
-            findings=tuple(finding for judge in self.judges for finding in judge.digests)[:_MAX_FINDINGS],
+            findings=tuple(finding for judge in self.judges for finding in judge.noted.digests)[:_MAX_FINDINGS],
             verdicts=tuple(sorted(self.verdicts, key=_place)),
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
             removed=tuple(self._removed),

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.core.channel.brief import FailMode
 from checkstream.core.channel.checks import HoldSettings
-from checkstream.core.channel.judge import FailMode
 from checkstream.core.policy.program import Program
 
 BUDGET_CHARS = 4000

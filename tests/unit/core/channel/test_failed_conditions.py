@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from checkstream.core.channel.judge import FailMode
+from checkstream.core.channel.brief import FailMode
 from checkstream.core.events import ScoringFailed
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel

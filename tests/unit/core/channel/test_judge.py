@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from checkstream.core.channel.brief import Brief, FailMode
 from checkstream.core.channel.checks import EVERYTHING, Check, HoldSettings
-from checkstream.core.channel.judge import Brief, FailMode, Judge, Ruling
+from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.vm import exchange_facts

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkstream.core.channel.brief import Brief, FailMode
 from checkstream.core.channel.checks import Check, HoldSettings
-from checkstream.core.channel.judge import Brief, FailMode, Judge, Ruling
+from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.events import EntityFound
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
@@ -127,7 +128,7 @@ def test_what_a_model_finds_is_redacted_and_recorded_at_its_own_place() -> None:
     assert bench.sent == "so it was [PERSON] who had been there too "
     (verdict,) = bench.verdicts
     assert (verdict.spans, verdict.triggers, verdict.confidence) == ((Span(10, 18),), ("entity:PERSON",), 0.9)
-    (row,) = bench.judge.digests
+    (row,) = bench.judge.noted.digests
     assert (row.detector, row.span, row.digest) == ("entity:PERSON", Span(10, 18), digest("Mary Ann"))
 
 
@@ -312,7 +313,7 @@ def test_where_no_model_is_asked_nothing_is_kept_for_one() -> None:
     rules = ("stage: midstream, mode: shadow, entities: [PERSON], actions: [{type: redact}]", EMAILS)
     bench = Bench(*rules)
     assert bench.judge.asked == ()
-    assert bench.judge._entities is None
+    assert bench.judge._answers.entities is None
     (follower,) = bench.judge.followers
     assert follower.asked == ("ner",)
 

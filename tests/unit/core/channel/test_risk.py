@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import HoldSettings
-from checkstream.core.channel.judge import Brief, Judge, Ruling
+from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.channel.reading import Risks
 from checkstream.core.match.tokens import TokenGrid
 from checkstream.core.policy.classifiers import ClassifierLabel

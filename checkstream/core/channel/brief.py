@@ -1,0 +1,55 @@
+"""What a judge is given: the policies, the text that it has, and what it shares with the other judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from checkstream.core.channel.checks import HoldSettings
+from checkstream.core.policy.program import Program, Scope
+from checkstream.core.terms import Channel, ExchangeFacts, Stage
+
+FailMode = Literal["open", "closed"]
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """What every judge of an exchange is given."""
+
+    program: Program
+    """The compiled policies."""
+    settings: HoldSettings
+    """Sizes of windows and holds."""
+    fail_mode: FailMode
+    """What a failed detector, or an undecided rule, means where the rule does not say."""
+    exchange: ExchangeFacts
+    """What is known of the exchange."""
+    digest: Callable[[str], str]
+    """Keyed digest of a text, hex, for the record."""
+    degrade: Callable[[str], None]
+    """Notes what was checked less than it should have been."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Which text a judge has, and under which rules."""
+
+    channel: Channel
+    stage: Stage
+    """The section of the policy that applies."""
+    brief: Brief
+    scope: Scope
+    """What the text needs of the policies."""
+    leads: bool
+    """Rules that hold text are decided here."""
+    seams: tuple[int, ...] = ()
+    """Where texts have been put together, in order: only findings over a seam count."""
+    prelude: int = 0
+    """Characters of the text that were sent before it began."""
+    base: int = 0
+    """Length of the answer's text before it."""
+
+    @property
+    def program(self) -> Program:
+        """The compiled policies."""
+        return self.brief.program
