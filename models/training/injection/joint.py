@@ -65,7 +65,10 @@ def joined(model: Model, dev: Trial) -> tuple[list[dict[str, object]], Joint]:
     read = [logits[np.isfinite(logits)] for logits in (attacks, innocents)]
     truths = np.concatenate([np.ones(len(read[0])), np.zeros(len(read[1]))]).astype(np.float32)
     slope, offset = calibrate.platt(np.concatenate(read), truths)
-    logits = [float(np.quantile(attacks, 1 - found)) for found in FOUND.values()]
+    with np.errstate(invalid="ignore"):  # where the gate clears too much
+        logits = [float(np.quantile(attacks, 1 - found)) for found in FOUND.values()]
+    if not np.isfinite(logits).all():
+        raise ValueError("the gate clears more of the attacks than may be missed; lower `FOUND`")
     scores = [round(1 / (1 + math.exp(-slope * logit - offset)), 6) for logit in logits]
     for rate, logit in zip(FOUND, logits, strict=True):
         false = rate_at(innocents, logit)
