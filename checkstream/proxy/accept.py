@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from urllib.parse import unquote
 
 import msgspec
 
 from checkstream.config import GroundingSettings, Match, Quota
 from checkstream.core.exchange.guard import Plan
+from checkstream.core.wire.strict_json import StrictJson
 from checkstream.core.wire.surface import Surface
-from checkstream.errors import MethodWrong, RouteUnknown
+from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
 from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.signpost import Taken, wrong_model, wrong_path
 from checkstream.proxy.upstream import UpstreamClient
@@ -38,6 +39,10 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What one caller may have on it; None: no less than of the process."""
     body_bytes: int | None = None
     """How long a body it takes; None: what the process takes."""
+
+
+_LONG_BYTES = 524_288
+"""Of a body that is looked through at once for its model, in some 2 ms at most."""
 
 
 class _ModelOnly(msgspec.Struct):
@@ -94,9 +99,30 @@ def choose(found: Sequence[Route], body: bytes) -> Route:
     Raises:
         RouteUnknown: no route takes this model.
     """
-    if found[0].match.model == "*":
-        return found[0]
-    model = _model(body)
+    return found[0] if found[0].match.model == "*" else chosen(found, _model(body))
+
+
+def choosing(found: Sequence[Route], body: bytes) -> Generator[None, None, Route]:
+    """Return what `choose` returns, in steps where the body is long: one call that looked for its model would hold all.
+
+    Raises:
+        RouteUnknown: no route takes this model.
+    """
+    if found[0].match.model == "*" or len(body) <= _LONG_BYTES:
+        return choose(found, body)
+    try:
+        model = (yield from StrictJson("the body").reading(body)).get("model")
+    except RequestInvalid:
+        model = None
+    return chosen(found, model if isinstance(model, str) else None)
+
+
+def chosen(found: Sequence[Route], model: str | None) -> Route:
+    """Return the first of `found` that takes a model; None: the body names none.
+
+    Raises:
+        RouteUnknown: no route takes it.
+    """
     for route in found:
         pattern = route.match.model
         if pattern == "*" or (model is not None and _takes(pattern, model)):

@@ -30,7 +30,7 @@ from checkstream.listen import (
     read_body,
     who_of,
 )
-from checkstream.proxy.accept import Route, candidates, choose
+from checkstream.proxy.accept import Route, candidates, choosing
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
@@ -157,7 +157,7 @@ class Proxy:
             with self._intake.admission.visit(who) as visit:
                 visit.begin([(route.name, route.quota) for route in found])
                 body = await self._read(request, max(map(self._most_bytes, found)), visit)
-                route = choose(found, body)
+                route = await self._choose(found, body, who.party("caller"))
                 if len(body) > self._most_bytes(route):
                     raise BodyTooLarge(f"the request body has more than {route.body_bytes} bytes; send less")
                 self._intake.admission.look_whether_shed(route.name)
@@ -167,6 +167,17 @@ class Proxy:
         finally:
             self._in_use.subtract(scorers)
             self._in_use += collections.Counter()  # forget those that nobody uses
+
+    async def _choose(self, found: Sequence[Route], body: bytes, share: str) -> Route:
+        """Choose the route that takes a body's model; others have their turns while a long one is read."""
+        choosing_ = choosing(found, body)
+        while True:
+            try:
+                next(choosing_)
+            except StopIteration as end:
+                route: Route = end.value
+                return route
+            await self._turns.next(share)
 
     def _most_bytes(self, route: Route) -> int:
         """Return how long a body a route takes."""

@@ -8,7 +8,10 @@ from functools import cache
 
 import pytest
 
+from bench.policies import with_classifiers
 from checkstream.core.events import RequestReceived
+from checkstream.core.exchange.guard import Plan
+from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import common
 from tests.watchdog import everything, guard_of, long_steps, steps
@@ -76,6 +79,21 @@ def test_g33_no_step_on_a_request_of_many_parts_is_long(kind: str) -> None:
 def test_g33_no_step_on_a_prompt_is_long(kind: str) -> None:
     received = [RequestReceived(chat(common(2500)[kind]))]
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), received)) == []
+
+
+@pytest.mark.parametrize("kind", ["eyJ", "open key"])
+def test_g33_no_step_at_the_cap_of_a_pattern_is_long(kind: str) -> None:
+    shipped = Plan(program=compile_sources([("default.yaml", with_classifiers())]))
+    received = [RequestReceived(chat(common(9000)[kind]))]
+    assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", sorted(common(10)))
+def test_g33_no_step_on_a_long_prompt_is_long(kind: str) -> None:
+    shipped = Plan(program=compile_sources([("default.yaml", with_classifiers())]))
+    received = [RequestReceived(chat(common(40_000)[kind]))]
+    assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
 
 
 def test_g33_no_step_on_token_ids_is_long() -> None:

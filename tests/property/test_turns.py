@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import count
 
 import msgspec
 import pytest
@@ -118,6 +119,22 @@ def test_g33_where_turns_end_changes_nothing(kind: str, texts: list[str], turn: 
     at_once, in_turns = (played(events, each) for each in (0, turn))
     assert told(in_turns.out) == told(at_once.out)
     assert in_turns.guard.state is at_once.guard.state
+
+
+@settings(max_examples=15)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3))
+@pytest.mark.parametrize("kind", ["prompt", "streamed", "whole"])
+def test_g33_a_clock_that_ends_turns_changes_nothing(kind: str, texts: list[str]) -> None:
+    events = [asked(texts)] if kind == "prompt" else streamed(texts) if kind == "streamed" else whole(texts)
+    at_once, by_clock = Turned(CHAT, PLAN), Turned(CHAT, PLAN)
+    by_clock.guard._course.checking.meter.clock = map(float, count()).__next__  # each look at it is a second later
+    for each in events:
+        for exchange in (at_once, by_clock):
+            if not exchange.out.cancelled:
+                exchange.send(each)
+    assert told(by_clock.out) == told(at_once.out)
+    assert by_clock.guard.state is at_once.guard.state
+    assert by_clock.turns > at_once.turns
 
 
 @pytest.mark.parametrize("kind", sorted(common(10)))

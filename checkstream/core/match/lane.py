@@ -132,7 +132,18 @@ class Lane:
         lane.begun = self.begun
         lane.floor = min(self.floor, cut)
         lane.resume = {index: to for index, to in self.resume.items() if index in table.numbers}
+        if self._ahead and self.floor < cut:
+            lane._ahead = {m.index: self._known_before(m, cut) for m in table.members if m.index in self._ahead}
         return lane
+
+    def _known_before(self, member: Member, end: int) -> _Ahead:
+        """Return what is known of a member's candidates in `text[:end]` alone: of those before where it is live."""
+        live = self._live_after(member, end, [])
+        ahead = self._ahead[member.index]
+        known = _Ahead(ahead.low)
+        known.at, known.end = min(ahead.at, live), end
+        known.hits = [hit for hit in ahead.hits if hit[0] < known.at]
+        return known
 
     def append(self, text: str, starts: Sequence[int], ends: Sequence[int], read_to: int) -> None:
         """Add characters of the view; `read_to`: how far in the original the view has been read by now."""
@@ -222,6 +233,9 @@ class Lane:
 
     def _leftmost_of(self, member: Member, end: int) -> int:
         low = self._low(member)
+        ahead = self._ahead.get(member.index)
+        if ahead is not None and ahead.low == low and ahead.end <= end:
+            low = max(low, ahead.at)
         if low < end and member.companion.match(self.text, low, end) is not None:
             return low
         hit = member.companion.search(self.text, low, end) if low < end else None
