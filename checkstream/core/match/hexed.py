@@ -31,17 +31,20 @@ _REACH: Final = _LEAST_PAIRS * (_MOST_APART + 2)
 """More characters than a run that is not long enough yet."""
 _BETWEEN: Final = " \t,:;-\r\n>|#"
 _FIRST: Final = "2345670"
+_CLOSING: Final = frozenset("0123456789abcdefABCDEFxX\\" + _BETWEEN)
 
 
-def begun_from(text: str) -> int:
-    """Return where the pairs begin at a text's end that may become a run; its length when there are none."""
-    tail = text[-_MOST_APART:].rstrip(_BETWEEN)
+def begun_from(text: str, start: int = 0) -> int:
+    """Return where the pairs begin, from `start` on, at a text's end that may become a run; else its length."""
+    if text[-1:] not in _CLOSING:
+        return len(text)
+    tail = text[max(start, len(text) - _MOST_APART) :].rstrip(_BETWEEN)
     if not tail:
         return len(text)
     last = tail[-1]
     if not ("0" <= last <= "9") and not (tail[-2:-1] in _FIRST if last in "abcdefABCDEF" else last in "xX\\"):
         return len(text)
-    low = max(0, len(text) - _REACH)
+    low = max(start, len(text) - _REACH)
     begun = _BEGUN.search(text[low:])
     return len(text) if begun is None else low + begun.start()
 
@@ -75,7 +78,7 @@ class Hexed:
             if self._inner is None:
                 hit = _RUN.search(text, place)
                 if hit is None:
-                    place = len(text) if ended else place + begun_from(text[place:])
+                    place = len(text) if ended else begun_from(text, place)
                     break
                 place = hit.start()
                 self._inner = Inner(self._open, origin + place)

@@ -325,8 +325,8 @@ def apart(text: str, end: int, *, after_word: bool) -> int:
 
     `after_word`: a letter or digit stands in front of the text.
     """
-    if text[max(0, end - 2) : end].isalnum() and end > 1:
-        return end
+    if end > 1 and text[end - 2 : end].isalnum():
+        return end  # a word
     low = max(0, end - _MOST_BEGUN)
     tail = text[low:end]
     for at, char in enumerate(tail):

@@ -229,8 +229,7 @@ class Scan:
             return self._received
         base, text = self._raw.base, self._raw.text
         self._encoded_at = max(self._encoded_at, base + len(text.rstrip(ALPHABET)))
-        low = max(self._hex_at - base, 0)
-        self._hex_at = base + low + begun_from(text[low:])
+        self._hex_at = base + begun_from(text, max(self._hex_at - base, 0))
         return min(self._encoded_at, self._hex_at)
 
     def _embedded(self) -> Embedded:
