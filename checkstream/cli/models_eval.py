@@ -113,7 +113,8 @@ def run(args: argparse.Namespace) -> int:
         rows = _rows(args, file)
         if not negative and not any(row.label for row in rows):
             raise FileUnreadable(
-                f"no text in `{file}` has a label; name its key with `--label-key`, or use `--against`"
+                f"no text in `{file}` has a label; write `1` or `true` under `label`, name another key with "
+                "`--label-key`, or give the file with `--against` if all of its texts are harmless"
             )
         for row, said, took in _read(reader, rows, file.name):
             score = max(said.scores.values()) if label == _ANY else said.scores[label]
