@@ -8,6 +8,7 @@ a gauge, a loop that has nothing to do with the project, which says how quick th
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import time
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from unittest import mock
 
 import msgspec
 
@@ -155,3 +157,20 @@ policies:
   - {{name: words, id: WORD-1, stage: [midstream], phrases: [zero risk], actions: [{{type: redact}}]}}
 """
     return Plan(program=compile_sources([("all.yaml", rules)]))
+
+
+@contextmanager
+def watched_loop() -> Iterator[list[float]]:
+    """Note the CPU time of every callback that an event loop of asyncio runs meanwhile, seconds."""
+    taken: list[float] = []
+    run = asyncio.events.Handle._run
+
+    def timed(handle: asyncio.events.Handle) -> None:
+        began = time.thread_time()
+        try:
+            run(handle)
+        finally:
+            taken.append(time.thread_time() - began)
+
+    with _without_collections(), mock.patch.object(asyncio.events.Handle, "_run", timed):
+        yield taken

@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+import aiohttp
 import pytest
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.exchange.guard import Guard
+from checkstream.core.match.entities import ENTITIES
 from checkstream.core.wire.surfaces import SURFACES
-from tests.hostile_answers import END, STREAMS, WHOLE
-from tests.watchdog import Step, answered, everything, guard_of, long_steps, pace, steps
+from tests.hostile import hostile
+from tests.hostile_answers import END, STREAMS, WHOLE, event
+from tests.relayed import Rig, ScriptedGuard, model, passing, streaming
+from tests.watchdog import MOST_S, Step, answered, everything, guard_of, long_steps, pace, steps, watched_loop
 
 CHAT = SURFACES["/v1/chat/completions"]
 COMPLETIONS = SURFACES["/v1/completions"]
 SIZE = 40_000
 """Bytes of a hostile answer."""
+RUNS = 7
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 
 
@@ -85,3 +90,33 @@ def test_g33_no_step_on_a_whole_answer_that_is_read_on_the_loop_is_long(name: st
     """Of longer ones each step is done on a thread (see `proxy.relay`)."""
     events = answered(request(stream=False), WHOLE[name](4000), streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
+
+
+async def relayed(body: bytes) -> list[float]:
+    """Return what each callback of the loop took while an answer went through the relay, from socket to socket."""
+    rig = Rig(passing)
+    rig.guard = cast("ScriptedGuard", guard_of(CHAT, everything()))
+    async with model(streaming(body)) as upstream, rig.serving(upstream) as url, aiohttp.ClientSession() as session:
+        with watched_loop() as taken:
+            async with session.post(url, data=request(stream=True)) as response:
+                await response.read()
+    assert len(rig.ledger.records) == 1
+    return taken
+
+
+@pytest.mark.parametrize("name", ["blank lines", "choices", "addresses", "numbers", "letters", "events of all choices"])
+async def test_g33_no_callback_of_the_loop_is_long_while_an_answer_is_relayed(name: str) -> None:
+    body = STREAMS[name](SIZE) + END
+    longest: list[float] = []
+    while len(longest) < RUNS and min(longest, default=MOST_S + 1) > MOST_S * pace():
+        longest.append(max(await relayed(body)))
+    assert min(longest) <= MOST_S * pace()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(ENTITIES))
+def test_g33_no_step_on_the_dearest_texts_of_an_entity_is_out_of_all_bounds(name: str) -> None:
+    """At a cap one step decides for all patterns what was live for one: of hostile text up to some 20 ms."""
+    texts = hostile(ENTITIES[name].regex, 400).values()
+    events = answered(request(stream=True), b"".join(event({"content": text}) for text in texts) + END, streaming=True)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events), most_s=6 * MOST_S) == []
