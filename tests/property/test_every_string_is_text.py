@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from openai.lib.streaming._deltas import accumulate_delta
 
@@ -158,6 +158,14 @@ def put(place: str, name: str, value: Any, *, chat: bool, streamed: bool) -> dic
     return {**body, "choices": [] if place == "error" else [choice]}
 
 
+LEAVES = {"name", "str", "int", "float", "bool"}
+
+
+def strings(value: object) -> Iterator[tuple[tuple[object, ...], str]]:
+    """Yield what `found` does, but for what lists of bytes spell."""
+    return ((path, text) for path, text in found(value) if path and path[-1] in LEAVES)
+
+
 def found(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], str]]:
     """Yield every string, number and name of a JSON value, and what lists of bytes spell, with its place."""
     if isinstance(value, dict):
@@ -208,7 +216,7 @@ def holds(text: str, secret: str) -> bool:
     at = text.find(secret)
     while at >= 0:
         beside = text[max(at - 1, 0) : at] + text[at + len(secret) : at + len(secret) + 1]
-        if "@" in secret or not any(map(str.isalnum, beside)):
+        if "@" in secret or not any(char.isalnum() or char == "-" for char in beside):
             return True
         at = text.find(secret, at + 1)
     return False
@@ -237,6 +245,8 @@ def test_g34_a_secret_anywhere_in_an_event_or_a_body_never_leaves(data: st.DataO
     place, name = data.draw(st.sampled_from(sorted(PLACES))), data.draw(NAMES)
     streamed = data.draw(st.booleans())
     value = data.draw(nests(secret))
+    # What a tool is given is text: no view reads numbers in it as the codes of characters.
+    assume(place not in {"arguments", "function_call"} or any(holds(text, secret) for _, text in strings(value)))
     body = put(place, name, value, chat=path == PATHS[0], streamed=streamed)
     raw = spelled(body, data.draw).encode()
     request: dict[str, Any] = {"model": "m", "stream": streamed}
@@ -274,6 +284,9 @@ JOINED = [
 ]  # fmt: skip
 
 
+TEXTS = {"refusal", "reasoning", "reasoning_details"}
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_g34_a_secret_cut_over_events_at_one_place_never_leaves(data: st.DataObject) -> None:
@@ -287,7 +300,9 @@ def test_g34_a_secret_cut_over_events_at_one_place_never_leaves(data: st.DataObj
         event = put(where, name, value, chat=True, streamed=True)
         between = put("said", "content", "more ", chat=True, streamed=True)
         # A client joins over events that say nothing there, or take away what it knows; one piece may come twice.
-        events += [event] * data.draw(st.sampled_from([1, 1, 1, 2])) + [between] * data.draw(st.sampled_from([0, 0, 2]))
+        # Of the texts themselves a number that comes twice is a longer one.
+        times = st.sampled_from([1] if where in TEXTS else [1, 1, 1, 2])
+        events += [event] * data.draw(times) + [between] * data.draw(st.sampled_from([0, 0, 2]))
     raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
     request = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
     out = play(SURFACES[PATHS[0]], PLAN, request, [raw, b"data: [DONE]\n\n"])

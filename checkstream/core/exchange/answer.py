@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -10,36 +10,21 @@ import msgspec
 from checkstream.core.channel.actions import Halt, Pivot, refused_call
 from checkstream.core.channel.checks import EVERYTHING, Check
 from checkstream.core.channel.execution import NOT_ADDED
-from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.channel.judge import Judge, Ruling
+from checkstream.core.exchange.calls import Calls
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import Closing, Said, closing_of
-from checkstream.core.exchange.extras import Extras
 from checkstream.core.exchange.meter import DONE, FEED_WORK, FEW_CHARS, Steps
 from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
 from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.sieve import Sieve
 from checkstream.core.policy.program import RuleMeta
-from checkstream.core.terms import ANSWER_CHANNELS, COMMON, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
-from checkstream.core.wire.json_size import MOST_TEXTS
+from checkstream.core.terms import COMMON, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
-from checkstream.errors import WireError
 
 _Result = TypeVar("_Result")
 _SPOKEN = ("reasoning", "content", "refusal")
-_BROKEN_OFF = "the upstream broke off in it"
-_WITHHELD = {
-    "not_json": "its arguments are no valid JSON",
-    "length": f"{_BROKEN_OFF}, at its limit of length",
-    "content_filter": f"{_BROKEN_OFF}, by a filter of its own",
-}
-"""Why the upstream's call is not in the answer, for its reader."""
-_MAX_CHANNELS = 1024
-"""Choices and tool calls of one stream that are judged apart: each costs some kilobytes, whatever its text."""
-_MAX_CHANNELS_OF_WHOLE = 4096
-"""The same of an answer that is not streamed."""
-_MAX_CHOICES = 128
-"""Of one stream that was asked for fewer: OpenAI gives no more."""
 _RULINGS = 128
 """That are carried out in one step."""
 _CHANNEL_WORK = 60
@@ -54,32 +39,6 @@ def _place(judge: Judge) -> tuple[int, int, int]:
     if channel.kind == "extra":
         return len(_SPOKEN) + 1, channel.index, 0
     return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
-
-
-def _is_arguments(delta: Delta) -> bool:
-    return delta.channel.kind == "tool_arguments"
-
-
-def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
-    """Tell whether a tool call of a choice that has ended is complete: nothing that is missing could change it.
-
-    JSON that is closed is complete wherever the answer breaks off. Of what only begins as JSON frameworks make another
-    call: they close it, or take characters off its end until it is JSON.
-
-    Args:
-        choice: Whose call it is.
-        number: Which call.
-        over: The choice has come to its end, so no call has to go on.
-    """
-    for judge in choice.calls[number]:
-        holdback = judge.holdback
-        if holdback.cut is not None and holdback.cut < holdback.received:
-            return False
-        if judge.channel.kind == "tool_arguments" and number in choice.functions:
-            text = holdback.text(Span(0, holdback.received)).strip()
-            if text.startswith(("{", "[")):
-                return is_json(text)
-    return over or number not in choice.calling
 
 
 def _leaves_half_an_object(choice: Choice, judge: Judge | None, halt: Halt) -> bool:
@@ -124,7 +83,8 @@ class Answer:
         self.failed: RuleMeta | None = None
         """A detector of this rule is broken, and its fail mode is closed."""
         self.first_text_at: float | None = None
-        self.extras = Extras(checking.program, checking.meter)
+        self.sieve = Sieve(surface, prompt, checking, choices=self.choices, judges=self.judges)
+        self._calls = Calls(prompt, checking)
         self._surface = surface
         self._prompt = prompt
         self._checking = checking
@@ -154,99 +114,6 @@ class Answer:
         """Every channel has ended and been decided."""
         return all(judge.holdback.settled for judge in self.judges.values())
 
-    def sift(self, unit: Unit, *, whole: bool = False) -> Generator[None, None, Unit]:
-        """Return a unit as it can be taken: with what rules must judge as deltas, without what spells text ahead of it.
-
-        Args:
-            unit: As it was read.
-            whole: It is all of the answer.
-
-        Raises:
-            WireError: it goes on with text which was taken to be complete (a tool's name, after its arguments have
-                begun), or says more apart than anybody has asked for.
-        """
-        gone: list[Path] = []
-        if unit.shadows and self._changes:
-            for path in unit.shadows:
-                self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
-            gone += unit.shadows
-        if unit.binary and self._checking.refuses_parts:
-            self._checking.degrade("part_dropped")
-            gone += unit.binary
-            unit = msgspec.structs.replace(unit, unscanned=())
-        unit = yield from self.extras.sift(unit, whole=whole)
-        unit, told = self._told_again(unit)
-        if gone or told or self.extras.otherwise:
-            unit = self._surface.put(unit, {**self.extras.otherwise, **dict.fromkeys((*gone, *told))})
-        if not whole and len(unit.deltas) > MOST_TEXTS:
-            raise WireError(f"it has more than {MOST_TEXTS} texts; check the upstream")
-        self._check(unit, whole=whole)
-        return unit
-
-    def _told_again(self, unit: Unit) -> tuple[Unit, list[Path]]:
-        """Return a unit without the names of tool calls that it tells once more, and where those stand.
-
-        Some servers tell a call's name in each of its pieces. Clients put pieces together, or take the last.
-        """
-        called = {(delta.channel.choice, delta.channel.index) for delta in unit.deltas if _is_arguments(delta)}
-        told = {
-            delta.path: None
-            for delta in unit.deltas
-            if delta.channel.kind == "tool_name" and self._is_told(delta, called)
-        }
-        if not told:
-            return unit, []
-        self.extras.calm = False
-        kept = tuple(msgspec.structs.replace(delta, text="") if delta.path in told else delta for delta in unit.deltas)
-        return msgspec.structs.replace(unit, deltas=kept), list(told)
-
-    def _is_told(self, delta: Delta, called: Collection[tuple[int, int]]) -> bool:
-        """Tell whether a tool's name has been told: all of it, and it stands beside arguments, or behind them.
-
-        Args:
-            delta: The name.
-            called: Choice and number of the calls that the same unit has arguments of.
-        """
-        judge, channel = self.judges.get(delta.channel), delta.channel
-        if judge is None or not delta.text or delta.text != judge.holdback.text(Span(0, judge.holdback.received)):
-            return False
-        return judge.holdback.ended or (channel.choice, channel.index) in called
-
-    @property
-    def _changes(self) -> bool:
-        """Rules may change the answer."""
-        program = self._checking.program
-        return any(program.scope(Stage.MIDSTREAM, kind).held for kind in ANSWER_CHANNELS)
-
-    def _check(self, unit: Unit, *, whole: bool) -> None:
-        most = _MAX_CHANNELS_OF_WHOLE if whole else _MAX_CHANNELS
-        if len(self.judges) + len(unit.deltas) > most:
-            opened = {delta.channel for delta in unit.deltas if delta.channel not in self.judges}
-            if opened and len(self.judges) + len(opened) > most:
-                raise WireError(f"the answer has more than {most} texts apart; check the upstream")
-        if not whole and len(self.choices) + len(unit.choices) > _MAX_CHOICES:
-            request = self._prompt.request
-            most = max(_MAX_CHOICES, request.choices if request is not None else 1)
-            if len(self.choices.keys() | set(unit.choices)) > most:
-                raise WireError(f"the answer has more than {most} choices; check the upstream")
-        for delta in unit.deltas:
-            if delta.channel.kind == "tool_name" and delta.text and self._name_ended(delta.channel):
-                raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
-            if delta.channel.kind == "reasoning" and delta.channel not in self.judges and not whole:
-                self._check_reasoning(delta.channel, unit)
-
-    def _check_reasoning(self, new: Channel, unit: Unit) -> None:
-        """Refuse reasoning that goes on under another name: some clients join what comes under any of them."""
-        names = (Channel("reasoning", new.choice, index) for index in range(REASONING_NAMES))
-        begun = {name for name in names if name in self.judges} if new.index < REASONING_NAMES else set()
-        if begun and begun.isdisjoint(delta.channel for delta in unit.deltas):
-            raise WireError("the reasoning goes on under another name; check the upstream")
-
-    def _name_ended(self, channel: Channel) -> bool:
-        judge = self.judges.get(channel)
-        choice = self.choices.get(channel.choice)
-        return judge is not None and judge.holdback.ended and choice is not None and choice.running
-
     def take(self, unit: Unit) -> Steps:
         """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
         ledger = self._checking.ledger
@@ -264,7 +131,7 @@ class Answer:
         called = self.outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
         self.outbox.put(Waiting(unit, parts, self._checking.now, called))
         yield from self._go_on_with(due)
-        for judge in self.extras.passed(unit):
+        for judge in self.sieve.extras.passed(unit):
             yield from self._let_go(judge)
         if self.turning is not None:
             return
@@ -280,7 +147,7 @@ class Answer:
         Returns:
             What is left to do, mostly `DONE`; None: it is another unit, and nothing was done.
         """
-        if len(unit.deltas) != 1 or len(unit.choices) != 1 or unit.finished or self.extras.has_open:
+        if len(unit.deltas) != 1 or len(unit.choices) != 1 or unit.finished or self.sieve.extras.has_open:
             return None
         delta = unit.deltas[0]
         channel = delta.channel
@@ -389,7 +256,7 @@ class Answer:
             if delta.channel.kind in CALL:
                 choice.begin_call(delta.channel.index, judge)
             if delta.channel.kind == "extra":
-                self._checking.ledger.scanned(f"midstream:extra:{self.extras.judged(judge)}")
+                self._checking.ledger.scanned(f"midstream:extra:{self.sieve.extras.judged(judge)}")
         if delta.channel.kind in CALL:
             choice.go_on_with_call(delta)
         start = judge.holdback.received
@@ -468,7 +335,7 @@ class Answer:
                     self._ask(judge, checks)
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self.outbox.calls_whole:
-            self._withhold_torn_calls(choice, broken)
+            self._calls.withhold_torn(choice, broken)
 
     def ending(self) -> Steps:
         """End every channel that still runs: nothing more will come."""
@@ -495,8 +362,8 @@ class Answer:
                 self._checking.meter.spent += _CHANNEL_WORK
                 yield from self.ruling(judge)
                 yield
-            if self._drop_torn_calls(choice, over=False):
-                self._note_withheld("no_end")
+            if self._calls.drop_torn(choice, over=False):
+                self._calls.note("no_end")
 
     def leaving_undecided(self) -> Steps:
         """End every channel where what has been decided ends: nothing is waited for any more."""
@@ -579,7 +446,7 @@ class Answer:
             halt: Why.
         """
         if judge is not None and judge.channel.kind in CALL:
-            self._drop_call(choice, judge.channel.index)
+            self._calls.drop(choice, judge.channel.index)
             if not halt.message:
                 halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
         if halt.message and _leaves_half_an_object(choice, judge, halt):
@@ -591,45 +458,8 @@ class Answer:
             self.terminated = False
         self._checking.ledger.carried_out("stop")
         self._end_others(choice, judge)
-        self._drop_torn_calls(choice, over=choice.finished)
+        self._calls.drop_torn(choice, over=choice.finished)
         self.cut_off = self.cut_off or not self.running
-
-    def _drop_call(self, choice: Choice, number: int) -> None:
-        """Let nothing of a tool call leave."""
-        choice.dropped.add(number)
-        for judge in choice.calls[number]:
-            judge.holdback.stop(judge.holdback.sent)
-
-    def _drop_torn_calls(self, choice: Choice, *, over: bool) -> bool:
-        """Let nothing leave of calls of which something is missing: frameworks mend half a call, and run it.
-
-        Args:
-            choice: Whose calls.
-            over: The choice has come to its end, so no call has to go on.
-
-        Returns:
-            Whether there were any.
-        """
-        torn = [number for number in choice.calls.keys() - choice.dropped if not _is_whole(choice, number, over=over)]
-        for number in torn:
-            self._drop_call(choice, number)
-        return bool(torn)
-
-    def _withhold_torn_calls(self, choice: Choice, broken: str | None) -> None:
-        """Drop what the upstream has left torn, and say so: in the record, and in the answer in place of the call."""
-        if not self._drop_torn_calls(choice, over=broken is None):
-            return
-        reason = broken or "not_json"
-        self._note_withheld(reason)
-        choice.calls_nothing = broken is None and not choice.calls.keys() - choice.dropped
-        if self._prompt.structured:
-            self._checking.degrade(NOT_ADDED)
-        else:
-            choice.withheld = f"[a tool call was withheld: {_WITHHELD.get(reason, _BROKEN_OFF)}]"
-
-    def _note_withheld(self, reason: str) -> None:
-        self._checking.degrade(f"call_withheld:{reason}")
-        self._checking.ledger.withheld = f"call_withheld:{reason}"
 
     def _halt_all(self, judge: Judge, halt: Halt) -> None:
         """End every choice by policy, for what stands in none of them."""

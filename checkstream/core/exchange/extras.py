@@ -137,6 +137,9 @@ class Extras:
             if number % _EXTRAS == _EXTRAS - 1:
                 self._meter.spent += 2 * _EXTRAS
                 yield
+            if extra.part and self._has_found(extra):
+                self.otherwise[extra.path] = None
+                continue
             many = whole or len(judged) >= _MOST_JOINED
             if number not in loud and (many or (yield from self._is_said(extra))):
                 continue
@@ -147,6 +150,14 @@ class Extras:
             judged.append(Delta(place.channel, extra.text, extra.path))
         self.calm = self.calm and not judged and not self.otherwise
         return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged)) if judged else unit
+
+    def _has_found(self, extra: Extra) -> bool:
+        """Tell whether something was found in a rank of alternatives: no word stands in its place, so no more leave.
+
+        What is said behind a gap would be joined to what stood before it.
+        """
+        place = self._places.get(_key(extra))
+        return place is not None and place.judge is not None and bool(place.judge.noted.digests)
 
     def _is_said(self, extra: Extra) -> Generator[None, None, bool]:
         """Tell whether nothing of a quiet text is left to judge: it joins nothing, or has been said before."""
@@ -178,7 +189,7 @@ class Extras:
         """Tell whether nothing is found in a text however often it is said again, as states are."""
         if any(map(str.isalpha, text)):
             return True
-        repeated = text * max(2, -(-_REPEATED_CHARS // len(text)))
+        repeated = _BETWEEN.join(text * times for times in range(2, max(2, _REPEATED_CHARS // len(text)) + 1))
         if repeated not in self._quiet:
             if (yield from self._finds(repeated)):
                 return False

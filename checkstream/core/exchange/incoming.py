@@ -180,8 +180,8 @@ class Incoming:
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras))
         if data is not None and len(data) > MOST_VALUES:
             yield
-        unit = yield from course.answer.sift(read)
-        if not course.answer.extras.calm:
+        unit = yield from course.answer.sieve.sift(read)
+        if not course.answer.sieve.extras.calm:
             self._moulds = Moulds()  # what they say of other fields goes on from here
         elif not read.shadows and len(frame.raw) <= _LONGEST_MOULD:
             self._moulds.learn(frame, unit)
@@ -216,7 +216,7 @@ class Incoming:
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
         try:
-            unit = yield from course.answer.sift(course.surface.read_whole(body), whole=True)
+            unit = yield from course.answer.sieve.sift(course.surface.read_whole(body), whole=True)
         except WireError as error:
             self._take_unreadable(body, str(error))
             return

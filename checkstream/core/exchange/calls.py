@@ -1,0 +1,92 @@
+"""Tool calls that reach the caller whole or not at all: which of them are torn, and what stands in their place."""
+
+from __future__ import annotations
+
+from checkstream.core.channel.execution import NOT_ADDED
+from checkstream.core.channel.json_leaves import is_json
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.outbox import Choice
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.terms import Span
+
+_BROKEN_OFF = "the upstream broke off in it"
+_WITHHELD = {
+    "not_json": "its arguments are no valid JSON",
+    "length": f"{_BROKEN_OFF}, at its limit of length",
+    "content_filter": f"{_BROKEN_OFF}, by a filter of its own",
+}
+"""Why the upstream's call is not in the answer, for its reader."""
+
+
+def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
+    """Tell whether a tool call of a choice that has ended is complete: nothing that is missing could change it.
+
+    JSON that is closed is complete wherever the answer breaks off. Of what only begins as JSON frameworks make another
+    call: they close it, or take characters off its end until it is JSON.
+
+    Args:
+        choice: Whose call it is.
+        number: Which call.
+        over: The choice has come to its end, so no call has to go on.
+    """
+    for judge in choice.calls[number]:
+        holdback = judge.holdback
+        if holdback.cut is not None and holdback.cut < holdback.received:
+            return False
+        if judge.channel.kind == "tool_arguments" and number in choice.functions:
+            text = holdback.text(Span(0, holdback.received)).strip()
+            if text.startswith(("{", "[")):
+                return is_json(text)
+    return over or number not in choice.calling
+
+
+class Calls:
+    """The tool calls of one answer."""
+
+    def __init__(self, prompt: Prompt, checking: Checking) -> None:
+        """Begin with none.
+
+        Args:
+            prompt: Says whether the answer is to have a form, which no text may be put into.
+            checking: Notes what is withheld.
+        """
+        self._prompt = prompt
+        self._checking = checking
+
+    def drop(self, choice: Choice, number: int) -> None:
+        """Let nothing of a tool call leave."""
+        choice.dropped.add(number)
+        for judge in choice.calls[number]:
+            judge.holdback.stop(judge.holdback.sent)
+
+    def drop_torn(self, choice: Choice, *, over: bool) -> bool:
+        """Let nothing leave of calls of which something is missing: frameworks mend half a call, and run it.
+
+        Args:
+            choice: Whose calls.
+            over: The choice has come to its end, so no call has to go on.
+
+        Returns:
+            Whether there were any.
+        """
+        torn = [number for number in choice.calls.keys() - choice.dropped if not _is_whole(choice, number, over=over)]
+        for number in torn:
+            self.drop(choice, number)
+        return bool(torn)
+
+    def withhold_torn(self, choice: Choice, broken: str | None) -> None:
+        """Drop what the upstream has left torn, and say so: in the record, and in the answer in place of the call."""
+        if not self.drop_torn(choice, over=broken is None):
+            return
+        reason = broken or "not_json"
+        self.note(reason)
+        choice.calls_nothing = broken is None and not choice.calls.keys() - choice.dropped
+        if self._prompt.structured:
+            self._checking.degrade(NOT_ADDED)
+        else:
+            choice.withheld = f"[a tool call was withheld: {_WITHHELD.get(reason, _BROKEN_OFF)}]"
+
+    def note(self, reason: str) -> None:
+        """Note for the record, the metric and the caller that a call was withheld, and why."""
+        self._checking.degrade(f"call_withheld:{reason}")
+        self._checking.ledger.withheld = f"call_withheld:{reason}"

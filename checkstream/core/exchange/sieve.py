@@ -1,0 +1,152 @@
+"""What of a unit of the answer is taken: all that rules must judge, and nothing that spells it once more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping
+
+import msgspec
+
+from checkstream.core.channel.judge import Judge
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.extras import Extras
+from checkstream.core.exchange.outbox import Choice
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
+from checkstream.core.wire.json_size import MOST_TEXTS
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.surface import Surface
+from checkstream.errors import WireError
+
+_MAX_CHANNELS = 1024
+"""Choices and tool calls of one stream that are judged apart: each costs some kilobytes, whatever its text."""
+_MAX_CHANNELS_OF_WHOLE = 4096
+"""The same of an answer that is not streamed."""
+_MAX_CHOICES = 128
+"""Of one stream that was asked for fewer: OpenAI gives no more."""
+
+
+class Sieve:
+    """Sifts the units of one answer before its channels get their texts."""
+
+    def __init__(
+        self,
+        surface: Surface,
+        prompt: Prompt,
+        checking: Checking,
+        *,
+        choices: Mapping[int, Choice],
+        judges: Mapping[Channel, Judge],
+    ) -> None:
+        """Start before the first unit.
+
+        Args:
+            surface: Writes units of which something is taken out.
+            prompt: Says how many choices were asked for.
+            checking: Knows the rules, and notes what was not read.
+            choices: The answer's own table of choices.
+            judges: The answer's own table of channels.
+        """
+        self._choices = choices
+        self._judges = judges
+        self.extras = Extras(checking.program, checking.meter)
+        self._surface = surface
+        self._prompt = prompt
+        self._checking = checking
+
+    def sift(self, unit: Unit, *, whole: bool = False) -> Generator[None, None, Unit]:
+        """Return a unit as it can be taken: with what rules must judge as deltas, without what spells text ahead of it.
+
+        Args:
+            unit: As it was read.
+            whole: It is all of the answer.
+
+        Raises:
+            WireError: it goes on with text which was taken to be complete (a tool's name, after its arguments have
+                begun), or says more apart than anybody has asked for.
+        """
+        gone: list[Path] = []
+        if unit.shadows and self._changes:
+            for path in unit.shadows:
+                self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
+            gone += unit.shadows
+        if unit.binary and self._checking.refuses_parts:
+            self._checking.degrade("part_dropped")
+            gone += unit.binary
+            unit = msgspec.structs.replace(unit, unscanned=())
+        unit = yield from self.extras.sift(unit, whole=whole)
+        unit, told = self._told_again(unit)
+        if gone or told or self.extras.otherwise:
+            unit = self._surface.put(unit, {**self.extras.otherwise, **dict.fromkeys((*gone, *told))})
+        if not whole and len(unit.deltas) > MOST_TEXTS:
+            raise WireError(f"it has more than {MOST_TEXTS} texts; check the upstream")
+        self._check(unit, whole=whole)
+        return unit
+
+    def _told_again(self, unit: Unit) -> tuple[Unit, list[Path]]:
+        """Return a unit without the names of tool calls that it tells once more, and where those stand.
+
+        Some servers tell a call's name in each of its pieces. Clients put pieces together, or take the last.
+        """
+        called = {(delta.channel.choice, delta.channel.index) for delta in unit.deltas if _is_arguments(delta)}
+        told = {
+            delta.path: None
+            for delta in unit.deltas
+            if delta.channel.kind == "tool_name" and self._is_told(delta, called)
+        }
+        if not told:
+            return unit, []
+        self.extras.calm = False
+        kept = tuple(msgspec.structs.replace(delta, text="") if delta.path in told else delta for delta in unit.deltas)
+        return msgspec.structs.replace(unit, deltas=kept), list(told)
+
+    def _is_told(self, delta: Delta, called: Collection[tuple[int, int]]) -> bool:
+        """Tell whether a tool's name has been told: all of it, and it stands beside arguments, or behind them.
+
+        Args:
+            delta: The name.
+            called: Choice and number of the calls that the same unit has arguments of.
+        """
+        judge, channel = self._judges.get(delta.channel), delta.channel
+        if judge is None or not delta.text or delta.text != judge.holdback.text(Span(0, judge.holdback.received)):
+            return False
+        return judge.holdback.ended or (channel.choice, channel.index) in called
+
+    @property
+    def _changes(self) -> bool:
+        """Rules may change the answer."""
+        program = self._checking.program
+        return any(program.scope(Stage.MIDSTREAM, kind).held for kind in ANSWER_CHANNELS)
+
+    def _check(self, unit: Unit, *, whole: bool) -> None:
+        """Refuse a unit that goes on with what was complete, or opens more than anybody has asked for."""
+        most = _MAX_CHANNELS_OF_WHOLE if whole else _MAX_CHANNELS
+        if len(self._judges) + len(unit.deltas) > most:
+            opened = {delta.channel for delta in unit.deltas if delta.channel not in self._judges}
+            if opened and len(self._judges) + len(opened) > most:
+                raise WireError(f"the answer has more than {most} texts apart; check the upstream")
+        if not whole and len(self._choices) + len(unit.choices) > _MAX_CHOICES:
+            request = self._prompt.request
+            most = max(_MAX_CHOICES, request.choices if request is not None else 1)
+            if len(self._choices.keys() | set(unit.choices)) > most:
+                raise WireError(f"the answer has more than {most} choices; check the upstream")
+        for delta in unit.deltas:
+            if delta.channel.kind == "tool_name" and delta.text and self._name_ended(delta.channel):
+                raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
+            if delta.channel.kind == "reasoning" and delta.channel not in self._judges and not whole:
+                self._check_reasoning(delta.channel, unit)
+
+    def _check_reasoning(self, new: Channel, unit: Unit) -> None:
+        """Refuse reasoning that goes on under another name: some clients join what comes under any of them."""
+        names = (Channel("reasoning", new.choice, index) for index in range(REASONING_NAMES))
+        begun = {name for name in names if name in self._judges} if new.index < REASONING_NAMES else set()
+        if begun and begun.isdisjoint(delta.channel for delta in unit.deltas):
+            raise WireError("the reasoning goes on under another name; check the upstream")
+
+    def _name_ended(self, channel: Channel) -> bool:
+        judge = self._judges.get(channel)
+        choice = self._choices.get(channel.choice)
+        return judge is not None and judge.holdback.ended and choice is not None and choice.running
+
+
+def _is_arguments(delta: Delta) -> bool:
+    return delta.channel.kind == "tool_arguments"
