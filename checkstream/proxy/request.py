@@ -195,7 +195,8 @@ class Proxy:
         """Answer a request, if what has been admitted leaves time to check it."""
         if route.plan is None or route.scorer is None:
             return await self._answer(request, stream, route, sent, visit, None)
-        wait_s = route.scorer.wait_s(sent.share, len(sent.body))
+        chars = min(len(sent.body), route.plan.prompt_chars)  # what is longer has files in it, or is refused
+        wait_s = route.scorer.wait_s(sent.share, chars)
         load = self._intake.meter.admit(sent.share, wait_s=wait_s, most_s=route.plan.max_hold_ms / 1000)
         try:
             return await self._answer(request, stream, route, sent, visit, load)
