@@ -45,6 +45,10 @@ EVERYWHERE: Mapping[str, Hide] = {
     "mathematical digits": lambda text: "".join(chr(0x1D7CE + int(c)) if c.isdigit() else c for c in text),
     "zero-width spaces": "\u200b".join,
     "soft hyphens": "\u00ad".join,
+    "nulls": "\0".join,
+    "control characters": lambda text: (
+        text[0] + "".join("\b\v\x1b\x7f\x80\x9f"[n % 6] + c for n, c in enumerate(text[1:]))
+    ),
     "json escapes": lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
     "percent": lambda text: "".join(f"%{ord(char):02X}" for char in text),
     "html, decimal": lambda text: "".join(f"&#{ord(char)};" for char in text),

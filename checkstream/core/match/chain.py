@@ -16,7 +16,7 @@ import msgspec
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.lane import Lane
 from checkstream.core.match.markup import Unmarked, marks_from
-from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Spaced, View, apart
+from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Spaced, View, apart, folds_nowhere
 from checkstream.core.match.patterns import PatternSet, Table
 
 _VIEW_TYPES: dict[str, Callable[[str], View]] = {
@@ -175,7 +175,7 @@ class Chain:
         if self._levels[0].unread.text:
             return False
         tail = min(len(raw.text) - _TAIL_CHARS, self._levels[-1].read_to - raw.base)
-        return raw.text[max(tail, 0) :].isascii()
+        return folds_nowhere(raw.text[max(tail, 0) :])
 
 
 def _same_resume(lane: Lane, parent: Lane) -> bool:

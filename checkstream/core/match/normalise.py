@@ -4,7 +4,7 @@ A view reads its source from left to right and writes characters, each with the 
 original that it stands for. What it can't decide yet it leaves unread; how much that is depends on the
 text read so far and on nothing else, so that a view is the same however the text was cut.
 
-    folded   on unescaped (see `escapes`): NFKC, digits of all scripts as ASCII, ignorable characters removed,
+    folded   on unescaped (see `escapes`): NFKC, digits of all scripts as ASCII, ignorables and controls removed,
              lookalikes of ASCII mapped to it, strokes and rings on ASCII characters left out
     spaced   on unmarked (see `markup`), which is on folded: runs of four or more single letters set apart by one and
              the same separator (`k i l l`, `k-i-l-l`) pulled together, with the signs and gaps between their words
@@ -71,9 +71,20 @@ class View(Protocol):
         """Whether nothing that was read earlier changes how the next characters are read."""
 
 
+FOLDING: Final = r"[^\t\n\f\r -~]"
+"""What `folded` may change: all but the ASCII characters that show, or show a gap."""
+_FOLDING: Final = compile_regex(FOLDING)
+
+
+def folds_nowhere(text: str) -> bool:
+    """Whether `folded` reads a text as it stands."""
+    return _FOLDING.search(text) is None
+
+
 def ignorable(char: str) -> bool:
-    """Whether a character shows nothing: format characters (Cf), variation selectors, fillers."""
-    return unicodedata.category(char) == "Cf" or char in _FILLERS
+    """Whether a character shows nothing: controls, format characters (Cf), variation selectors, fillers."""
+    category = unicodedata.category(char)
+    return category == "Cf" or char in _FILLERS or (category == "Cc" and char not in "\t\n\f\r\x85")
 
 
 _FILLERS: Final = frozenset(
@@ -87,7 +98,7 @@ _FILLERS: Final = frozenset(
 def joins(char: str) -> bool:
     """Whether a character may become one with those before it: marks, conjoining jamo, ignorables."""
     if char < "\x80":
-        return False
+        return ignorable(char)
     return unicodedata.category(char).startswith("M") or "\u1160" <= char <= "\u11ff" or ignorable(char)
 
 
@@ -127,7 +138,7 @@ class Folded:
 
     def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
         """Read whole clusters."""
-        if text.isascii():
+        if folds_nowhere(text):
             used = len(text) - (not ended and text[-1:] in COMPOSING)
             if used:
                 self._marked = True
@@ -159,7 +170,7 @@ class Folded:
 
     def _fold(self, char: str, cluster: str) -> str:
         """Fold one cluster; marks without a base belong to the ASCII character read before, as overlays."""
-        if cluster.isascii():
+        if cluster.isascii() and not joins(cluster[-1]):
             self._marked = True
             return cluster
         if self._marked and joins(char):

@@ -18,7 +18,7 @@ from checkstream.core.match.hidden import CARRIERS, Embedded, Outs, outs
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
-from checkstream.core.match.normalise import APART, LEET_CHARS
+from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.match.turned import OVERRIDE
 from checkstream.core.match.work import Work
@@ -26,10 +26,9 @@ from checkstream.core.terms import Finding, Span
 
 _PIECE_CHARS: Final = 2048
 """Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
-_NOT_ASCII: Final = r"[^\x00-\x7f]"
 _LEET: Final = f"[{LEET_CHARS}]"
 _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
-_CHANGING: Final = f"{TRIGGERS}|{_NOT_ASCII}|{MARKED}|{APART}"
+_CHANGING: Final = f"{TRIGGERS}|{FOLDING}|{MARKED}|{APART}"
 _CHANGED: Final = compile_regex(_CHANGING)
 _CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
 _EMBEDDINGS: Final = f"{_RUN}|{CARRIERS}|{HEX}|{OVERRIDE}"
