@@ -183,11 +183,11 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
     ]
     origins = {ast.unparse(value.func if isinstance(value, ast.Call) else value) for value in into_data}
     assert origins == {
-        "course.outbox.open_ends",
+        "course.writer.open_ends",
         "course.surface.result_event",  # what evidence says of it: numbers, and sentences of what has been released
         "last.data if last is not None else b''",  # released
         "course.surface.error_event",
-        "course.outbox.finish",
+        "course.writer.finish",
     }
 
 

@@ -13,11 +13,14 @@ from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.exchange.calls import Calls
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.closing import Closing, Said, closing_of
 from checkstream.core.exchange.meter import DONE, FEED_WORK, FEW_CHARS, Steps
-from checkstream.core.exchange.outbox import CALL, Choice, Outbox, Part, Waiting
+from checkstream.core.exchange.outbox import Outbox
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.sieve import Sieve
+from checkstream.core.exchange.waiting import CALL, Part, Waiting
+from checkstream.core.exchange.writer import Writer
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import COMMON, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_spans import Path
@@ -69,7 +72,8 @@ class Answer:
         self._paths: dict[Channel, Path] = {}
         """Where the latest text of each channel stood."""
         self._prefixes: list[str] = []
-        self.outbox = Outbox(surface, self.choices, self._prefixes)
+        self.writer = Writer(surface, self.choices, self._prefixes)
+        self.outbox = Outbox(self.writer, self.choices)
         self.terminated = False
         """The upstream has sent its terminator."""
         self.cut_off = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.outbox import Choice
+from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.terms import Span
 

@@ -27,6 +27,7 @@ from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import Prompt, Refusal
 from checkstream.core.exchange.watch import Watch
+from checkstream.core.exchange.whole import WholeAnswer
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.wire.surface import Surface
 
@@ -78,6 +79,8 @@ class Course:
         self.prompt = Prompt(surface, plan, self.checking)
         self.answer = Answer(surface, self.prompt, self.checking)
         self.outbox = self.answer.outbox
+        self.writer = self.answer.writer
+        self.whole = WholeAnswer(surface, self.outbox, self.writer, self.answer.choices)
         self.assessment = Assessment(plan)
         self.watch = Watch(plan, self.checking)
         self.status = 200
@@ -244,7 +247,7 @@ class Course:
             outcome=outcome,
             program=self.plan.program,
             prompt_chars=self.prompt.chars,
-            released_chars=self.outbox.released_chars,
+            released_chars=self.writer.released_chars,
             risks=self.assessment.risks,
         )
         # Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full
@@ -259,7 +262,7 @@ class Course:
         """Have what the caller has got scored, whole or not: of a part, too, the reader believes what it says."""
         if not self.plan.scored_chars or not self.given:
             return
-        heard = self.outbox.heard
+        heard = self.writer.heard
         answers = heard.answers
         if heard.too_long or sum(map(len, answers.values())) > self.plan.scored_chars:
             self.checking.degrade("answer_too_long_to_score")

@@ -245,14 +245,14 @@ class Guard:
         course.streaming = request.streaming
         course.assessment.read(request)
         most_chars = max(course.plan.scored_chars, MOST_CHARS if course.assessment.waits else 0)
-        course.outbox.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
+        course.writer.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
         course.do(ForwardRequest(body, request.streaming))
 
     # --- the answer
 
     def _on_opened(self, event: UpstreamOpened) -> None:
         course = self._course
-        if self._leaving.first is not None and (event.streaming or event.status >= 400):
+        if course.whole.turned and (event.streaming or event.status >= 400):
             self._turning.stop()
             return
         course.status = event.status

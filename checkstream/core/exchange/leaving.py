@@ -1,6 +1,7 @@
 """What leaves of an answer, and how its end is told: released text, whole answers, closing frames.
 
-INVARIANT: every byte that a caller gets of an answer is asked for here, and comes from the released side of `Outbox`.
+INVARIANT: every byte that a caller gets of an answer is asked for here, and comes from the released side of each
+channel: `Outbox` says when, `Writer` and `WholeAnswer` write it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from checkstream.core.channel.actions import Halt
 from checkstream.core.commands import Assess, CloseDownstream, Observe, SendDownstream
 from checkstream.core.exchange.assessment import MOST_CHARS
 from checkstream.core.exchange.course import CHARS_PER_TOKEN, Course, Ending, State
-from checkstream.core.exchange.outbox import Released
-from checkstream.core.terms import Unit
+from checkstream.core.exchange.waiting import Released
 from checkstream.core.wire import sse
 from checkstream.errors import WireError
 
@@ -24,8 +24,6 @@ class Leaving:
         self._begun = False
         self._finished: tuple[bytes, str] | None = None
         """A whole answer as it may go out, and the outcome that it stands for."""
-        self.first: tuple[Unit, dict[int, str]] | None = None
-        """The first part of a whole answer that was continued."""
 
     def release(self) -> bool:
         """Send what may leave of a stream; False: something can't be edited, and nothing behind it may leave."""
@@ -44,7 +42,7 @@ class Leaving:
             course.ledger.held_s = max(course.ledger.held_s, released.held_s)
             course.do(Observe("hold_seconds", released.held_s))
         began_at = course.answer.first_text_at
-        if began_at is not None and not self._begun and course.outbox.released_chars:
+        if began_at is not None and not self._begun and course.writer.released_chars:
             self._begun = True
             course.do(Observe("added_ttft_seconds", course.now - began_at))
 
@@ -77,18 +75,18 @@ class Leaving:
             # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
             course.checking.degrade("undecided_text")
             ending = Ending("failed", ("guard_error", "part of the answer could not be decided", None))
-        data = course.outbox.open_ends()
+        data = course.writer.open_ends()
         members = course.members if course.given else {}
         if members and ending.error is None:
-            data += course.surface.result_event(course.outbox.like, members)
+            data += course.surface.result_event(course.writer.like, members)
         data += last.data if last is not None else b""
         if ending.error is not None:
             data += course.surface.error_event(*ending.error)
         elif ending.terminate and not course.answer.terminated:
             request = course.prompt.request
-            data += course.outbox.finish(
+            data += course.writer.finish(
                 -(-course.prompt.chars // CHARS_PER_TOKEN),
-                -(-course.outbox.released_chars // CHARS_PER_TOKEN),
+                -(-course.writer.released_chars // CHARS_PER_TOKEN),
                 usage_wanted=request is not None and request.usage_wanted,
             )
         if data:
@@ -111,20 +109,13 @@ class Leaving:
             self._refuse_answer(refused)
             return
         try:
-            if self.first is not None and not len(course.outbox):
-                whole = course.outbox.first_stopped(*self.first)
-                data = whole.data
-            else:
-                whole = course.outbox.whole(course.now)
-                data = whole.data
-                if self.first is not None:
-                    data = course.surface.join_whole(*self.first, course.surface.read_whole(data))
+            whole = course.whole.written(course.now)
         except WireError as error:
             course.fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
             return
         course.ledger.held_s = max(course.ledger.held_s, whole.held_s)
         outcome = course.ending.outcome if course.ending is not None else "complete"
-        self._finished = data, "stopped" if course.answer.stopped else outcome
+        self._finished = whole.data, "stopped" if course.answer.stopped else outcome
         if not self._assess():
             self.deliver()
 
@@ -162,7 +153,7 @@ class Leaving:
     def _assess(self) -> bool:
         """Have what was said held against evidence, where that is wanted; tell whether it is under way."""
         course = self._course
-        assessment, heard = course.assessment, course.outbox.heard
+        assessment, heard = course.assessment, course.writer.heard
         if not assessment.waits:
             return False
         answers = heard.answers

@@ -8,8 +8,8 @@ import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.extras import Extras
-from checkstream.core.exchange.outbox import Choice
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_size import MOST_TEXTS

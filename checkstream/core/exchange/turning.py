@@ -45,8 +45,8 @@ class Turning:
         if pivot is None or request is None:
             raise AssertionError("only the answer to a request turns")
         if not course.streaming:
-            self._leaving.first = course.outbox.first_whole()
-        said = course.outbox.said
+            course.whole.turn()
+        said = course.writer.heard.text(0)
         course.prompt.wishes.be_safe(pivot.action, pivot.rule, pivot.action.instruction or "")
         self._turned, course.ending = pivot, None
         course.answer.go_on(said)

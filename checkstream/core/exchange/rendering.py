@@ -1,0 +1,58 @@
+"""Long texts that were edited, written in steps: no step of the event loop writes the whole of one."""
+
+from __future__ import annotations
+
+from checkstream.core.channel.holdback import Holdback
+from checkstream.core.exchange.waiting import Part, Waiting
+
+RENDERED_CHARS = 8192
+"""Of an edited text, that are written in one step."""
+
+
+class Rendering:
+    """The edited texts of one unit, the next to leave; what is short is written when it leaves."""
+
+    __slots__ = ("_cuts", "_pieces", "waiting")
+
+    def __init__(self) -> None:
+        """Begin with no unit."""
+        self.waiting: Waiting | None = None
+        """The unit some of whose texts are written; it leaves before any other."""
+        self._pieces: dict[int, list[str]] = {}
+        """Place of a text in the unit -> what has been written of it."""
+        self._cuts: dict[int, int | None] = {}
+        """Place of a text -> where its channel ended then."""
+
+    def clear(self) -> None:
+        """Forget the unit: it has left, or never will."""
+        if self.waiting is not None:
+            self.waiting = None
+            self._pieces.clear()
+            self._cuts.clear()
+
+    def is_done(self, waiting: Waiting) -> bool:
+        """Write some more of the edited texts of a unit that are long; tell whether all of them are written."""
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.end - part.start <= RENDERED_CHARS:
+                continue
+            holdback = part.judge.holdback
+            if holdback.changed(part.start, part.end):
+                self.waiting = waiting
+                pieces = self._pieces_of(place, holdback.cut)
+                at = part.start + len(pieces) * RENDERED_CHARS
+                if at < part.end:
+                    pieces.append(holdback.render(at, min(at + RENDERED_CHARS, part.end)))
+                    return False
+        return True
+
+    def text(self, place: int, holdback: Holdback, part: Part) -> str:
+        """Return the text that is sent for a part which was edited."""
+        if place in self._pieces:
+            return "".join(self._pieces_of(place, holdback.cut))
+        return holdback.render(part.start, part.end)
+
+    def _pieces_of(self, place: int, cut: int | None) -> list[str]:
+        """Return what has been written of a text whose channel ends at `cut`; nothing counts if that has changed."""
+        if place not in self._pieces or self._cuts[place] != cut:
+            self._pieces[place], self._cuts[place] = [], cut
+        return self._pieces[place]

@@ -1,0 +1,114 @@
+"""An answer that is not streamed, as it goes out: one unit, written when all of it has been decided."""
+
+from __future__ import annotations
+
+from checkstream.core.exchange.choice import Choice
+from checkstream.core.exchange.outbox import Outbox
+from checkstream.core.exchange.waiting import CALL, Released, Waiting, last_content
+from checkstream.core.exchange.writer import Writer
+from checkstream.core.terms import Unit
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.surface import Edit, Surface
+
+
+class WholeAnswer:
+    """The one unit of the answer; two, where it was continued."""
+
+    def __init__(self, surface: Surface, outbox: Outbox, writer: Writer, choices: dict[int, Choice]) -> None:
+        """Begin before it has come.
+
+        Args:
+            surface: Writes what is edited.
+            outbox: Where it waits.
+            writer: Knows what becomes of its texts.
+            choices: The answer's own table of choices.
+        """
+        self._surface = surface
+        self._outbox = outbox
+        self._writer = writer
+        self._choices = choices
+        self._first: tuple[Unit, dict[int, str]] | None = None
+        """The unit that was continued, and what its texts became before the turn."""
+
+    @property
+    def turned(self) -> bool:
+        """It is continued: its first part is kept, for the second to be joined to it."""
+        return self._first is not None
+
+    def turn(self) -> None:
+        """Keep what has come as the first part, all of which has been decided up to the turn."""
+        waiting = self._outbox.take_whole()
+        self._first = waiting.unit, self._writer.texts(waiting, set())
+
+    def written(self, now: float) -> Released:
+        """Return the answer as it goes out.
+
+        Raises:
+            WireError: its JSON does not allow the edit that the policy wants.
+        """
+        if self._first is None:
+            return self._edited(now)
+        if not len(self._outbox):
+            return Released(self._first_stopped(*self._first), 0.0)
+        rest = self._edited(now)
+        data = self._surface.join_whole(*self._first, self._surface.read_whole(rest.data))
+        return Released(data, rest.held_s)
+
+    def _first_stopped(self, unit: Unit, texts: dict[int, str]) -> bytes:
+        """Return the answer that could not be continued: what was released of it, and how its rule ends it."""
+        kept = {
+            place: texts.get(place, delta.text)
+            for place, delta in enumerate(unit.deltas)
+            if delta.channel.kind not in CALL
+        }
+        place = last_content(unit, 0)
+        if place is not None:
+            kept[place] += self._choices[0].last_words()
+        return self._surface.write_whole(unit, Edit(kept, frozenset({0})), {0: "content_filter"})
+
+    def _edited(self, now: float) -> Released:
+        """Return the unit that waits, edited."""
+        waiting = self._outbox.take_whole()
+        unit = waiting.unit
+        halted = frozenset(number for number, choice in self._choices.items() if choice.halt is not None)
+        dropped = (place for place, part in enumerate(waiting.parts) if self._writer.is_dropped(part))
+        gone = frozenset(place for place in dropped if unit.deltas[place].channel.choice not in halted)
+        texts = self._writer.texts(waiting, set(), gone)
+        self._keep_of_stopped(waiting, halted, texts)
+        for number, choice in self._choices.items():
+            place = last_content(unit, number)
+            if place is None:
+                continue
+            tail = choice.last_words()
+            if tail:
+                texts[place] = texts.get(place, unit.deltas[place].text) + tail
+        held_s = now - waiting.arrived
+        if not texts and not halted and not gone:
+            return Released(unit.raw, held_s)
+        finish = dict.fromkeys(halted, "content_filter")
+        finish |= {number: "stop" for number, choice in self._choices.items() if choice.calls_nothing}
+        return Released(self._surface.write_whole(unit, Edit(texts, halted, gone), finish), held_s)
+
+    def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:
+        """Put into `texts` what stays of stopped choices: text up to the cut, and tool calls of which nothing is cut.
+
+        Writing a whole answer takes out of a stopped choice all that is not named.
+        """
+        deltas, is_dropped = waiting.unit.deltas, self._writer.is_dropped
+        gone = {_call_of(deltas[place].path) for place, part in enumerate(waiting.parts) if is_dropped(part)}
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.judge.channel.choice not in halted:
+                continue
+            if is_dropped(part):
+                texts.pop(place, None)
+                self._writer.take_back(part)
+            elif _call_of(deltas[place].path) in gone:
+                texts.pop(place, None)
+            else:
+                texts.setdefault(place, deltas[place].text)
+
+
+def _call_of(path: Path) -> Path | None:
+    """Return where the tool call stands that a path leads into; None for any other."""
+    place = next((i for i, name in enumerate(path) if name in ("tool_calls", "function_call")), None)
+    return None if place is None else path[: place + 2] if path[place] == "tool_calls" else path[: place + 1]

@@ -1,0 +1,268 @@
+"""What a unit becomes as it leaves: the bytes it came in, its edit, or events that stand in its place.
+
+A unit whose text nobody changed leaves as the bytes it came in. When it leaves is not decided here (see `outbox`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.core.exchange.choice import Choice
+from checkstream.core.exchange.heard import Heard
+from checkstream.core.exchange.rendering import Rendering
+from checkstream.core.exchange.waiting import CALL, Part, Waiting, is_doubted, last_content
+from checkstream.core.terms import COMMON, Unit
+from checkstream.core.wire.surface import Edit, Surface
+
+
+class Writer:
+    """Writes what leaves of one answer, and keeps what has left in mind as far as something depends on it."""
+
+    __slots__ = (
+        "_choices",
+        "_first",
+        "_prefixes",
+        "_surface",
+        "_usage_sent",
+        "heard",
+        "released_chars",
+        "rendering",
+        "turned",
+    )
+
+    def __init__(self, surface: Surface, choices: dict[int, Choice], prefixes: Sequence[str]) -> None:
+        """Start before the first unit.
+
+        Args:
+            surface: Writes what is edited.
+            choices: The answer's own table of choices.
+            prefixes: The answer's own list of texts that stand before every choice.
+        """
+        self._surface = surface
+        self._choices = choices
+        self._prefixes = prefixes
+        self._first = Unit(raw=b"")
+        self._usage_sent = False
+        self.rendering = Rendering()
+        """What is written of the unit that leaves next, where that takes more than a step."""
+        self.turned = False
+        """What leaves now is the rest of an answer that was cut off: it has the ids of the beginning."""
+        self.heard = Heard()
+        """What the caller has got of each choice's content."""
+        self.released_chars = 0
+        """Of all channels."""
+
+    def know(self, unit: Unit) -> None:
+        """Hear of a unit that has come: until one has left, others have the ids of the first."""
+        if unit.choices and not self._first.raw and not is_doubted(unit):
+            self._first = unit
+
+    @property
+    def like(self) -> Unit:
+        """A unit of the answer, whose ids others can have; which one doesn't depend on how the bytes came."""
+        known = (choice.like for _, choice in sorted(self._choices.items()))
+        return next((unit for unit in known if unit is not None), self._first)
+
+    def _like_of(self, number: int) -> Unit:
+        return self._choices[number].like or self.like
+
+    def remember(self, unit: Unit) -> None:
+        """Keep whose ids other events can have: how much still comes of a choice behind its end depends on the cut."""
+        if is_doubted(unit):
+            return
+        for number in () if self.turned else unit.choices:
+            choice = self._choices[number]
+            if not choice.closed:
+                choice.like = unit
+
+    def as_it_came(self, waiting: Waiting) -> bytes:
+        """Return the bytes of a plain unit."""
+        self._usage_sent = self._usage_sent or waiting.unit.usage
+        for part in waiting.parts:
+            if part.judge is not None:
+                part.judge.holdback.release(part.end)
+            self.released_chars += part.end - part.start
+        for delta in waiting.unit.deltas:
+            if delta.channel.kind == "content":
+                self._note(delta.channel.choice, delta.text)
+        return waiting.unit.raw
+
+    # --- units that are edited
+
+    def edited(self, waiting: Waiting) -> list[bytes]:
+        """Return the bytes of one unit, with what comes before and after it; most units leave as they came.
+
+        Raises:
+            WireError: it can't be edited as the policy wants.
+        """
+        unit = waiting.unit
+        if self.turned:
+            unit = self._surface.rename_event(unit, self.like)
+            waiting = msgspec.structs.replace(waiting, unit=unit)
+        self._usage_sent = self._usage_sent or unit.usage
+        # What the upstream adds to a choice that it has ended itself (usage, a filter's result) stays as it came.
+        closed = {n for n in unit.choices if self._choices[n].closed and self._choices[n].halt is not None}
+        # INVARIANT: text that no judge has seen never leaves, e.g. what comes behind the upstream's terminator.
+        closed |= {unit.deltas[i].channel.choice for i, part in enumerate(waiting.parts) if part.judge is None}
+        halting = self._halting(waiting) - closed
+        gone = frozenset(place for place, part in enumerate(waiting.parts) if self.is_dropped(part))
+        texts = self.texts(waiting, closed, gone)
+        after: list[bytes] = []
+        drop = set(closed)
+        finish: dict[int, str | None] = {
+            number: "stop" for number in unit.finished if self._choices[number].calls_nothing
+        }
+        for number in sorted(halting):
+            if number in unit.finished and self._keeps_call(waiting, number, gone):
+                finish[number] = None
+                after += self._end(number, "")
+            elif number in unit.finished:
+                # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
+                rest = "".join(
+                    texts.pop(place, delta.text)
+                    for place, delta in enumerate(unit.deltas)
+                    if delta.channel.choice == number and delta.channel.kind == "content"
+                )
+                drop.add(number)
+                after += self._end(number, rest)
+            else:
+                after += self._end(number, "")
+        before = self._finish(unit, texts, drop | {number for number, reason in finish.items() if reason is None})
+        if not texts and not drop and not gone and not finish:
+            return [*before, unit.raw, *after]
+        written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, finish))
+        if is_doubted(unit) and written:
+            self.remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited
+        return [*before, written, *after]
+
+    def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
+        """Close the choices that end in a unit; add their disclaimers to its text or return events for them."""
+        events: list[bytes] = []
+        for number in unit.finished:
+            choice = self._choices[number]
+            if number in drop or choice.closed:
+                continue
+            choice.closed = True
+            ending = choice.last_words()
+            if not ending:
+                continue
+            place = last_content(unit, number)
+            if place is None:
+                events.append(self._surface.text_event(self._like_of(number), number, ending))
+            else:
+                texts[place] = texts.get(place, unit.deltas[place].text) + ending
+        return events
+
+    def _halting(self, waiting: Waiting) -> set[int]:
+        """Return the choices whose end by policy falls into this unit."""
+        numbers: set[int] = set()
+        for part in waiting.parts:
+            if part.judge is None or self.is_dropped(part):
+                continue  # a call is taken out; what else there is of its choice stays until that ends
+            cut = part.judge.holdback.cut
+            number = part.judge.channel.choice
+            if cut is not None and part.end > cut and number != COMMON and self._choices[number].halt is not None:
+                numbers.add(number)
+        numbers.update(number for number in waiting.unit.finished if self._choices[number].halt is not None)
+        return numbers
+
+    def is_dropped(self, part: Part) -> bool:
+        """Tell whether a stretch belongs to a tool call of which nothing may leave."""
+        channel = part.judge.channel if part.judge is not None else None
+        return channel is not None and channel.kind in CALL and channel.index in self._choices[channel.choice].dropped
+
+    def _keeps_call(self, waiting: Waiting, number: int, gone: frozenset[int]) -> bool:
+        """Tell whether a unit carries a tool call of a choice that leaves."""
+        parts = (part for place, part in enumerate(waiting.parts) if place not in gone)
+        channels = (part.judge.channel for part in parts if part.judge is not None)
+        return any(channel.kind in CALL and channel.choice == number for channel in channels)
+
+    def texts(self, waiting: Waiting, closed: set[int], gone: frozenset[int] = frozenset()) -> dict[int, str]:
+        """Return the texts of a unit that leave otherwise than they came; all that may leave of it counts as sent.
+
+        Args:
+            waiting: The unit.
+            closed: Choices that have ended already.
+            gone: Places of deltas that are taken out.
+        """
+        texts: dict[int, str] = {}
+        for place, part in enumerate(waiting.parts):
+            if part.judge is None or part.judge.channel.choice in closed or place in gone:
+                continue
+            holdback = part.judge.holdback
+            if holdback.changed(part.start, part.end):
+                texts[place] = self.rendering.text(place, holdback, part)
+            end = part.end if holdback.cut is None else min(part.end, holdback.cut)
+            holdback.release(end)
+            self.released_chars += max(end - part.start, 0)
+            if part.judge.channel.kind == "content" and part.end > part.start:
+                choice = self._choices[part.judge.channel.choice]
+                text = texts.get(place, waiting.unit.deltas[place].text)
+                self._note(part.judge.channel.choice, text)
+                if not choice.begun:
+                    choice.begun = True
+                    if self._prefixes:
+                        texts[place] = "".join(self._prefixes) + text
+        return texts
+
+    def take_back(self, part: Part) -> None:
+        """Count as not sent what counted as sent, and is taken out of a whole answer after all."""
+        if part.judge is not None:
+            self.released_chars -= part.judge.holdback.sent - part.start
+
+    def _note(self, number: int, text: str) -> None:
+        """Keep in mind what is sent of a choice's content, as far as something later depends on it."""
+        self.heard.feed(number, text)
+        said = self._choices[number].said
+        if said is not None:
+            said.feed(text)
+
+    def _end(self, number: int, text: str) -> list[bytes]:
+        """Return the events that end a choice by policy: its last text, the rule's message, disclaimers, the finish."""
+        choice = self._choices[number]
+        choice.closed = True
+        text += choice.last_words()
+        events = [self._surface.text_event(self._like_of(number), number, text)] if text else []
+        return [*events, self._surface.finish_event(self._like_of(number), number)]
+
+    # --- units of which the text alone is sent
+
+    def spoken(self, waiting: Waiting) -> list[bytes]:
+        """Return the content of a unit in an event of the answer's own: who speaks has been said, under another id."""
+        texts = self.texts(waiting, set())
+        deltas = waiting.unit.deltas
+        text = "".join(texts.get(place, deltas[place].text) for place in range(len(deltas)))
+        return [self._surface.text_event(self._like_of(0), 0, text)] if text else []
+
+    def remains(self, waiting: Waiting) -> list[bytes]:
+        """Return what has been decided of the content of a unit that can't leave as it is."""
+        texts = self.texts(waiting, set())
+        said: dict[int, str] = {}
+        for place, (delta, part) in enumerate(zip(waiting.unit.deltas, waiting.parts, strict=True)):
+            if delta.channel.kind == "content" and part.judge is not None:
+                number = delta.channel.choice
+                said[number] = said.get(number, "") + texts.get(place, delta.text)
+        return [self._surface.text_event(self._like_of(number), number, text) for number, text in said.items() if text]
+
+    # --- the end of a stream
+
+    def finish(self, prompt_tokens: int, completion_tokens: int, *, usage_wanted: bool) -> bytes:
+        """Return what ends a stream whose upstream was cut off by policy: usage if asked for, the terminator."""
+        data = b""
+        if usage_wanted and not self._usage_sent:
+            self._usage_sent = True
+            data = self._surface.usage_event(self.like, prompt_tokens, completion_tokens)
+        return data + self._surface.terminator()
+
+    def open_ends(self) -> bytes:
+        """Return the disclaimers of choices that got no finish reason, for the end of the stream."""
+        events = []
+        for number, choice in sorted(self._choices.items()):
+            if choice.halt is not None and not choice.closed:
+                events += self._end(number, "")
+            elif not choice.closed and (ending := choice.last_words()):
+                events.append(self._surface.text_event(self._like_of(number), number, ending))
+                choice.closed = True
+        return b"".join(events)
