@@ -63,7 +63,7 @@ def steps(guard: Guard, events: Sequence[on.AnyEvent], answer: Answer = calm) ->
     pending, found, now = deque(events), list[Step](), 1.0
     answers = deque[on.AnyEvent]()
     goes_on = cancelled = False
-    with _without_collections():
+    with without_collections():
         while goes_on or answers or pending:
             event = on.Resumed() if goes_on else answers.popleft() if answers else pending.popleft()
             if cancelled and isinstance(event, on.UpstreamBytes | on.UpstreamClosed):
@@ -122,7 +122,7 @@ def _gauge() -> float:
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def without_collections() -> Iterator[None]:
     """Keep the collector away: it walks all that the tests keep, which no proxy has."""
     on_before = gc.isenabled()
     gc.disable()
@@ -172,5 +172,5 @@ def watched_loop() -> Iterator[list[float]]:
         finally:
             taken.append(time.thread_time() - began)
 
-    with _without_collections(), mock.patch.object(asyncio.events.Handle, "_run", timed):
+    with without_collections(), mock.patch.object(asyncio.events.Handle, "_run", timed):
         yield taken

@@ -216,7 +216,8 @@ class Incoming:
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
         try:
-            unit = yield from course.answer.sieve.sift(course.surface.read_whole(body), whole=True)
+            unit = yield from course.checking.meter.stepping(course.surface.reading_whole(body), COUNTING_WORK)
+            unit = yield from course.answer.sieve.sift(unit, whole=True)
         except WireError as error:
             self._take_unreadable(body, str(error))
             return

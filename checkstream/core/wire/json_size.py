@@ -1,4 +1,4 @@
-"""How much one event of a stream may say: it is read in one step and leaves in one, whatever the upstream sends (G33).
+"""How much an answer may say: an event of it is read in one step and leaves in one, whatever it is made of (G33).
 
 Values are counted before they are read, by commas, brackets and braces outside of strings. What is no JSON is left to
 its reader.
@@ -13,6 +13,8 @@ from checkstream.errors import WireError
 
 MOST_VALUES = 12_288
 """Of JSON: what lists log probabilities of some tens of tokens has that many, nothing else comes near."""
+MOST_VALUES_OF_WHOLE = 2_000_000
+"""The same of an answer that is not streamed, which is read in many steps."""
 MOST_TEXTS = 256
 """In channels of their own, such as content, arguments of calls, and fields in which something was found."""
 MOST_EXTRAS = 2048

@@ -6,7 +6,7 @@ shadow; bytes spelled as text are named in `unscanned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import msgspec
 
@@ -15,8 +15,9 @@ from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
 from checkstream.core.wire.json_spans import JsonText, Path
 from checkstream.core.wire.openai_edits import put
 from checkstream.core.wire.openai_extras import Extras, name_of
-from checkstream.core.wire.openai_json import PAD, clean, failure_of, read_object
+from checkstream.core.wire.openai_json import PAD, clean, failure_of, read_object, reading_object
 from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
+from checkstream.core.wire.strict_json import dropping
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
@@ -204,7 +205,8 @@ def read_object_event(frame: Frame, read: ReadChoice, own: frozenset[str]) -> Un
     Raises:
         WireError: not an object, or a value has the wrong type.
     """
-    unit = read_answer(frame.raw, frame.data or b"", read, own, whole=False)
+    data = frame.data or b""
+    unit = _unit_of(frame.raw, data, read_object(data), read, own, whole=False)
     if frame.event != "error" or unit.failure is not None:
         return unit
     said = (extra.text for extra in unit.extras if extra.path == ("message",))
@@ -212,13 +214,22 @@ def read_object_event(frame: Frame, read: ReadChoice, own: frozenset[str]) -> Un
     return msgspec.structs.replace(unit, failure=failure, opaque=False)
 
 
-def read_answer(raw: bytes, data: bytes, read: ReadChoice, own: frozenset[str], *, whole: bool) -> Unit:
-    """Read an event's or a whole answer's object, which is `data`; of `own` choice fields `read` takes care.
+def reading_whole(data: bytes, read: ReadChoice, own: frozenset[str]) -> Generator[None, None, Unit]:
+    """Read a whole answer; its JSON, which may be long, in steps.
 
     Raises:
-        WireError: a value has the wrong type; a whole body has neither choices nor an error.
+        WireError: a value has the wrong type; it has neither choices nor an error.
     """
-    body = read_object(data)
+    body = yield from reading_object(data)
+    try:
+        return _unit_of(data, data, body, read, own, whole=True)
+    finally:
+        yield from dropping(body)
+
+
+def _unit_of(
+    raw: bytes, data: bytes, body: dict[str, object], read: ReadChoice, own: frozenset[str], *, whole: bool
+) -> Unit:
     answer = Answer(data, most=None if whole else MOST_EXTRAS)
     failure = failure_of(body)
     choices = body.get("choices")

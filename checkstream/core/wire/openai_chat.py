@@ -14,7 +14,7 @@ from checkstream.core.steps import done
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import Answer, read_answer, read_bare, read_message, read_object_event
+from checkstream.core.wire.openai_answers import Answer, read_bare, read_message, read_object_event, reading_whole
 from checkstream.core.wire.openai_fields import CHAT_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_join import join_whole
 from checkstream.core.wire.openai_messages import read_messages
@@ -109,13 +109,21 @@ class OpenAIChat:
         name = openai_json.envelope_of(like).id
         return unit if name is None else openai_edits.put(unit, {("id",): name})
 
-    def read_whole(self, body: bytes) -> Unit:
-        """Read a whole answer; each choice has a content delta, empty when it has no content.
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read a whole answer, in steps; each choice has a content delta, empty when it has no content.
 
         Raises:
             WireError: not JSON of the surface's form.
         """
-        return read_answer(body, body, _read_message, frozenset({"message"}), whole=True)
+        return (yield from reading_whole(body, _read_message, frozenset({"message"})))
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole answer at once; see `reading_whole`.
+
+        Raises:
+            WireError: as `reading_whole`.
+        """
+        return done(self.reading_whole(body))
 
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
         """Return the body with the edit applied; stopped choices stay, emptied.

@@ -86,6 +86,15 @@ class OpenAIInputs:
         """
         return done(self.writing_request(request, texts, shaping))
 
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read an answer as `read_whole` does, in one step.
+
+        Raises:
+            WireError: as `read_whole`.
+        """
+        yield
+        return self.read_whole(body)
+
     def read_whole(self, body: bytes) -> Unit:
         """Read an answer: figures, without choices.
 

@@ -13,10 +13,16 @@ import msgspec
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
+from checkstream.core.wire.json_size import MOST_HALVES, MOST_VALUES_OF_WHOLE
 from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.errors import WireError
+from checkstream.core.wire.strict_json import Dialect, Reading, StrictJson
+from checkstream.errors import RequestInvalid, WireError
 
 _LONG = 4096
+_SHORT_BYTES = 65_536
+_FEW = 4096
+"""A body of so many bytes, with so many commas and brackets, is read at once: the dearest take about a millisecond."""
+_WHOLE = StrictJson("the body", Dialect(values=MOST_VALUES_OF_WHOLE, halves=MOST_HALVES, variants=True, wide=True))
 DONE = b"data: [DONE]\n\n"
 PAD = "x"
 """Padding is made of it, in place of the upstream's: what looks like chance could spell something."""
@@ -55,6 +61,20 @@ def read_object(data: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise WireError("the event or body is not a JSON object; check the upstream")
     return value
+
+
+def reading_object(data: bytes) -> Reading:
+    """Read a whole answer's JSON object as `read_object` does, but a long one in steps, and within bounds.
+
+    Raises:
+        WireError: as `read_object`, or it is nested more deeply, or made of more values, than is read.
+    """
+    if len(data) <= _SHORT_BYTES and data.count(b",") + data.count(b"[") + data.count(b"{") <= _FEW:
+        return read_object(data)
+    try:
+        return (yield from _WHOLE.reading(data))
+    except RequestInvalid as error:
+        raise WireError(f"{str(error).rpartition(';')[0] or error}; check the upstream") from error
 
 
 def clean(text: str) -> str:

@@ -1,8 +1,8 @@
-"""JSON of callers, read strictly: what two parsers could take for two different things is refused (G31).
+"""JSON read strictly: what two parsers could take for two different things is refused (G31).
 
-It is read in steps, each of which takes less than a millisecond whatever it is made of: one call of a JSON library over
-ten megabytes would hold every other stream for as long as it takes (G33). So how deep it is nested and how many values
-it has is bounded, too.
+That of callers, and, with what servers are allowed besides, whole answers. It is read in steps, each of which takes
+about a millisecond at most, whatever it is made of: one call of a JSON library over ten megabytes would hold every
+other stream for as long as it takes (G33). So how deep it is nested and how many values it has is bounded, too.
 
 Source: RFC 8259 (JSON), RFC 8785 section 3.1 (I-JSON's numbers and names).
 """
@@ -13,6 +13,8 @@ import re  # noqa: TID251 - tokens of JSON, in which each character says what co
 from collections.abc import Callable, Generator, Mapping
 from json import decoder
 from typing import Final
+
+import msgspec
 
 from checkstream.core.steps import done
 from checkstream.core.wire.json_spans import NAME, Path
@@ -30,12 +32,15 @@ _BYTES_A_TOKEN: Final = 512
 """... a string without escapes ..."""
 _ESCAPED_A_TOKEN: Final = 64
 """... and one with."""
+_DROPS_A_STEP: Final = 2048
 _STRING_BYTES: Final = _BYTES_A_TOKEN * _TOKENS_A_STEP
 _ESCAPED_BYTES: Final = _ESCAPED_A_TOKEN * _TOKENS_A_STEP
 _MOST_OTHER_BYTES: Final = 2_097_152
 """Of one string that is not all ASCII: files are, and what people write is shorter."""
 _LONGEST_TOKEN: Final = 12
 """Bytes of an escape in a string, a pair of surrogates at most."""
+_HALF: Final = "\\ud800"
+"""How long half a pair of surrogates is."""
 _MAX_DIGITS: Final = 19  # of a 64-bit number
 _NOT_CONTROL: Final = bytes(range(32, 256))
 
@@ -51,6 +56,9 @@ _scalar = re.compile(
     r"|(true|false|null)|(NaN|-?Infinity))(?![0-9A-Za-z_.+-])[ \t\r\n]{0,64}"
 ).match
 _numbers = re.compile(r"(?:-?(?:0|[1-9][0-9]{0,17})[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}").match
+_fractions = re.compile(
+    r"(?:-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,32})?(?:[eE][+-]?[0-9]{1,2})?[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}"
+).match
 _too_long = re.compile(r"-?[0-9.eE+-]{65}").match
 _escaped = re.compile(
     r'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
@@ -58,17 +66,36 @@ _escaped = re.compile(
 ).match
 _lone = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").match
 _SPACE: Final = frozenset(" \t\r\n")
+_NUMERIC: Final = frozenset("-0123456789")
+_ARRAY: Final = decoder.JSONDecoder()
 _WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 Reading = Generator[None, None, dict[str, object]]
 
 
+class Dialect(msgspec.Struct, frozen=True):
+    """What a kind of JSON text may be made of."""
+
+    values: int
+    """The most of them."""
+    halves: int
+    """Surrogates in escapes that stand alone: so many are read as they are."""
+    variants: bool
+    """Names of one object may differ in letter case alone."""
+    wide: bool
+    """Numbers may need more than 64 bits."""
+
+
+CALLERS: Final = Dialect(values=MAX_VALUES, halves=0, variants=False, wide=False)
+
+
 class StrictJson:
     """Reads one kind of JSON text; its faults name it."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, dialect: Dialect = CALLERS) -> None:
         """Read what messages call `what`, such as `the body`."""
         self._what = what
+        self._dialect = dialect
 
     def read(self, text: str) -> dict[str, object]:
         """Return the object that `text` is; see `reading`.
@@ -86,10 +113,11 @@ class StrictJson:
         """Return the object that `data` is, in steps.
 
         Raises:
-            RequestInvalid: not UTF-8, not one JSON object, nested too deeply, more values than are taken, duplicate or
-                case-variant names, numbers that don't fit 64 bits, or half a pair of surrogates.
+            RequestInvalid: not UTF-8, not one JSON object, nested too deeply, more values than are taken, duplicate
+                names, or, as the dialect has it, case-variant names, numbers that don't fit 64 bits, or half a pair of
+                surrogates.
         """
-        return _Reading(self._what, data).run()
+        return _Reading(self._what, self._dialect, data).run()
 
 
 class _Frame:
@@ -108,8 +136,10 @@ class _Frame:
 class _Reading:
     """One text on its way to a value."""
 
-    def __init__(self, what: str, data: bytes) -> None:
+    def __init__(self, what: str, dialect: Dialect, data: bytes) -> None:
         self._what = what
+        self._dialect = dialect
+        self._halves = 0
         self._data = data
         self._text = data.decode("latin-1")
         self._frames: list[_Frame] = []
@@ -126,6 +156,10 @@ class _Reading:
                 raise self._not_json(at, "extra data")
         except UnicodeDecodeError as error:
             raise RequestInvalid(f"{self._what} is not UTF-8 at byte `{error.start}`; send UTF-8") from error
+        except RequestInvalid:
+            for frame in self._frames:
+                yield from dropping(frame.items if frame.members is None else frame.members)
+            raise
         if not isinstance(self._last, dict):
             raise RequestInvalid(f"{self._what} is not a JSON object; send one")
         return self._last
@@ -211,8 +245,8 @@ class _Reading:
         self._look_whether_many()
 
     def _look_whether_many(self) -> None:
-        if self._values > MAX_VALUES * _NUMBERS_A_VALUE:
-            raise RequestInvalid(f"{self._what} has more than {MAX_VALUES} values; send less")
+        if self._values > self._dialect.values * _NUMBERS_A_VALUE:
+            raise RequestInvalid(f"{self._what} has more than {self._dialect.values} values; send less")
 
     def _skip(self, at: int) -> Generator[None, None, int]:
         """Return the first place from `at` on that is no white space."""
@@ -237,12 +271,13 @@ class _Reading:
             name = str(self._last)
         else:
             raise self._not_json(at, "expecting property name enclosed in double quotes")
-        folded = name.casefold()
-        if members is None or folded in frame.folded:
-            first = next((each for each in members or () if each.casefold() == folded), name)
+        folded = name if self._dialect.variants else name.casefold()
+        if members is None or folded in (members if self._dialect.variants else frame.folded):
+            first = next((each for each in members or () if each.casefold() == name.casefold()), name)
             both = f"`{shown(first)}` and `{shown(name)}`"
             raise RequestInvalid(f"{self._what} has an object with both {both}; send one")
-        frame.folded.add(folded)
+        if not self._dialect.variants:
+            frame.folded.add(folded)
         frame.name = name
         if whole is not None:
             return at
@@ -252,10 +287,16 @@ class _Reading:
 
     def _run_of_numbers(self, frame: _Frame, at: int) -> int:
         """Read some whole numbers of an array at once, such as token ids; return where the next value starts."""
-        run = _numbers(self._text, at) if frame.items is not None and self._text[at : at + 1].isdigit() else None
-        if run is None or frame.items is None:
+        if frame.items is None or self._text[at : at + 1] not in _NUMERIC:
             return at
-        found = list(map(int, run[0].rpartition(",")[0].split(",")))
+        run, found = _numbers(self._text, at), list[object]()
+        if run is not None:
+            found += map(int, run[0].rpartition(",")[0].split(","))
+        elif self._dialect.wide:
+            run = _fractions(self._text, at)
+            found += _ARRAY.decode(f"[{run[0].rpartition(',')[0]}]") if run is not None else ()
+        if run is None:
+            return at
         frame.items += found
         self._values += len(found)
         self._look_whether_many()
@@ -283,14 +324,14 @@ class _Reading:
         return self._real(digits), found.end()
 
     def _integer(self, digits: str) -> int:
-        if len(digits.removeprefix("-")) > _MAX_DIGITS:
+        if not self._dialect.wide and len(digits.removeprefix("-")) > _MAX_DIGITS:
             number = f"the number `{shown(digits)}`"
             raise RequestInvalid(f"{self._what} has {number}, which is too large; send at most 64 bits")
         return int(digits)
 
     def _real(self, digits: str) -> float:
         value = float(digits)
-        if value in (float("inf"), float("-inf")):
+        if not self._dialect.wide and value in (float("inf"), float("-inf")):
             number = f"the number `{shown(digits)}`"
             raise RequestInvalid(f"{self._what} has {number}, which is too large; send a finite one")
         return value
@@ -353,21 +394,30 @@ class _Reading:
             to = at if found is None else found.end()
             if to == limit:
                 to = self._whole(to, len(text))
-            elif limit - to > _LONGEST_TOKEN and text[to : to + 1] != '"':
-                raise self._wrong_string(to)
-            if to == at:
-                raise self._wrong_string(to)
-            parts.append(_scan_string(self._decoded(at, to) + '"', 0)[0])
+            half = ""
+            if to == at or (limit - to > _LONGEST_TOKEN and text[to : to + 1] != '"'):
+                half = self._half(to)
+            parts.append(_scan_string(self._decoded(at, to) + '"', 0)[0] + half)
+            to += len(_HALF) if half else 0
             if self._spends((to - at) // _ESCAPED_A_TOKEN + 1):
                 yield
             at = to
         return "".join(parts), at
 
+    def _half(self, at: int) -> str:
+        """Return the surrogate that stands alone at this place, where the dialect has such; else it is wrong there."""
+        if _lone(self._text, at) is None or self._halves >= self._dialect.halves:
+            raise self._wrong_string(at)
+        self._halves += 1
+        self._tokens += 1
+        return chr(int(self._text[at + 2 : at + len(_HALF)], 16))
+
     def _wrong_string(self, at: int) -> RequestInvalid:
         """Return what is wrong with a string at this place."""
         if _lone(self._text, at) is not None:
             where = f" in `{place_of(self._path())}`" if self._frames else ""
-            return RequestInvalid(f"{self._what} has a lone surrogate{where}; send whole characters")
+            many = f"more than {self._dialect.halves} lone surrogates" if self._dialect.halves else "a lone surrogate"
+            return RequestInvalid(f"{self._what} has {many}{where}; send whole characters")
         if at >= len(self._text):
             return self._not_json(at, "unterminated string")
         return self._not_json(at, "invalid \\escape" if self._text[at] == "\\" else "invalid control character at")
@@ -395,6 +445,20 @@ class _Reading:
         if at < len(self._data) and self._data[at] >= 0x80:
             self._decoded(at, min(self._whole(at + 1, len(self._data)), at + 4))  # not even UTF-8?
         return RequestInvalid(f"{self._what} is not JSON at byte `{at}`: {what}")
+
+
+def dropping(value: object) -> Generator[None, None, None]:
+    """Take a value apart, in steps: to free a million values takes as long as one goes without the interpreter."""
+    pending, count = [value], 0
+    while pending:
+        found = pending.pop()
+        while isinstance(found, list | dict) and found:
+            inner = found.pop() if isinstance(found, list) else found.popitem()[1]
+            if isinstance(inner, list | dict) and inner:
+                pending.append(inner)
+            count += 1
+            if count % _DROPS_A_STEP == 0:
+                yield
 
 
 def place_of(path: Path) -> str:

@@ -195,11 +195,18 @@ class Surface(Protocol):
             WireError: the event's JSON has two ids.
         """
 
-    def read_whole(self, body: bytes) -> Unit:
-        """Read a whole (not streamed) answer: every choice's text as deltas, all choices finished.
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read a whole (not streamed) answer, in steps: every choice's text as deltas, all choices finished.
 
         Raises:
-            WireError: not JSON of the surface's form.
+            WireError: not JSON of the surface's form, or of more values than are read.
+        """
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole answer at once; see `reading_whole`.
+
+        Raises:
+            WireError: as `reading_whole`.
         """
 
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
