@@ -23,6 +23,9 @@ from checkstream.core.commands import (
 from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.assessment import Assessment
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.decisions import Decisions
+from checkstream.core.exchange.endings import Endings
+from checkstream.core.exchange.intake import Intake
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import Prompt, Refusal
@@ -80,6 +83,9 @@ class Course:
         self.answer = Answer(surface, self.prompt, self.checking)
         self.outbox = self.answer.outbox
         self.writer = self.answer.writer
+        self.decisions = Decisions(self.answer, self.prompt, self.checking)
+        self.endings = Endings(self.answer, self.decisions, self.prompt, self.checking)
+        self.intake = Intake(self.answer, self.decisions, self.endings, self.prompt, self.checking)
         self.whole = WholeAnswer(surface, self.outbox, self.writer, self.answer.choices)
         self.assessment = Assessment(plan)
         self.watch = Watch(plan, self.checking)
@@ -160,11 +166,11 @@ class Course:
         self.state = State.CLOSING
         if ending.error is not None:
             self.answer.may_turn = False
-        self.closing.append(self.answer.ending())
+        self.closing.append(self.endings.ending())
 
     def break_off(self, ending: Ending) -> None:
         """End every channel before what is not decided: nobody will come to know what it is."""
-        self.closing.append(self.answer.giving_up())
+        self.closing.append(self.endings.giving_up())
         self.begin_closing(ending)
 
     def fail(self, kind: str, message: str) -> None:
@@ -209,7 +215,7 @@ class Course:
             self.refuse(Refusal(503, "overloaded", message))
             return
         self.outbox.breaks_off = True
-        self.closing.append(self.answer.leaving_undecided())
+        self.closing.append(self.endings.leaving_undecided())
         self._end_by(Ending("overloaded", ("overloaded", message, None)), 503)
 
     def _end_by(self, ending: Ending, status: int) -> None:

@@ -43,7 +43,7 @@ from checkstream.core.exchange.course import RUNNING, Course, Ending, State
 from checkstream.core.exchange.heard import Heard
 from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
-from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import Refusal
 from checkstream.core.exchange.timers import Timers
@@ -58,8 +58,6 @@ _RELEASE_WORK = 2000
 """Of as many units as leave at a time (see `match.work`)."""
 _LOOK_WORK = 5
 """Of looking whether a text may leave, and of letting it."""
-_CHANNEL_WORK = 60
-"""Of ending a channel."""
 _STEP_WORK = 5
 """Of any step, besides what it says itself."""
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
@@ -303,7 +301,7 @@ class Guard:
             if judge.stage is Stage.INGRESS:
                 yield from self._course.prompt.ruling(judge)
             else:
-                yield from self._course.answer.ruling(judge)
+                yield from self._course.decisions.deciding(judge)
                 self._incoming.look_whether_cut_off()
 
     def _on_assessed(self, event: Assessed) -> None:
@@ -361,7 +359,7 @@ class Guard:
             for judge in choice.judges:
                 judge.holdback.end()
                 yield from course.checking.advancing(judge)
-                course.checking.meter.spent += _CHANNEL_WORK
+                course.checking.meter.spent += CHANNEL_WORK
                 yield
         course.close(self._leaving.delivered or "downstream_closed")
 

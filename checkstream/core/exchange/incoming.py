@@ -132,7 +132,7 @@ class Incoming:
     def _take_alike(self, frame: Frame) -> Iterable[None] | None:
         """Take an event like others before it; return what is left to do, None where it is another: nothing is done."""
         unit = self._moulds.read(frame)
-        left = self._course.answer.take_more(unit) if unit is not None else None
+        left = self._course.intake.take_more(unit) if unit is not None else None
         if left is not None:
             self._course.checking.meter.spent += _FRAME_WORK
             if left is not DONE:
@@ -156,7 +156,7 @@ class Incoming:
                 course.fail("upstream_error", f"the upstream sent an event that can't be checked: {reason}")
                 return
             course.ledger.unscanned("midstream:opaque_event")
-        yield from course.answer.take(unit)
+        yield from course.intake.take(unit)
         self.look_whether_cut_off()
 
     def _read(self, frame: Frame) -> Generator[None, None, Unit]:
@@ -223,8 +223,8 @@ class Incoming:
             return
         course.state = State.CLOSING
         course.ending = Ending("upstream_failed" if failed and not unit.choices else "complete")
-        yield from course.answer.take(unit)
-        yield from course.answer.end_common()
+        yield from course.intake.take(unit)
+        yield from course.endings.end_common()
 
     def _take_unreadable(self, body: bytes, reason: str) -> None:
         """Let the fail mode decide on a body that is not the surface's; an error status stays what it was."""

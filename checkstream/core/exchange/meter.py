@@ -10,10 +10,12 @@ from typing import Protocol, TypeVar
 
 from checkstream.core.steps import Pace, Steps, done
 
-__all__ = ["DONE", "FEED_WORK", "FEW_CHARS", "Meter", "Reader", "Steps", "done"]
+__all__ = ["CHANNEL_WORK", "DONE", "FEED_WORK", "FEW_CHARS", "Meter", "Reader", "Steps", "done"]
 
 FEED_WORK = 30
 """Of any piece of text, however short."""
+CHANNEL_WORK = 60
+"""Of beginning a channel, and of ending it (see `match.work`)."""
 DONE: Iterable[None] = ()
 """Nothing is left to do."""
 Result = TypeVar("Result")

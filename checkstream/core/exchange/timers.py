@@ -29,7 +29,7 @@ class Timers:
         if timer == "keepalive":
             self._leaving.keep_alive()
         elif course.state is State.STREAMING and course.watch.stalls():
-            course.answer.stall()
+            course.endings.stall()
             if course.watch.paused and not course.checking.waiting:
                 # Nothing is under way that could let go of what is held, and nothing more is being read.
                 self._hold_too_much()

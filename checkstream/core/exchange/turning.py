@@ -49,7 +49,7 @@ class Turning:
         said = course.writer.heard.text(0)
         course.prompt.wishes.be_safe(pivot.action, pivot.rule, pivot.action.instruction or "")
         self._turned, course.ending = pivot, None
-        course.answer.go_on(said)
+        course.decisions.go_on(said)
         try:
             body = done(course.prompt.rendering(request, said or None))
         except WireError:
@@ -77,6 +77,6 @@ class Turning:
         course.cancel_upstream()
         course.checking.degrade("not_continued")
         if self._turned is not None:
-            course.answer.stop_here(self._turned)
+            course.decisions.stop_here(self._turned)
         course.ending = Ending("stopped", terminate=True)
         course.state = State.CLOSING

@@ -1,0 +1,184 @@
+"""What decisions of rules do to the answer: its choices are stopped, texts are added to them, or it turns."""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkstream.core.channel.actions import Halt, Pivot
+from checkstream.core.channel.execution import NOT_ADDED
+from checkstream.core.channel.judge import Judge, Ruling
+from checkstream.core.exchange.answer import Answer
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.choice import Choice
+from checkstream.core.exchange.closing import closing_of
+from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.waiting import CALL
+from checkstream.core.terms import Channel
+
+_SPOKEN = ("reasoning", "content", "refusal")
+_RULINGS = 128
+"""That are carried out in one step."""
+
+
+def place_of(judge: Judge) -> tuple[int, int, int]:
+    """Return where a channel stands in a message: models think, then speak, then call tools; extras last."""
+    channel = judge.channel
+    if channel.kind in _SPOKEN:
+        return _SPOKEN.index(channel.kind), channel.index, 0
+    if channel.kind == "extra":
+        return len(_SPOKEN) + 1, channel.index, 0
+    return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
+
+
+def _leaves_half_an_object(choice: Choice, judge: Judge | None, halt: Halt) -> bool:
+    """Tell whether content of a choice that is JSON breaks off where a rule ends it."""
+    return any(
+        each.channel.kind == "content"
+        and each.is_json
+        and (halt.position if each is judge else each.holdback.received) > 0
+        for each in choice.judges
+    )
+
+
+class Decisions:
+    """Takes the decisions on one answer and carries them out."""
+
+    def __init__(self, answer: Answer, prompt: Prompt, checking: Checking) -> None:
+        """Begin with none.
+
+        Args:
+            answer: What they are about.
+            prompt: Says whether the answer can turn, and what texts may speak of.
+            checking: Asks the judges.
+        """
+        self._answer = answer
+        self._prompt = prompt
+        self._checking = checking
+
+    def deciding(self, judge: Judge) -> Steps:
+        """Take the decisions of a channel that can be taken now, and carry out what they mean for its choice."""
+        return self.carrying_out(judge, self._checking.advance_some(judge))
+
+    def carrying_out(self, judge: Judge, rulings: list[Ruling]) -> Steps:
+        """Carry out some decisions of a channel and all others that can be taken now."""
+        choice = self._answer.choice(judge.channel.choice)
+        if judge.behind:
+            yield
+            rulings += yield from self._checking.advancing(judge)
+        for number, ruling in enumerate(rulings, 1):
+            if not number % _RULINGS:
+                self._checking.meter.spent += 2 * _RULINGS
+                yield
+            self._take_asks(choice, ruling)
+            if ruling.failed is not None:
+                self._answer.failed = self._answer.failed or ruling.failed
+            elif ruling.halt is not None and choice is self._answer.common:
+                self._halt_all(judge, ruling.halt)
+            elif ruling.halt is not None:
+                self.halt(choice, judge, ruling.halt)
+            elif ruling.pivot is not None:
+                self._turn(choice, judge, ruling.pivot)
+        choice.trailing += judge.take_trailing()
+
+    def _take_asks(self, choice: Choice, ruling: Ruling) -> None:
+        for ask in ruling.outcome.asks:
+            closing = closing_of(ask, ruling.judge.page, self._prompt.documents)
+            if closing is not None:
+                self._answer.close_with(choice, closing)
+
+    # --- choices that are stopped
+
+    def halt(self, choice: Choice, judge: Judge | None, halt: Halt) -> None:
+        """End a choice by policy, in all its channels; of a call that it ends in, nothing is sent.
+
+        Args:
+            choice: Which one.
+            judge: Has cut its own channel; None: no channel of the choice was cut.
+            halt: Why.
+        """
+        if judge is not None and judge.channel.kind in CALL:
+            self._answer.calls.drop(choice, judge.channel.index)
+            if not halt.message:
+                halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
+        if halt.message and _leaves_half_an_object(choice, judge, halt):
+            choice.says_why = False
+            self._checking.degrade(NOT_ADDED)
+        choice.halt = halt
+        if self._answer.turning is not None:
+            self._answer.turning, self._answer.turned_down = None, True
+            self._answer.terminated = False
+        self._checking.ledger.carried_out("stop")
+        self._end_others(choice, judge)
+        self._answer.calls.drop_torn(choice, over=choice.finished)
+        self._answer.cut_off = self._answer.cut_off or not self._answer.running
+
+    def _halt_all(self, judge: Judge, halt: Halt) -> None:
+        """End every choice by policy, for what stands in none of them."""
+        self._answer.common.halt = halt
+        self._end_others(self._answer.common, judge)
+        self._checking.ledger.carried_out("stop")
+        for choice in self._answer.choices.values():
+            if choice.running:
+                self.halt(choice, None, halt)
+        self._answer.cut_off = True
+
+    def _end_others(self, choice: Choice, judge: Judge | None) -> None:
+        """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
+        for other in choice.judges:
+            if other is judge:
+                continue
+            if choice.at_once and judge is not None and place_of(other) > place_of(judge):
+                other.holdback.stop(other.holdback.sent)  # streamed, it would not have come any more
+            elif not other.asked:
+                other.holdback.end()  # what has come is all of it, so nothing of it waits for more
+                for ruling in self._checking.advance(other):
+                    self._take_asks(choice, ruling)
+                    if judge is not None and place_of(other) < place_of(judge):
+                        choice.halt = ruling.halt or choice.halt  # the first of a message ends it
+            other.holdback.stop(other.holdback.releasable)
+            for ruling in self._checking.advance(other):
+                self._take_asks(choice, ruling)
+            choice.trailing += other.take_trailing()
+        self._checking.forget(choice.judges)
+
+    # --- answers that are continued
+
+    def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
+        """Cut the answer where the upstream is to go on under stricter parameters; stop it where that can't be."""
+        if self._answer.turning is not None:
+            self._answer.turning = pivot  # another rule turns it earlier
+            return
+        request = self._prompt.request
+        plain = judge.channel.kind == "content" and all(each.channel.kind not in CALL for each in choice.judges)
+        may_turn = self._answer.may_turn and choice.halt is None  # it has ended, if behind this place
+        if request is None or request.choices != 1 or not plain or not may_turn:
+            self.halt(choice, judge, Halt(pivot.position, pivot.rule, pivot.action.message))
+            return
+        self._answer.may_turn = False  # once an answer: what it says then is stopped
+        self._answer.turning = pivot
+        self._checking.ledger.carried_out("safe_mode")
+        self._end_others(choice, judge)
+        self._answer.outbox.turn(judge)
+
+    def go_on(self, said: str) -> None:
+        """Take what comes from here on as the continuation of `said`, which has been sent."""
+        self._answer.turning = None
+        choice = self._answer.choices.setdefault(0, Choice())
+        self._answer.terminated = choice.finished = False
+        self._answer.judges.clear()
+        channel = Channel("content")
+        last = next((judge for judge in choice.judges if judge.channel == channel), None)
+        judge = self._answer.judges[channel] = self._answer.judge(channel, choice, said=said)
+        if last is not None:
+            judge.take_over(last)
+        choice.judges = [judge]
+        self._answer.outbox.go_on()
+
+    def stop_here(self, pivot: Pivot) -> None:
+        """Stop an answer that could not be continued, with the message that its rule has for that."""
+        choice = self._answer.choices[0]
+        judge = choice.judges[0]
+        self._answer.turning = None
+        judge.holdback.stop(judge.holdback.received)
+        self.halt(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message))

@@ -1,0 +1,128 @@
+"""How channels and choices come to their end: with the upstream's, at a tool's arguments, or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkstream.core.channel.actions import Halt, refused_call
+from checkstream.core.channel.checks import EVERYTHING, Check
+from checkstream.core.channel.judge import Judge
+from checkstream.core.exchange.answer import Answer
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.decisions import Decisions, place_of
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.terms import Channel, Span
+
+
+class Endings:
+    """Ends what has come of one answer."""
+
+    def __init__(self, answer: Answer, decisions: Decisions, prompt: Prompt, checking: Checking) -> None:
+        """Begin with an answer that has not ended.
+
+        Args:
+            answer: What is to be ended.
+            decisions: Takes those that an end allows.
+            prompt: Its rules may limit which tools are called.
+            checking: Asks about what is left.
+        """
+        self._answer = answer
+        self._decisions = decisions
+        self._prompt = prompt
+        self._checking = checking
+
+    def stall(self) -> None:
+        """The upstream is silent: ask early about what is there."""
+        for judge in self._answer.judges.values():
+            self._checking.ask(judge, judge.holdback.stall())
+
+    def end_name(self, arguments: Channel) -> Steps:
+        """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
+        judge = self._answer.judges.get(Channel("tool_name", arguments.choice, arguments.index))
+        if judge is not None and not judge.holdback.ended:
+            yield from self._end_channel(judge)
+
+    def finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = (), broken: str | None = None) -> Steps:
+        """End a choice: all of its channels, then the calls of which something is missing.
+
+        Args:
+            number: Which one.
+            due: What is to be asked about text that came with its end.
+            broken: Why it was broken off; None: it has come to its end.
+        """
+        choice = self._answer.choices[number]
+        if choice.finished:
+            return
+        choice.finished = True
+        for judge in sorted(choice.judges, key=place_of) if choice.at_once else choice.judges:
+            if choice.at_once:
+                for checks in (checks for owner, checks in due if owner is judge):
+                    self._answer.ask(judge, checks)
+            yield from self._end_channel(judge)
+        if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
+            self._answer.calls.withhold_torn(choice, broken)
+
+    def ending(self) -> Steps:
+        """End every channel that still runs: nothing more will come."""
+        for number in sorted(self._answer.choices):
+            yield from self.finish(number, broken="no_end")
+        yield from self.end_common()
+
+    def end_common(self) -> Steps:
+        """End the channels that belong to no choice."""
+        for judge in self._answer.common.judges:
+            yield from self._end_channel(judge)
+
+    def giving_up(self) -> Steps:
+        """End every channel before what a pattern could still match: it stays undecided, so it must not leave (G4)."""
+        for choice in (*(choice for _, choice in sorted(self._answer.choices.items())), self._answer.common):
+            if choice.finished:
+                continue
+            choice.finished = True
+            for judge in choice.judges:
+                if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not judge.holdback.ended:
+                    judge.holdback.fence = EVERYTHING
+                    judge.holdback.stop(judge.holdback.sent)  # nobody knows what the name would have been
+                self._checking.ask(judge, judge.holdback.abandon())
+                self._checking.meter.spent += CHANNEL_WORK
+                yield from self._decisions.deciding(judge)
+                yield
+            if self._answer.calls.drop_torn(choice, over=False):
+                self._answer.calls.note("no_end")
+
+    def leaving_undecided(self) -> Steps:
+        """End every channel where what has been decided ends: nothing is waited for any more."""
+        for choice in (*self._answer.choices.values(), self._answer.common):
+            choice.finished = True
+            for judge in choice.judges:
+                judge.holdback.stop(judge.holdback.releasable)
+                self._checking.meter.spent += CHANNEL_WORK
+                yield from self._decisions.deciding(judge)
+                yield
+        while judges := self._checking.give_up_waiting(whatever=True):
+            for judge in judges:
+                yield from self._decisions.deciding(judge)
+                yield
+
+    def _end_channel(self, judge: Judge) -> Steps:
+        """End a channel; a tool's name is known then, and whether it may be called."""
+        known = judge.holdback.ended
+        self._checking.ask(judge, judge.holdback.end())
+        self._checking.meter.spent += CHANNEL_WORK
+        if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not known:
+            self._limit(judge)
+        yield from self._decisions.deciding(judge)
+        yield
+
+    def _limit(self, judge: Judge) -> None:
+        """End the choice before a call of a tool that a rule does not permit; else let the name go."""
+        channel, holdback = judge.channel, judge.holdback
+        span = Span(0, holdback.received)
+        name = holdback.text(span)
+        limit = next((limit for limit in self._prompt.wishes.limits if not limit.permits(name)), None)
+        holdback.fence = EVERYTHING
+        if limit is None:
+            return
+        self._checking.decided([refused_call(limit.rule, channel, span)])
+        self._decisions.halt(self._answer.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))

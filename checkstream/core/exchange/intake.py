@@ -1,0 +1,211 @@
+"""How the text of a unit gets to its channels, and the unit into the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TypeVar
+
+from checkstream.core.channel.checks import Check
+from checkstream.core.channel.judge import Judge
+from checkstream.core.exchange.answer import Answer
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.decisions import Decisions
+from checkstream.core.exchange.endings import Endings
+from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, FEW_CHARS, Steps
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.waiting import CALL, Part, Waiting
+from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.wire.json_spans import Path
+
+_Result = TypeVar("_Result")
+
+
+class Intake:
+    """Takes the units of one answer, in the order in which they come."""
+
+    def __init__(
+        self, answer: Answer, decisions: Decisions, endings: Endings, prompt: Prompt, checking: Checking
+    ) -> None:
+        """Start before the first unit.
+
+        Args:
+            answer: What has come so far.
+            decisions: Takes those that more text allows.
+            endings: Ends the choices that a unit ends.
+            prompt: Its rules may limit which tools are called.
+            checking: Asks about the text, and counts work.
+        """
+        self._answer = answer
+        self._judges = answer.judges
+        self._choices = answer.choices
+        self._outbox = answer.outbox
+        self._sieve = answer.sieve
+        self._decisions = decisions
+        self._endings = endings
+        self._prompt = prompt
+        self._checking = checking
+        self._paths: dict[Channel, Path] = {}
+        """Where the latest text of each channel stood."""
+
+    def take(self, unit: Unit) -> Steps:
+        """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
+        ledger = self._checking.ledger
+        for number in unit.choices:
+            if number not in self._choices:
+                self._answer.begin(number)
+                yield
+        self._look_whether_at_once(unit)
+        due: list[tuple[Judge, list[Check]]] = []
+        parts = yield from self._take_deltas(unit, due)
+        for name in unit.unscanned:
+            ledger.unscanned(f"midstream:{name}")
+        if unit.failure is not None:
+            ledger.upstream_failure = ledger.upstream_failure or "error_event"
+        called = self._outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
+        self._outbox.put(Waiting(unit, parts, self._checking.now, called))
+        yield from self._go_on_with(due)
+        for judge in self._sieve.extras.passed(unit):
+            yield from self._let_go(judge)
+        if self._answer.turning is not None:
+            return
+        for number in unit.finished:
+            yield from self._endings.finish(number, due, unit.broken.get(number))
+        if unit.terminator:
+            self._answer.terminated = True
+            yield from self._endings.ending()
+
+    def take_more(self, unit: Unit) -> Iterable[None] | None:
+        """Take the common unit, which has more of one short text and nothing else, as `take` does.
+
+        Returns:
+            What is left to do, mostly `DONE`; None: it is another unit, and nothing was done.
+        """
+        if len(unit.deltas) != 1 or len(unit.choices) != 1 or unit.finished or self._sieve.extras.has_open:
+            return None
+        delta = unit.deltas[0]
+        channel = delta.channel
+        judge = self._judges.get(channel)
+        if judge is None or channel.kind in CALL or channel.kind == "extra" or judge.holdback.ended:
+            return None
+        choice = self._choices[channel.choice]
+        latest = self._paths[channel]
+        if not choice.running or (latest is not delta.path and latest[2:] != delta.path[2:]):
+            return None
+        if len(delta.text) > FEW_CHARS:
+            return None
+        start = judge.holdback.received
+        checking = self._checking
+        checks = judge.feed(delta.text)
+        checking.meter.spent += FEED_WORK + judge.take_work()
+        self._paths[channel] = delta.path
+        if self._answer.first_text_at is None:
+            self._answer.first_text_at = checking.now
+        called = bool(choice.calls) and self._outbox.calls_whole
+        self._outbox.put(Waiting(unit, (Part(judge, start, judge.holdback.received),), checking.now, called))
+        if checks:
+            self._answer.ask(judge, checks)
+        rulings = checking.advance_some(judge)
+        if rulings or judge.behind:
+            return self._decisions.carrying_out(judge, rulings)
+        choice.trailing += judge.take_trailing()
+        return DONE
+
+    def _look_whether_at_once(self, unit: Unit) -> None:
+        """Note the choices of which all comes in this unit: they are decided at their end, channel after channel."""
+        for number in unit.finished:
+            choice = self._choices[number]
+            if choice.running:
+                choice.at_once = all(judge.holdback.received == judge.prelude for judge in choice.judges)
+
+    def _is_calling(self, number: int) -> bool:
+        """Tell whether a choice has begun to call a tool, and goes on."""
+        choice = self._choices[number]
+        return bool(choice.calls) and choice.running
+
+    def _is_at_once(self, judge: Judge) -> bool:
+        return self._answer.choice(judge.channel.choice).at_once
+
+    def _let_go(self, judge: Judge) -> Steps:
+        """Hold a text no longer for what may follow."""
+        self._answer.ask(judge, (yield from self._worked(judge, judge.letting_go())))
+        yield from self._decisions.deciding(judge)
+        yield
+
+    def _worked(self, judge: Judge, steps: Generator[None, None, _Result]) -> Generator[None, None, _Result]:
+        """Do some steps of a judge, and count what they cost."""
+        meter = self._checking.meter
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                meter.spent += judge.take_work() + CHANNEL_WORK
+                result: _Result = end.value
+                return result
+            meter.spent += judge.take_work()
+            yield
+
+    def _take_deltas(self, unit: Unit, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, tuple[Part, ...]]:
+        """Give the deltas of a unit to their channels.
+
+        What stands at another place than the text before it, or beside it in one unit, is another part of it. Of what
+        nobody knows each piece is one: it may be a text of its own that is said again.
+        """
+        parts: list[Part] = []
+        seen: set[Channel] = set()
+        for delta in unit.deltas:
+            channel, path = delta.channel, delta.path
+            latest = self._paths.get(channel, path)
+            if channel in self._judges and (
+                channel in seen
+                or channel.kind == "extra"
+                or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
+            ):
+                yield from self._worked(self._judges[channel], self._judges[channel].parting())
+            self._paths[channel] = path
+            part = yield from self._take_delta(delta, due)
+            parts.append(part)
+            if seen:
+                yield  # one event can speak in many channels
+            seen.add(channel)
+        return tuple(parts)
+
+    def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, Part]:
+        """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
+        choice = self._answer.choice(delta.channel.choice)
+        if not choice.running:
+            if choice.halt is None:
+                self._checking.degrade("text_after_end")
+            return Part(None, 0, 0)
+        judge = self._judges.get(delta.channel)
+        if judge is None:
+            judge = self._judges[delta.channel] = self._answer.judge(delta.channel, choice)
+            self._checking.meter.spent += CHANNEL_WORK
+            if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
+                judge.holdback.fence = 0  # whether a tool may be called is known when its name is
+            choice.judges.append(judge)
+            if delta.channel.kind in CALL:
+                choice.begin_call(delta.channel.index, judge)
+            if delta.channel.kind == "extra":
+                self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
+        if delta.channel.kind in CALL:
+            choice.go_on_with_call(delta)
+        start = judge.holdback.received
+        if not delta.text and judge.holdback.ended:
+            return Part(judge, start, start)
+        meter = self._checking.meter
+        checks = meter.feed(judge, delta.text)
+        due.append((judge, (yield from meter.feeding(judge, delta.text)) if checks is None else checks))
+        if self._answer.first_text_at is None and delta.text:
+            self._answer.first_text_at = self._checking.now
+        return Part(judge, start, judge.holdback.received)
+
+    def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> Steps:
+        """Take the decisions of channels that text has come for, and ask about it."""
+        for judge, checks in due:
+            if not self._is_at_once(judge):
+                if judge.channel.kind == "tool_arguments":
+                    # It is asked about before they are, whatever came with them.
+                    yield from self._endings.end_name(judge.channel)
+                self._answer.ask(judge, checks)
+                yield from self._decisions.deciding(judge)
+                yield
