@@ -21,7 +21,8 @@ from checkstream.errors import AuditError
 from checkstream.listen import Admission, Listener, Times, Visit, Who, connection_of, read_body
 from checkstream.proxy.capacity import Capacity
 from checkstream.proxy.counts import Counted
-from checkstream.proxy.relay import Exchange, Outgoing
+from checkstream.proxy.outgoing import Outgoing
+from checkstream.proxy.relay import Exchange
 from checkstream.proxy.upstream import UpstreamClient
 from checkstream.scoring import Asked, Checked
 from checkstream.telemetry.logs import open_log
@@ -192,7 +193,7 @@ class Rig:
             await listener.close()
             await self.client.close()
             assert not [visit for visit in self.visits if visit.held]
-            assert [t for t in asyncio.all_tasks() if "Exchange" in repr(t)] == []
+            assert [t for t in asyncio.all_tasks() if "Exchange" in repr(t) or "Fetching" in repr(t)] == []
 
     @asynccontextmanager
     async def asked(self, upstream_url: str) -> AsyncIterator[aiohttp.ClientResponse]:

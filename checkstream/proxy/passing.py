@@ -10,7 +10,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from checkstream.errors import AuditError, UpstreamError
 from checkstream.listen import Connection
 from checkstream.proxy.accept import Route
-from checkstream.proxy.relay import Outgoing
+from checkstream.proxy.outgoing import Outgoing
 
 Record = Callable[[int], Awaitable[None]]
 """Puts on record that a request was passed on, and which status it got."""

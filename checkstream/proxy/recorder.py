@@ -25,8 +25,8 @@ from checkstream.core.exchange.plan import Plan
 from checkstream.core.transcript import Header, Line, Transcript, digest_of, encode
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import UnmaskableError
+from checkstream.proxy.machine import Machine
 from checkstream.proxy.masking import Masker
-from checkstream.proxy.relay import Machine
 from checkstream.proxy.shelf import Shelf
 
 Outcome = Literal["written", "unmaskable", "too_large", "overload", "unwritable", "crashed"]

@@ -23,37 +23,28 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Surface
-from checkstream.errors import AuditError, CheckstreamError, UpstreamError
+from checkstream.errors import AuditError, CheckstreamError
 from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.counts import StreamCounts
-from checkstream.proxy.headers import EVENTS, JSON
+from checkstream.proxy.fetching import Fetching
+from checkstream.proxy.headers import EVENTS
 from checkstream.proxy.inbox import Inbox
+from checkstream.proxy.machine import Machine, last_commands
+from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.questions import Classifiers, Questions
 from checkstream.proxy.replies import error_response, guard_response
+from checkstream.proxy.timers import Timers
 from checkstream.proxy.turns import Turns
-from checkstream.proxy.upstream import Answer, UpstreamClient
+from checkstream.proxy.upstream import UpstreamClient
 
-_BACKLOG_BYTES = 262_144
-"""Bytes read from the upstream that may wait for the guard before reading pauses."""
 _TURN_S = 0.002
 """After which others get their turn, whatever more has come: the last thing that is done in a turn takes as long."""
 _LONG_BYTES = 32_768
 """A prompt above this is read by the guard on a thread; below, that costs more than it gains (2 ms of the loop)."""
 _LONG_ANSWER_BYTES = 4096
 """An answer above this that is not streamed is read and written by the guard on a thread."""
-_ROOM_S = 30.0
-"""How long an answer that holds more than its own part waits for room."""
-_OF_UPSTREAM = (on.UpstreamOpened, on.UpstreamBytes, on.UpstreamClosed, on.UpstreamFailed)
-_KEYS_OF_ONE_REQUEST = frozenset({"idempotency-key", "x-idempotency-key"})
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-
-
-class Machine(Protocol):
-    """The guard, as the pump sees it."""
-
-    def receive(self, event: on.AnyEvent, now: float) -> list[do.AnyCommand]:
-        """Take what has happened; return what is to be done."""
 
 
 class Ledger(Protocol):
@@ -68,24 +59,6 @@ class Ledger(Protocol):
 
     def write_now(self, record: do.StreamRecord) -> None:
         """Append without waiting for the disk, when nobody is left to wait. Never raises."""
-
-
-class Outgoing(msgspec.Struct, frozen=True):
-    """What is sent to the upstream besides the body."""
-
-    target: str
-    """Path and query."""
-    headers: tuple[tuple[str, str], ...]
-    key_header: str | None
-    content_type: str | None = None
-    """What the body of an unguarded request is; a guarded one is JSON."""
-    caller: str | None = None
-    """Whose connections it goes on."""
-
-    def again(self) -> Outgoing:
-        """Return it for a further request of the exchange: under no key by which a server gives the first answer."""
-        kept = tuple(pair for pair in self.headers if pair[0].lower() not in _KEYS_OF_ONE_REQUEST)
-        return msgspec.structs.replace(self, headers=kept)
 
 
 class Exchange:
@@ -141,12 +114,9 @@ class Exchange:
         self._connection = connection
         self._guard = guard
         self._surface = surface
-        self._upstream = upstream
-        self._outgoing = outgoing
         self._ledger = ledger
         self._counts = counts
         self._visit = visit
-        self._load = load
         self._share = share
         self._shed = shed
         self._headers = {**headers, "server": "checkstream"}
@@ -157,21 +127,24 @@ class Exchange:
         self._inbox = Inbox()
         self._turns = turns if turns is not None else Turns()
         self._goes_on = False
-        self._may_read = asyncio.Event()
-        self._may_read.set()
-        self._held_back = False
-        self._backlog = 0
-        self._room_late: asyncio.TimerHandle | None = None
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._fetching: asyncio.Task[None] | None = None
+        self._timers = Timers(self._inbox.put)
         self._tasks = asyncio.TaskGroup()
         self._questions = Questions(scorer, assess, tasks=self._tasks, counts=counts, post=self._inbox.put)
+        self._fetching = Fetching(
+            upstream,
+            outgoing,
+            connection=connection,
+            inbox=self._inbox,
+            visit=visit,
+            load=load,
+            counts=counts,
+            tasks=self._tasks,
+        )
         self._response: StreamResponse | None = None
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
         self._whole_bytes: int | None = None  # of an answer that is not streamed
-        self._answer: Answer | None = None
 
     def drain(self) -> None:
         """Tell the guard that the process ends: the drain period is over."""
@@ -181,7 +154,7 @@ class Exchange:
         """Carry the exchange through and return the response, which may have been sent already."""
         self._questions.caller, self._questions.share = received.caller or "", self._share
         self._inbox.put(received)
-        self._connection.watch(self._caller_left, self._look_whether_to_read)
+        self._connection.watch(self._caller_left, self._fetching.look_whether_to_read)
         try:
             async with self._tasks:
                 try:
@@ -195,8 +168,7 @@ class Exchange:
             if self._response is None or not self._response.prepared:
                 self._response = error_response(CheckstreamError("internal error"), self._surface, self._headers)
         finally:
-            # A cancelled task keeps the error, whose frames know this exchange: only a collection would find that.
-            self._fetching = None
+            self._fetching.forget()  # else only a collection would find that nobody needs the exchange
             self._counts.guarded(self._guard_s)
             self._connection.unwatch()
             self._visit.hold(-self._visit.held)
@@ -206,7 +178,7 @@ class Exchange:
 
     def _caller_left(self) -> None:
         """Cut the upstream off at once; the guard hears of it next and closes the books."""
-        self._cancel_fetching()
+        self._fetching.cancel()
         self._inbox.put(on.DownstreamClosed())
 
     async def _pump(self) -> None:
@@ -227,8 +199,7 @@ class Exchange:
         while self._inbox and not self._goes_on:
             event = self._inbox.take()
             if isinstance(event, on.UpstreamBytes):
-                self._backlog -= len(event.data)
-                self._look_whether_to_read()
+                self._fetching.taken(event.data)
             began = time.perf_counter()
             if self._is_long(event):
                 commands = await self._receive_aside(event)
@@ -248,8 +219,6 @@ class Exchange:
             case on.UpstreamBytes() if self._whole_bytes is not None:
                 self._whole_bytes += len(event.data)
                 return False
-            case _:
-                pass
         return self._whole_bytes is not None and self._whole_bytes > _LONG_ANSWER_BYTES
 
     async def _receive_aside(self, event: on.AnyEvent) -> list[do.AnyCommand]:
@@ -293,9 +262,9 @@ class Exchange:
             case do.Assess():
                 self._questions.assess(command)
             case do.ArmTimer():
-                self._arm(command)
+                self._timers.arm(command)
             case do.DisarmTimer():
-                self._disarm(command.timer)
+                self._timers.disarm(command.timer)
             case do.Decided():
                 self._counts.decided(command)
             case do.Degraded():
@@ -305,16 +274,11 @@ class Exchange:
             case do.Observe():
                 self._counts.observe(command)
             case do.PauseUpstream():
-                self._held_back = True
-                self._look_whether_to_read()
+                self._fetching.hold_back(held=True)
             case do.ResumeUpstream():
-                self._held_back = False
-                self._look_whether_to_read()
+                self._fetching.hold_back(held=False)
             case do.ForwardRequest():
-                self._counts.forwarded()
-                if self._fetching is not None:
-                    self._outgoing = self._outgoing.again()
-                self._fetching = self._tasks.create_task(self._fetch(command))
+                self._fetching.begin(command.body)
             case do.StartStream():
                 await self._start_stream()
             case do.CloseDownstream():
@@ -322,7 +286,7 @@ class Exchange:
             case do.Reply():
                 self._response = self._respond(command, self._headers_of_reply())
             case do.CancelUpstream():
-                self._cancel_fetching()
+                self._fetching.cancel()
             case do.Enqueue():
                 self._put(command)
             case do.Yield():
@@ -343,7 +307,8 @@ class Exchange:
     # --- the caller's side
 
     async def _start_stream(self) -> None:
-        headers = self._answer.headers.copy() if self._answer is not None else {}
+        answer = self._fetching.answer
+        headers = answer.headers.copy() if answer is not None else {}
         headers.update(_STREAM_HEADERS)
         headers.update(self._headers)
         headers["content-type"] = EVENTS
@@ -368,7 +333,7 @@ class Exchange:
         try:
             await writer.write(data, drain=False)
             self._counts.wrote()
-            self._look_whether_to_read()
+            self._fetching.look_whether_to_read()
         except ConnectionError:
             self._caller_left()
 
@@ -382,13 +347,14 @@ class Exchange:
 
     def _headers_of_reply(self) -> CIMultiDict[str]:
         """Return the upstream's headers that a whole answer keeps, with the proxy's own."""
-        headers: CIMultiDict[str] = self._answer.headers.copy() if self._answer is not None else CIMultiDict()
+        answer = self._fetching.answer
+        headers: CIMultiDict[str] = answer.headers.copy() if answer is not None else CIMultiDict()
         headers.update(self._headers)
         return headers
 
     async def _refuse_to_finish(self, error: AuditError) -> None:
         """End an exchange whose record can't be written, without the words that would make it look complete."""
-        self._cancel_fetching()
+        self._fetching.cancel()
         self._out.clear()
         if self._response is None or not self._response.prepared:
             self._response = error_response(error, self._surface, self._headers)
@@ -396,91 +362,11 @@ class Exchange:
         self._out.append(self._surface.error_event("unavailable", "the answer can't be recorded"))
         await self._close_stream()
 
-    # --- the upstream's side
-
-    async def _fetch(self, command: do.ForwardRequest) -> None:
-        outgoing = self._outgoing
-        try:
-            async with self._upstream.send(
-                "POST",
-                outgoing.target,
-                outgoing.headers,
-                command.body,
-                key_header=outgoing.key_header,
-                content_type=JSON,
-                caller=outgoing.caller,
-            ) as answer:
-                self._answer = answer
-                self._counts.upstream_answered(answer.status)
-                self._inbox.put(on.UpstreamOpened(answer.status, answer.streaming))
-                while data := await answer.read():
-                    self._take(data)
-                    await self._may_read.wait()
-                self._inbox.put(on.UpstreamClosed())
-        except UpstreamError as error:
-            self._counts.upstream_failed(error)
-            self._inbox.put(on.UpstreamFailed(error.kind, str(error)))
-
-    def _take(self, data: bytes) -> None:
-        self._backlog += len(data)
-        self._visit.hold(len(data))
-        self._load.took(len(data))
-        self._inbox.put(on.UpstreamBytes(data))
-        self._look_whether_to_read()
-
-    def _look_whether_to_read(self) -> None:
-        """Read from the upstream while the guard wants it, the caller keeps up and there is room."""
-        wanted = not (self._held_back or self._backlog > _BACKLOG_BYTES or self._connection.writing_paused)
-        room = not wanted or self._visit.has_room(self._look_whether_to_read)
-        if wanted and room:
-            self._may_read.set()
-        else:
-            self._may_read.clear()
-        if room and self._room_late is not None:
-            self._room_late.cancel()
-            self._room_late = None
-        elif not room and self._room_late is None:
-            self._room_late = self._loop.call_later(_ROOM_S, self._give_up_waiting)
-
-    def _give_up_waiting(self) -> None:
-        """End an answer of which more is held than is its own, when what others of the caller hold never got less."""
-        self._cancel_fetching()
-        self._inbox.put(
-            on.UpstreamFailed(
-                "room", "your answers hold all the bytes that they may; read them, or ask for less at once"
-            )
-        )
-
-    def _cancel_fetching(self) -> None:
-        """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""
-        if self._fetching is not None:
-            self._fetching.cancel()
-        for event in self._inbox.drop(_OF_UPSTREAM):
-            if isinstance(event, on.UpstreamBytes):
-                self._backlog -= len(event.data)
-                self._visit.hold(-min(self._visit.held, len(event.data)))
-
-    # --- timers
-
-    def _arm(self, command: do.ArmTimer) -> None:
-        self._disarm(command.timer)
-        self._timers[command.timer] = self._loop.call_later(
-            command.after_ms / 1000, self._inbox.put, on.TimerFired(command.timer)
-        )
-
-    def _disarm(self, timer: str) -> None:
-        handle = self._timers.pop(timer, None)
-        if handle is not None:
-            handle.cancel()
-
     # --- the end
 
     def _end_tasks(self) -> None:
-        for timer in list(self._timers):
-            self._disarm(timer)
-        if self._room_late is not None:
-            self._room_late.cancel()
-        self._cancel_fetching()
+        self._timers.end()
+        self._fetching.end()
         self._questions.leave()
 
     def _close_after(self, error: BaseException) -> None:
@@ -491,7 +377,7 @@ class Exchange:
             return
         self._recorded = True
         try:
-            commands = self._last_commands()
+            commands = last_commands(self._guard, self._loop.time)
         except Exception as second:  # noqa: BLE001 - the guard itself is broken; the log has it
             self._counts.crashed(second)
             return
@@ -507,13 +393,5 @@ class Exchange:
                     self._counts.degraded(command.reason)
                 case do.Enqueue():
                     self._put(command)
-                case _:
-                    pass
         if self._response is not None and self._response.prepared and self._request.transport is not None:
             self._request.transport.abort()  # a stream that broke off must not look complete
-
-    def _last_commands(self) -> list[do.AnyCommand]:
-        commands = self._guard.receive(on.DownstreamClosed(), self._loop.time())
-        while commands and isinstance(commands[-1], do.Yield):
-            commands += self._guard.receive(on.Resumed(), self._loop.time())
-        return commands

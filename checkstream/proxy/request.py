@@ -37,11 +37,13 @@ from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.headers import Media, media_of_request
+from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
+from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.recorder import Recorder
-from checkstream.proxy.relay import Exchange, Machine, Outgoing
+from checkstream.proxy.relay import Exchange
 from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.turns import Turns

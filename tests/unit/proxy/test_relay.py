@@ -442,7 +442,7 @@ async def test_draining_reaches_the_guard() -> None:
 async def test_g22_an_answer_that_holds_more_than_there_is_room_for_waits_and_then_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("checkstream.proxy.relay._ROOM_S", 0.3)
+    monkeypatch.setattr("checkstream.proxy.fetching._ROOM_S", 0.3)
     most: list[int] = []
     failed: list[tuple[str, str]] = []
 

@@ -1,0 +1,25 @@
+"""What is sent to the upstream besides the body."""
+
+from __future__ import annotations
+
+import msgspec
+
+_KEYS_OF_ONE_REQUEST = frozenset({"idempotency-key", "x-idempotency-key"})
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """What is sent to the upstream besides the body."""
+
+    target: str
+    """Path and query."""
+    headers: tuple[tuple[str, str], ...]
+    key_header: str | None
+    content_type: str | None = None
+    """What the body of an unguarded request is; a guarded one is JSON."""
+    caller: str | None = None
+    """Whose connections it goes on."""
+
+    def again(self) -> Outgoing:
+        """Return it for a further request of the exchange: under no key by which a server gives the first answer."""
+        kept = tuple(pair for pair in self.headers if pair[0].lower() not in _KEYS_OF_ONE_REQUEST)
+        return msgspec.structs.replace(self, headers=kept)
