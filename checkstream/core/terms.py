@@ -93,6 +93,8 @@ class Extra(msgspec.Struct, frozen=True):
     again: Literal["read", "first", "never"] = "read"
     """What leaves of a later unit's at the same place. read: what it says, once it has been read. first: what was said
     there first, in its place. never: nothing."""
+    word: bool = False
+    """A word of the protocol, which says nothing by itself; joined with what comes behind it, it may."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,6 +37,8 @@ judged event by event."""
 _LEAST_STATE_CHARS = 3
 _LEAST_FIGURE_CHARS = 8
 """Of a state that has no letters, such as a date: a shorter one may be a piece of a number."""
+_MOST_WORDS_CHARS = 256
+"""Of words of the protocol that are kept for what may come behind them."""
 _REPEATED_CHARS = 40
 """What has no letters, such as a date, is looked at as it would be repeated: `4242` four times is a card's number."""
 
@@ -79,13 +81,14 @@ class Extras:
         "_asked",
         "_by_channel",
         "_first",
-        "_latest",
         "_meter",
         "_next",
         "_open",
         "_places",
         "_program",
         "_quiet",
+        "_states",
+        "_words",
         "calm",
         "otherwise",
     )
@@ -109,13 +112,15 @@ class Extras:
         self._quiet: set[str] = set()
         self._places: dict[tuple[int, Path, int], _Place] = {}
         self._by_channel: dict[Channel, _Place] = {}
+        self._words: dict[tuple[int, Path, int], str] = {}
+        """Words of the protocol at places where nothing else has been said."""
         self._open: dict[Channel, None] = {}
         """Those whose text may go on with the next unit."""
         self._next: dict[int, int] = {}
         self._first: dict[tuple[int, Path], str] = {}
         """What all units of the answer say at a place."""
-        self._latest: dict[tuple[Path, int], str] = {}
-        """What was judged last of what stood just there."""
+        self._states: dict[tuple[Path, int], str | None] = {}
+        """What all units that were judged said just there; None: several things, so it is no state."""
         self.otherwise: dict[Path, str | None] = {}
         """What is to be said in the latest unit in place of what it says; None: nothing."""
 
@@ -145,8 +150,7 @@ class Extras:
                 continue
             place = self._place(extra)
             place.open = extra.joins and not whole
-            if len(self._latest) < _MOST_QUIET:
-                self._latest[place_of(extra.path), extra.choice] = extra.text
+            self._note_state(extra)
             judged.append(Delta(place.channel, extra.text, extra.path))
         self.calm = self.calm and not judged and not self.otherwise
         return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged)) if judged else unit
@@ -166,12 +170,22 @@ class Extras:
             return True
         if not extra.joins:
             return True
-        if _key(extra) not in self._places:
-            return len(self._places) >= _MOST_JOINED
-        if extra.part or extra.text != self._latest.get((place_of(extra.path), extra.choice)):
+        key = _key(extra)
+        if key not in self._places:
+            many = len(self._places) >= _MOST_JOINED
+            if extra.word and not many and (key in self._words or len(self._words) < _MOST_JOINED):
+                self._words[key] = (self._words.get(key, "") + extra.text)[-_MOST_WORDS_CHARS:]
+            return many or extra.word
+        if extra.part or extra.text != self._states.get((place_of(extra.path), extra.choice)):
             return False
         least = _LEAST_STATE_CHARS if any(map(str.isalpha, extra.text)) else _LEAST_FIGURE_CHARS
         return len(extra.text) >= least and (yield from self._is_steady(extra.text))
+
+    def _note_state(self, extra: Extra) -> None:
+        at = place_of(extra.path), extra.choice
+        if at in self._states or len(self._states) < _MOST_QUIET:
+            same = self._states.setdefault(at, extra.text) == extra.text
+            self._states[at] = extra.text if same else None
 
     def _say_once(self, extra: Extra) -> None:
         """Let what stands at a place be said by the first unit that says something there."""
@@ -214,9 +228,10 @@ class Extras:
             if number % _EXTRAS == _EXTRAS - 1:
                 self._meter.spent += 2 * _EXTRAS
                 yield
-            if self._asked and (whole or not extra.joins) and extra.path[-1] != NAME and not is_token(extra.text):
+            asked = self._asked and not extra.word
+            if asked and (whole or not extra.joins) and extra.path[-1] != NAME and not is_token(extra.text):
                 loud.add(number)
-            elif extra.text not in self._quiet:
+            elif not extra.word and extra.text not in self._quiet:
                 new[extra.text] = None
         texts = list(new)
         found = yield from self._search(texts)
@@ -231,7 +246,8 @@ class Extras:
                 together.setdefault(_key(extra), []).append(number)
         found: set[int] = set()
         for numbers in together.values():
-            joined = "".join(extras[number].text for number in numbers) if len(numbers) > 1 else ""
+            says = len(numbers) > 1 and not all(extras[number].word for number in numbers)
+            joined = "".join(extras[number].text for number in numbers) if says else ""
             if joined and joined not in self._quiet:
                 if (yield from self._finds(joined)):
                     found.update(numbers)
@@ -285,6 +301,11 @@ class Extras:
         place = self._by_channel[judge.channel]
         place.judge = judge
         return place.name
+
+    def said_before(self, channel: Channel) -> str:
+        """Return the words of the protocol that have been sent from the place of a channel before it was one."""
+        place = self._by_channel[channel]
+        return next((self._words[key] for key in self._words if self._places.get(key) is place), "")
 
     def passed(self, unit: Unit) -> list[Judge]:
         """Return the judges of what could have gone on with a unit, which has been taken, and did not."""

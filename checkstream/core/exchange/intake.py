@@ -178,7 +178,8 @@ class Intake:
             return Part(None, 0, 0)
         judge = self._judges.get(delta.channel)
         if judge is None:
-            judge = self._judges[delta.channel] = self._answer.judge(delta.channel, choice)
+            said = self._sieve.extras.said_before(delta.channel) if delta.channel.kind == "extra" else ""
+            judge = self._judges[delta.channel] = self._answer.judge(delta.channel, choice, said)
             self._checking.meter.spent += CHANNEL_WORK
             if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
                 judge.holdback.fence = 0  # whether a tool may be called is known when its name is

@@ -20,7 +20,7 @@ CONSTANTS = frozenset({
     "low", "medium", "high", "STOP", "tool_use", "end_turn", "eos", "error", "reasoning.text", "reasoning.summary",
     "user", "system", "developer", "tool", "scale", "flex", "priority", "standard",
 })  # fmt: skip
-"""Words of the protocol, which say nothing wherever they stand."""
+"""Words of the protocol, which say nothing by themselves, wherever they stand."""
 
 NAMES = frozenset({
     "id", "object", "created", "model", "choices", "index", "delta", "message", "usage", "error", "type", "code",
@@ -47,6 +47,10 @@ _IDS = ("id", "seed", "hash", "nonce", "fingerprint", "cursor", "timestamp", "_n
 """How names of numbers end that tell one thing from another."""
 _MOST_EXACT, _MOST_BITS = 2**53, 2**64
 """Numbers between them are what machines count and draw in 64 bits, and no reader keeps in a fraction's 53."""
+_MEDIA = ("image/", "audio/", "video/", "application/", "text/", "font/", "model/")
+_MEDIA_BYTES = b"abcdefghijklmnopqrstuvwxyz0123456789/+.-;=_"
+_MOST_MEDIA, _MOST_FIGURES = 80, 4
+"""Characters of the type that a `data:` URL names, and figures among them: more would say something else."""
 _LEAST_BINARY = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
@@ -56,6 +60,7 @@ MOST_LEVELS = 64
 """Of containers within containers: the places of what stands in more would be dearer than what stands there."""
 _LEAST_BYTES = 4
 _MOST_BYTE = 255
+_SPACES = [ord(" ")] * _LEAST_BYTES
 
 
 class Extras:
@@ -82,15 +87,14 @@ class Extras:
     ) -> None:
         """Take a value that stands in a field which servers are known to send; see `Extra` for the arguments."""
         if isinstance(value, str):
-            if value and value not in CONSTANTS:
-                self._put(Extra(choice, clean(value), path, joins=True, place=place, again=again))
+            word = value in CONSTANTS
+            if value and not (word and again == "first"):
+                self._put(Extra(choice, clean(value), path, joins=True, place=place, again=again, word=word))
         elif isinstance(value, int | float):
             if not _is_plain(value):
                 self._number(choice, value, path)
         elif value:
-            spelled = spelled_by(value)
-            if spelled is not None:
-                self._put(Extra(choice, spelled, path))
+            self._bytes(choice, value, path)
             for inner, at, to in _members(value, path, place):
                 if at[-1] == NAME and inner not in NAMES:
                     self._put(Extra(choice, clean(str(inner)), at))
@@ -122,9 +126,7 @@ class Extras:
                 if not isinstance(inner, bool):
                     self._number(choice, inner, at)
             elif inner:
-                spelled = spelled_by(inner)
-                if spelled is not None:
-                    self._put(Extra(choice, spelled, at))
+                self._bytes(choice, inner, at)
                 if len(at) > MOST_LEVELS:
                     raise WireError(
                         f"the event or body is nested in more than {MOST_LEVELS} levels; check the upstream"
@@ -139,8 +141,18 @@ class Extras:
                 self._put(Extra(choice, clean(text), path))
         elif path[-1] in _BINARY_NAMES and is_binary(text):
             self.binary.append(path)
-        elif text and text not in CONSTANTS:
-            self._put(Extra(choice, clean(text), path, joins=True, place=place))
+        elif text:
+            self._put(Extra(choice, clean(text), path, joins=True, place=place, word=text in CONSTANTS))
+
+    def _bytes(self, choice: int, value: object, path: Path) -> None:
+        """Take a list of numbers as the text that it spells; callers may put such lists together, however short."""
+        spelled = spelled_by(value)
+        if spelled is not None:
+            self._put(Extra(choice, spelled, path, joins=True))
+        elif isinstance(value, list) and len(value) < _LEAST_BYTES:
+            short = spelled_by([*value, *_SPACES])
+            if short is not None and short.isprintable():
+                self._put(Extra(choice, short[: -len(_SPACES)], path, joins=True))
 
     def _number(self, choice: int, value: float, path: Path) -> None:
         name = next((str(name).casefold() for name in reversed(path) if isinstance(name, str)), "")
@@ -166,9 +178,16 @@ def is_binary(text: str) -> bool:
     """Tell whether a string is bytes in base64, by itself or in a `data:` URL."""
     if text.startswith("data:"):
         head, comma, text = text.partition(";base64,")
-        if not comma or len(head) > _LEAST_BINARY:
+        if not comma or not _is_media_type(head[len("data:") :]):
             return False
     return len(text) >= _LEAST_BINARY and text.isascii() and not text.encode().translate(None, _BASE64)
+
+
+def _is_media_type(text: str) -> bool:
+    if len(text) > _MOST_MEDIA or text != text.lower() or not text.startswith(_MEDIA):
+        return not text
+    figures = sum(map(str.isdecimal, text))
+    return figures <= _MOST_FIGURES and not text.encode().translate(None, _MEDIA_BYTES)
 
 
 def _members(value: object, path: Path, place: Path | None) -> Iterator[tuple[object, Path, Path | None]]:

@@ -7,6 +7,7 @@ tokens are texts of their own, one for each rank, joined over events like the te
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 from checkstream.core.terms import Extra
@@ -19,7 +20,8 @@ SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")
 PROBABILITIES = "logprobs"
 IDS = frozenset({"token_ids", "prompt_token_ids"})
 """Nobody here has the vocabulary that they are of."""
-_FIGURE = (int, float, type(None))
+_MOST_FIGURE = 10**9
+"""Logarithms of probabilities and places in a text are less: what is more would say something else."""
 _ENTRY = frozenset({"token", "logprob", "bytes", "top_logprobs"})
 _MEMBERS = frozenset({"content", "refusal", "tokens", "token_logprobs", "top_logprobs", "text_offset"})
 _LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})
@@ -135,11 +137,15 @@ def _token(entry: object) -> str:
     if not isinstance(entry, dict) or not _ENTRY.issuperset(entry):
         raise _OtherFormError
     token, spelled = entry.get("token"), entry.get("bytes")
-    if not isinstance(token, str) or not isinstance(entry.get("logprob"), _FIGURE):
+    if not isinstance(token, str) or not _is_figure(entry.get("logprob")):
         raise _OtherFormError
     if spelled is not None and bytes(spelled) != token.encode():
         raise _OtherFormError
     return token
+
+
+def _is_figure(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and (abs(value) < _MOST_FIGURE or value == -math.inf))
 
 
 def _legacy(shadow: Mapping[str, object], reading: _Reading) -> None:
@@ -148,12 +154,12 @@ def _legacy(shadow: Mapping[str, object], reading: _Reading) -> None:
     numbers = [*_list(shadow.get("token_logprobs")), *_list(shadow.get("text_offset"))]
     if not isinstance(tokens, list) or not isinstance(tops, list) or not _LISTS.issuperset(shadow):
         raise _OtherFormError
-    if not all(isinstance(each, _FIGURE) for each in numbers):
+    if not all(map(_is_figure, numbers)):
         raise _OtherFormError
     reading.hold(tokens)
     for token, top in zip(tokens, tops, strict=False):
         for place, (other, probability) in enumerate((top or {}).items()):
-            if not isinstance(probability, _FIGURE):
+            if not _is_figure(probability):
                 raise _OtherFormError
             if other != token:
                 reading.note(place, other)

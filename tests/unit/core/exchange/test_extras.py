@@ -173,3 +173,54 @@ def test_g35_the_beginning_of_a_call_without_a_name_stays_as_it_is_where_the_cal
         edited,
         pieces[2],
     ]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "secret"),
+    [
+        (["user", "@example.com"], "user@example.com"),
+        (["system", "tool", "@exam", "ple.com"], "systemtool@example.com"),
+        (["mail bob.", "user", "@example.com"], "bob.user@example.com"),
+        (["x.", "bo", "bo", "@example.com"], "x.bobo@example.com"),
+        ([[106, 111, 104], [110, 64, 101], [120, 97, 109], [112, 108, 101], [46, 99, 111], [109]], "john@example.com"),
+    ],
+)
+def test_g34_what_is_joined_over_events_is_read_with_all_of_its_pieces(pieces: list[Any], secret: str) -> None:
+    """Words of the protocol, pieces said twice and short lists of bytes are parts of it like any other."""
+    out, _ = answer_of([says("a", more=piece) for piece in pieces])
+    said = [body["more"] for body in bodies(out) if body.get("more")]
+    joined = "".join("".join(map(chr, piece)) if isinstance(piece, list) else piece for piece in said)
+    assert secret not in joined
+    assert "@example.com" not in joined
+
+
+def test_g34_words_of_the_protocol_within_a_list_are_read_with_what_stands_beside_them() -> None:
+    for streaming in (True, False):
+        played, _ = answer(["user", "@example.com"], turn_work=0, streaming=streaming)
+        reply = played.reply.body if played.reply else played.joined
+        assert b"@example.com" not in reply
+
+
+def test_g34_the_type_that_a_data_url_names_is_no_room_for_text() -> None:
+    bytes_of = ";base64," + "QUJD" * 80
+    for head, read in (("image/png", False), ("audio/mpeg;codecs=mp3", False), ("bob@example.com", True)):
+        played, _ = answer({"url": f"data:{head}{bytes_of}"}, turn_work=0, streaming=True)
+        assert (b"@example.com" in played.joined) is False
+        assert (head.encode() in played.joined) is not read
+
+
+def test_g34_calm_words_of_the_protocol_open_no_channel() -> None:
+    out, exchange = answer_of([says("a", more={"type": "text", "role": "assistant"}) for _ in range(3)])
+    assert [body["more"] for body in bodies(out) if "more" in body] == [{"type": "text", "role": "assistant"}] * 3
+    assert not exchange.guard._course.answer.sieve.extras.has_open
+
+
+def answer_of(events: list[bytes]) -> tuple[Played, Exchange]:
+    """Return what came of a stream of these events."""
+    exchange = Exchange(CHAT, plan(RULES))
+    exchange.send(RequestReceived(request(stream=True)))
+    exchange.send(UpstreamOpened(200, True))
+    for each in (*events, ends() + DONE):
+        exchange.send(UpstreamBytes(each))
+    exchange.send(UpstreamClosed())
+    return exchange.out, exchange
