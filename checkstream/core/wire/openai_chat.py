@@ -10,7 +10,6 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import done
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
@@ -19,6 +18,7 @@ from checkstream.core.wire.openai_fields import CHAT_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_join import join_whole
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_requests import finish_request, start_request
+from checkstream.core.wire.openai_surface import OpenAISurface
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import WireError
 
@@ -27,7 +27,7 @@ _ID = "chatcmpl-checkstream"
 _OWN = frozenset({"delta"})
 
 
-class OpenAIChat:
+class OpenAIChat(OpenAISurface):
     """The surface `openai.chat`."""
 
     name = "openai.chat"
@@ -42,14 +42,6 @@ class OpenAIChat:
         found, prompt = yield from start_request(body, CHAT_FIELDS)
         position = yield from read_messages(prompt, found.get("messages"))
         return (yield from finish_request(prompt, body, found, position, apart="messages"))
-
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body at once; see `reading_request`.
-
-        Raises:
-            RequestInvalid: as `reading_request`.
-        """
-        return done(self.reading_request(body))
 
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
@@ -68,14 +60,6 @@ class OpenAIChat:
         openai_shaping.shape(shaped, shaping, openai_shaping.continue_chat)
         return (yield from shaped.writing())
 
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body as `writing_request` does, at once.
-
-        Raises:
-            WireError: as `writing_request`.
-        """
-        return done(self.writing_request(request, texts, shaping))
-
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
 
@@ -84,31 +68,6 @@ class OpenAIChat:
         """
         return read_bare(frame) or read_object_event(frame, _read_delta, _OWN)
 
-    def write_event(self, unit: Unit, edit: Edit) -> bytes:
-        """Return the event with the edit applied, or `b""` when nothing of it remains.
-
-        Raises:
-            WireError: the event's JSON has two members of one name where it is edited.
-        """
-        return openai_edits.edit_event(unit, edit)
-
-    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-        """Return an event or a whole answer with these texts, or null, at these places.
-
-        Raises:
-            WireError: the JSON has two members of one name on the way to one.
-        """
-        return openai_edits.put(unit, values)
-
-    def rename_event(self, unit: Unit, like: Unit) -> Unit:
-        """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
-
-        Raises:
-            WireError: the event's JSON has two ids.
-        """
-        name = openai_json.envelope_of(like).id
-        return unit if name is None else openai_edits.put(unit, {("id",): name})
-
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
         """Read a whole answer, in steps; each choice has a content delta, empty when it has no content.
 
@@ -116,14 +75,6 @@ class OpenAIChat:
             WireError: not JSON of the surface's form.
         """
         return (yield from reading_whole(body, _read_message, frozenset({"message"})))
-
-    def read_whole(self, body: bytes) -> Unit:
-        """Read a whole answer at once; see `reading_whole`.
-
-        Raises:
-            WireError: as `reading_whole`.
-        """
-        return done(self.reading_whole(body))
 
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
         """Return the body with the edit applied; stopped choices stay, emptied.
@@ -167,26 +118,6 @@ class OpenAIChat:
         """
         empty: dict[str, object] = {"index": 0, "delta": {"content": ""}, "logprobs": None, "finish_reason": None}
         return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [empty], members)
-
-    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return a whole answer with these members, in place of any that the upstream has called so.
-
-        Raises:
-            WireError: the body is no JSON object, or has two members of one name.
-        """
-        return openai_edits.put_members(body, members)
-
-    def terminator(self) -> bytes:
-        """Return `data: [DONE]` and a blank line."""
-        return openai_json.DONE
-
-    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
-        """Return the error event for a stream that can't go on."""
-        return openai_json.error_event(kind, message, rule_id)
-
-    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
-        """Return OpenAI's error object."""
-        return openai_json.error_body(kind, message, rule_id, param)
 
 
 def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

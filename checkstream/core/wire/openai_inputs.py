@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import Steps, done
+from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
@@ -19,6 +19,7 @@ from checkstream.core.wire.openai_extras import Extras, name_of
 from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
+from checkstream.core.wire.openai_surface import OpenAISurface
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -36,7 +37,7 @@ _ENTRIES = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _NO_STREAM = "this API has no streams; check the upstream"
 
 
-class OpenAIInputs:
+class OpenAIInputs(OpenAISurface):
     """The surfaces `openai.embeddings` and `openai.moderations`, which differ in their fields alone."""
 
     events: frozenset[str] = frozenset()
@@ -63,14 +64,6 @@ class OpenAIInputs:
         position = yield from _read_input(prompt, found.get("input"))
         return (yield from finish_request(prompt, body, found, position, apart="input"))
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body at once; see `reading_request`.
-
-        Raises:
-            RequestInvalid: as `reading_request`.
-        """
-        return done(self.reading_request(body))
-
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
     ) -> Generator[None, None, bytes]:
@@ -78,29 +71,13 @@ class OpenAIInputs:
         del shaping
         return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
 
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body as `writing_request` does, at once.
-
-        Raises:
-            WireError: as `writing_request`.
-        """
-        return done(self.writing_request(request, texts, shaping))
-
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
-        """Read an answer as `read_whole` does, in one step.
-
-        Raises:
-            WireError: as `read_whole`.
-        """
-        yield
-        return self.read_whole(body)
-
-    def read_whole(self, body: bytes) -> Unit:
-        """Read an answer: figures, without choices.
+        """Read an answer, in one step: figures, without choices.
 
         Raises:
             WireError: not JSON of the surface's form.
         """
+        yield
         found = _members(body)
         error = found.get("error")
         failure = None if error is None else openai_json.failure_of({"error": msgspec.json.decode(error)})
@@ -127,14 +104,6 @@ class OpenAIInputs:
     def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
         """Return the answer with the edit applied; it has no choices."""
         return openai_edits.edit_whole(unit, edit, finish, None)
-
-    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-        """Return the answer with these texts, or null, at these places.
-
-        Raises:
-            WireError: the JSON has two members of one name on the way to one.
-        """
-        return openai_edits.put(unit, values)
 
     def read_event(self, frame: Frame) -> Unit:
         """Refuse an event.
@@ -183,26 +152,6 @@ class OpenAIInputs:
         """Return nothing: there are no streams."""
         del like, members
         return b""
-
-    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return an answer with these members, in place of any that the upstream has called so.
-
-        Raises:
-            WireError: the body is no JSON object, or has two members of one name.
-        """
-        return openai_edits.put_members(body, members)
-
-    def terminator(self) -> bytes:
-        """Return the last word of OpenAI's streams, for an upstream that streams where nobody asked it to."""
-        return openai_json.DONE
-
-    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
-        """Return the error event for such a stream."""
-        return openai_json.error_event(kind, message, rule_id)
-
-    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
-        """Return OpenAI's error object."""
-        return openai_json.error_body(kind, message, rule_id, param)
 
 
 EMBEDDINGS = OpenAIInputs("openai.embeddings", EMBEDDING_FIELDS, "data")

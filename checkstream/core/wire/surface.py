@@ -2,7 +2,8 @@
 
 A surface turns wire bytes into `Unit`s (bytes plus the text in them) and edits back into bytes. It
 knows JSON and the API's shapes; it knows nothing of policies, time or sockets. Units that nobody edits
-are forwarded as the bytes they came in.
+are forwarded as the bytes they came in. What the surfaces of one vendor have in common stands once, in a
+base of theirs (`openai_surface`).
 """
 
 from __future__ import annotations

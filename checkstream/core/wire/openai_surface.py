@@ -1,0 +1,116 @@
+"""What all surfaces of OpenAI's have in common: how their JSON is edited, how a stream ends, and what errors look like.
+
+What a request holds and how a choice of the answer is written is each surface's own, in the file that has its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
+
+import msgspec
+
+from checkstream.core.steps import done
+from checkstream.core.terms import Unit
+from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.surface import Edit, Request, Shaping
+
+
+class OpenAISurface(ABC):
+    """The common part of a `Surface`."""
+
+    @abstractmethod
+    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
+        """Read a caller's body, in steps.
+
+        Raises:
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+        """
+
+    @abstractmethod
+    def writing_request(
+        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+    ) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with texts replaced, shaped as policies want, without the `checkstream` field.
+
+        Raises:
+            WireError: the request was not read by this surface, or can't be shaped so.
+        """
+
+    @abstractmethod
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read a whole (not streamed) answer, in steps.
+
+        Raises:
+            WireError: not JSON of the surface's form.
+        """
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body at once; see `reading_request`.
+
+        Raises:
+            RequestInvalid: as `reading_request`.
+        """
+        return done(self.reading_request(body))
+
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body as `writing_request` does, at once.
+
+        Raises:
+            WireError: as `writing_request`.
+        """
+        return done(self.writing_request(request, texts, shaping))
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole answer at once; see `reading_whole`.
+
+        Raises:
+            WireError: as `reading_whole`.
+        """
+        return done(self.reading_whole(body))
+
+    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
+        """Return an event or a whole answer with these texts, or null, at these places.
+
+        Raises:
+            WireError: the JSON has two members of one name on the way to one.
+        """
+        return openai_edits.put(unit, values)
+
+    def write_event(self, unit: Unit, edit: Edit) -> bytes:
+        """Return the event with the edit applied, or `b""` when nothing of it remains.
+
+        Raises:
+            WireError: the event's JSON has two members of one name where it is edited.
+        """
+        return openai_edits.edit_event(unit, edit)
+
+    def rename_event(self, unit: Unit, like: Unit) -> Unit:
+        """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
+
+        Raises:
+            WireError: the event's JSON has two ids.
+        """
+        name = openai_json.envelope_of(like).id
+        return unit if name is None else openai_edits.put(unit, {("id",): name})
+
+    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return a whole answer with these members, in place of any that the upstream has called so.
+
+        Raises:
+            WireError: the body is no JSON object, or has two members of one name.
+        """
+        return openai_edits.put_members(body, members)
+
+    def terminator(self) -> bytes:
+        """Return `data: [DONE]` and a blank line."""
+        return openai_json.DONE
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the error event for a stream that can't go on."""
+        return openai_json.error_event(kind, message, rule_id)
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+        """Return OpenAI's error object."""
+        return openai_json.error_body(kind, message, rule_id, param)
