@@ -112,7 +112,7 @@ class Answer:
     def source(self, kind: str, choice: int, index: int, path: Path) -> None:
         """Take a value that is no string as text of a channel: the JSON that it is."""
         if self._document is None:
-            self._document = JsonText(self._data.decode())
+            self._document = JsonText(self._data.decode(), shares=self._most is None)
         span = self._document.span(path)
         if span is None:
             raise WireError(f"`{path[-1]}` in an answer is not where it was read; check the upstream")

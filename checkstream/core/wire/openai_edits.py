@@ -113,7 +113,7 @@ def put(unit: Unit, values: Mapping[Path, str | None]) -> Unit:
     data = sse.parse(unit.raw).data if framed else unit.raw
     if data is None or not data.lstrip().startswith(b"{"):
         return unit
-    document = JsonText(data.decode())
+    document = JsonText(data.decode(), shares=not framed)
     spans = [(document.span(path), value) for path, value in values.items()]
     splices = [Splice(*span, "null" if value is None else quote(value)) for span, value in spans if span is not None]
     written = document.apply(splices).encode()
@@ -131,7 +131,7 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     finish = {choice: reason for choice, reason in finish.items() if choice in unit.choices}
     if not texts and not dropped and not finish and not edit.drop_calls:
         return unit.raw
-    document = JsonText(unit.raw.decode())
+    document = JsonText(unit.raw.decode(), shares=True)
     altered = {unit.deltas[i].channel.choice for i in (*texts, *edit.drop_calls)} | dropped
     calls = _doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     splices = [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
@@ -266,7 +266,7 @@ def put_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
     Raises:
         WireError: it is no JSON object, or has two members of one name.
     """
-    document = JsonText(body.decode())
+    document = JsonText(body.decode(), shares=True)
     there = document.entries(())
     start = document.span(())
     if start is None or not document.text.startswith("{", start[0]):

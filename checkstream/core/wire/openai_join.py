@@ -36,7 +36,7 @@ def join_whole(first: Unit, texts: Mapping[int, str], second: Unit, message: str
     if not all(isinstance(usage, dict) for usage in usages):
         return joined
     spent, more = (dict(_counts(usage, ("usage",), 2)) for usage in usages)
-    document = JsonText(joined.decode())
+    document = JsonText(joined.decode(), shares=True)
     spans = {path: document.span(path) for path in spent.keys() & more.keys()}
     splices = [Splice(*span, str(spent[path] + more[path])) for path, span in spans.items() if span is not None]
     return document.apply(splices).encode()

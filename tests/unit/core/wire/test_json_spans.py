@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkstream.core.wire import json_spans
 from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice
 from checkstream.errors import WireError
 
@@ -118,3 +119,44 @@ def test_splices_inside_what_is_cut_are_left_out() -> None:
     document = JsonText('["a","b"]')
     splices = [Splice(5, 8, '"x"'), *document.cut((), frozenset[str | int]({1}))]
     assert document.apply(splices) == '["a"]'
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(st.sampled_from('a"\\\n[]{},é'), max_size=600),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(value=VALUES, wide=st.booleans())
+def test_what_is_passed_in_short_calls_ends_where_it_ends(value: object, wide: bool) -> None:
+    text = json.dumps({"a": value, "b": 1}, indent=2 if wide else None)
+    assert JsonText(text, shares=True).span(("b",)) == JsonText(text).span(("b",))
+    assert JsonText(text, shares=True).span(("a",)) == JsonText(text).span(("a",))
+
+
+@pytest.mark.parametrize("text", ['{"a":[1', '{"a":"x\\"', '{"a":["x\\"]', '{"a":{"b":[}', '{"a":"'])
+def test_what_has_no_end_is_no_json_where_calls_are_short(text: str) -> None:
+    with pytest.raises(WireError):
+        JsonText(text, shares=True).span(("b",))
+
+
+@pytest.mark.parametrize(
+    "value", ["[" + "{}," * 20_000 + "1]", "[" + "1," * 50_000 + "1]", '{"a":' * 300 + "1" + "}" * 300]
+)
+def test_no_long_value_is_passed_in_one_call_where_others_wait(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Library:
+        def raw_decode(self, text: str, at: int) -> tuple[object, int]:
+            found = json.JSONDecoder().raw_decode(text, at)
+            asked.append(found[1] - at)
+            return found
+
+    monkeypatch.setattr(json_spans, "_SCANNER", Library())
+    text = f'{{"x":{value},"n":12,"y":1}}'
+    at = len(text) - 2
+    assert JsonText(text, shares=True).span(("y",)) == (at, at + 1)
+    assert asked == [2, 1]
+    assert JsonText(text).span(("y",)) == (at, at + 1)
+    assert max(asked) == len(value)
