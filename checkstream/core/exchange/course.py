@@ -28,7 +28,8 @@ from checkstream.core.exchange.endings import Endings
 from checkstream.core.exchange.intake import Intake
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.prompt import Prompt, Refusal
+from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.exchange.whole import WholeAnswer
 from checkstream.core.policy.program import RuleMeta

@@ -45,7 +45,7 @@ from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.prompt import Refusal
+from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.timers import Timers
 from checkstream.core.exchange.turning import Turning
 from checkstream.core.terms import Stage

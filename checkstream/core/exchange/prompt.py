@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -10,16 +10,17 @@ import msgspec
 
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.actions import Firing, Outcome, Refusing, Removal, resolve
-from checkstream.core.channel.json_leaves import inside_json, is_json
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, written
 from checkstream.core.exchange.known import values_of
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
 from checkstream.core.policy.program import RuleMeta
@@ -33,31 +34,11 @@ from checkstream.core.wire.openai_shaping import MESSAGE_FRAME
 from checkstream.core.wire.openai_undoing import undone
 from checkstream.core.wire.strict_json import place_of
 from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
-from checkstream.errors import RequestInvalid, WireError
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """Why a prompt is not forwarded."""
-
-    status: int
-    kind: str
-    message: str
-    rule_id: str | None = None
-    confirm: ConfirmationWanted | None = None
-    """The request is let through when it comes again with a token."""
-    param: str | None = None
-    """The place in the request that it is about, as callers write it: `messages[3]`."""
-
-
-_MAX_CHANNELS = 4096
-"""Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
-
+from checkstream.errors import RequestInvalid
 
 _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
 read it."""
-_MAX_NAMED = 10
-"""Unknown fields that a refusal names."""
 _QUIET = 2
 """Index of the channel that ids, names and numbers are judged as."""
 
@@ -70,87 +51,6 @@ _EDIT_WORK = 10
 """Of an edit of one text."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
-_PLACES_A_STEP = 1000
-"""Texts that are put together at a time ..."""
-_PLACES_WORK = 300
-"""... and what that costs."""
-
-
-class _Joined:
-    """Texts of a prompt that are judged as one, and where each of them stands in it."""
-
-    __slots__ = ("_parts", "judge", "text")
-
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-        self.text = ""
-        self._parts: list[tuple[int, int, int]] = []
-
-    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> Generator[None, None, None]:
-        at, texts = 0, list[str]()
-        for count, place in enumerate(places, 1):
-            texts.append(deltas[place].text)
-            size = len(texts[-1])
-            self._parts.append((place, at, at + size))
-            at += size + len(between)
-            if count % _PLACES_A_STEP == 0:
-                yield
-        self.text = between.join(texts)
-
-    def touched(self, span: Span) -> list[int]:
-        """Return the places of the texts that a span touches."""
-        return [place for place, start, end in self._parts if start < span.end and span.start < end]
-
-    def path(self, request: Request, span: Span) -> Path:
-        """Return where the first text stands that a span touches."""
-        place = next((place for place, _, end in self._parts if end > span.start), self._parts[-1][0])
-        return request.unit.deltas[place].path
-
-    @property
-    def edited(self) -> bool:
-        """Something in it is replaced."""
-        return len(self.judge.holdback.replacements) > 0
-
-    def edits(self, found: dict[int, list[Replacement]]) -> None:
-        """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
-        items = iter(self.judge.holdback.replacements)
-        item = next(items, None)
-        said = False
-        for place, start, end in self._parts:
-            while item is not None and item.start < end:
-                if item.end > start:
-                    low, high = max(item.start, start) - start, min(item.end, end) - start
-                    found.setdefault(place, []).append(Replacement(low, high, "" if said else item.text))
-                    said = True
-                if item.end > end:
-                    break
-                item, said = next(items, None), False
-
-
-def edited(text: str, edits: Sequence[Replacement]) -> str:
-    """Return `text` with replacements carried out; of those that overlap the first stands and takes in the others."""
-    out: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
-        if edit.start >= at:
-            out += (text[at : edit.start], edit.text)
-        at = max(at, edit.end)
-    out.append(text[at:])
-    return "".join(out)
-
-
-def _written(delta: Delta, edits: Sequence[Replacement]) -> str:
-    """Return a text of a prompt with replacements carried out; the JSON of a tool call's arguments stays JSON.
-
-    Raises:
-        WireError: it would not.
-    """
-    if delta.path[-1] != "arguments" or not is_json(delta.text):
-        return edited(delta.text, edits)
-    inside = inside_json(delta.text, edits)
-    if inside is None:
-        raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
-    return edited(delta.text, inside)
 
 
 def _is_part(delta: Delta) -> bool:
@@ -180,13 +80,13 @@ class Prompt:
         self._surface = surface
         self._plan = plan
         self._checking = checking
-        self._joined: list[_Joined] = []
+        self._joined: list[Joined] = []
         self._rejects: list[tuple[Refusing, str | None]] = []
         """With the place that each is about."""
         self._confirmations: list[tuple[Refusing, str | None]] = []
         self._confirmed: tuple[str, ...] = ()
         self._failed: tuple[RuleMeta, str | None] | None = None
-        self._places: dict[Channel, _Joined] = {}
+        self._places: dict[Channel, Joined] = {}
         self._removed: dict[Path, str] = {}
         """What is taken out of the request, and the note in its place."""
         self._forwarded: dict[int, str] = {}
@@ -214,7 +114,7 @@ class Prompt:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request
         self._confirmed = event.confirmed
-        fault = yield from self._fault(request)
+        fault = yield from refused(request, self._plan, self._checking)
         if fault is not None:
             return fault
         yield from self._know(request, event, context)
@@ -301,8 +201,8 @@ class Prompt:
         parts: dict[tuple[str, int], list[int]] = {}
         meter = self._checking.meter
         for place, delta in enumerate(deltas):
-            if place % _PLACES_A_STEP == 0:
-                meter.spend(_PLACES_WORK)
+            if place % PLACES_A_STEP == 0:
+                meter.spend(PLACES_WORK)
                 yield
             if place in request.quiet:
                 quiet.setdefault(delta.channel.kind, []).append(place)
@@ -313,59 +213,25 @@ class Prompt:
                     parts.setdefault(key, []).append(place)
         for kind, found in quiet.items():
             channel = Channel(kind, deltas[found[0]].channel.choice, _QUIET)
-            names = _Joined(self._checking.judge(channel, Stage.INGRESS, grid=False, asks=False))
-            yield from meter.stepping(names.add(deltas, found, "\n"), _PLACES_WORK)
+            names = Joined(self._checking.judge(channel, Stage.INGRESS, grid=False, asks=False))
+            yield from meter.stepping(names.add(deltas, found, "\n"), PLACES_WORK)
             self._take(names)
         for (kind, position), found in places.items():
-            lines = _Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
-            yield from meter.stepping(lines.add(deltas, found, "\n"), _PLACES_WORK)
+            lines = Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
+            yield from meter.stepping(lines.add(deltas, found, "\n"), PLACES_WORK)
             self._take(lines)
             beside = parts.get((kind, position), ())
             if len(beside) > 1:
                 seams = tuple(accumulate(len(deltas[place].text) for place in beside[:-1]))
-                run = _Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
-                yield from meter.stepping(run.add(deltas, beside, ""), _PLACES_WORK)
+                run = Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
+                yield from meter.stepping(run.add(deltas, beside, ""), PLACES_WORK)
                 self._take(run)
             yield
 
-    def _take(self, joined: _Joined) -> None:
+    def _take(self, joined: Joined) -> None:
         self._checking.meter.spend(_CHANNEL_WORK)
         self._joined.append(joined)
         self._places[joined.judge.channel] = joined
-
-    def _fault(self, request: Request) -> Generator[None, None, Refusal | None]:
-        """Return why the request may not be forwarded, whatever the policy says."""
-        chars, limit, found = 0, self._plan.prompt_chars, set[tuple[str, int]]()
-        for place, delta in enumerate(request.unit.deltas):
-            chars += len(delta.text)
-            found.add((delta.channel.kind, delta.channel.choice))
-            if place % _PLACES_A_STEP == 0:
-                self._checking.meter.spend(_PLACES_WORK)
-                yield
-        if chars > limit:
-            return Refusal(
-                413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less"
-            )
-        channels = len(found)
-        if channels > _MAX_CHANNELS:
-            return Refusal(
-                413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
-            )
-        ledger = self._checking.ledger
-        if request.unknown_fields and self._plan.unknown_fields == "refuse":
-            for name in request.unknown_fields:
-                ledger.unscanned(f"ingress:{name}")
-            named = ", ".join(f"`{name}`" for name in request.unknown_fields[:_MAX_NAMED])
-            more = f" and {rest} more" if (rest := len(request.unknown_fields) - _MAX_NAMED) > 0 else ""
-            message = f"fields that this route does not know: {named}{more}; leave them out"
-            return Refusal(400, "unknown_field", message, param=request.unknown_fields[0])
-        ledger.read_besides(request.unknown_fields)
-        for name in request.unit.unscanned:
-            if self._plan.parts == "refuse":
-                message = f"`{name}` can't be checked and this route refuses it; send text only"
-                return Refusal(400, "unsupported_part", message, param=name)
-            ledger.unscanned(f"ingress:{name}")
-        return None
 
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of one channel that can be taken now."""
@@ -449,7 +315,7 @@ class Prompt:
             meter.spend(1)
             yield
         for place, found in edits.items():
-            texts[place] = _written(request.unit.deltas[place], found)
+            texts[place] = written(request.unit.deltas[place], found)
             meter.spend(_EDIT_WORK)
             yield
         self._forwarded = texts

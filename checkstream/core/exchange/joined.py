@@ -1,0 +1,101 @@
+"""Texts of a prompt that are judged as one: where each of them stands in it, and what becomes of it by an edit."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from checkstream.core.channel.json_leaves import inside_json, is_json
+from checkstream.core.channel.judge import Judge
+from checkstream.core.channel.replacements import Replacement
+from checkstream.core.terms import Delta, Span
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.surface import Request
+from checkstream.errors import WireError
+
+PLACES_A_STEP = 1000
+"""Texts that are put together at a time ..."""
+PLACES_WORK = 300
+"""... and what that costs."""
+
+
+class Joined:
+    """One such text."""
+
+    __slots__ = ("_parts", "judge", "text")
+
+    def __init__(self, judge: Judge) -> None:
+        """Begin with none.
+
+        Args:
+            judge: Judges them.
+        """
+        self.judge = judge
+        self.text = ""
+        self._parts: list[tuple[int, int, int]] = []
+
+    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> Generator[None, None, None]:
+        """Take the texts at some places of a request, with `between` between them, in steps."""
+        at, texts = 0, list[str]()
+        for count, place in enumerate(places, 1):
+            texts.append(deltas[place].text)
+            size = len(texts[-1])
+            self._parts.append((place, at, at + size))
+            at += size + len(between)
+            if count % PLACES_A_STEP == 0:
+                yield
+        self.text = between.join(texts)
+
+    def touched(self, span: Span) -> list[int]:
+        """Return the places of the texts that a span touches."""
+        return [place for place, start, end in self._parts if start < span.end and span.start < end]
+
+    def path(self, request: Request, span: Span) -> Path:
+        """Return where the first text stands that a span touches."""
+        place = next((place for place, _, end in self._parts if end > span.start), self._parts[-1][0])
+        return request.unit.deltas[place].path
+
+    @property
+    def edited(self) -> bool:
+        """Something in it is replaced."""
+        return len(self.judge.holdback.replacements) > 0
+
+    def edits(self, found: dict[int, list[Replacement]]) -> None:
+        """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
+        items = iter(self.judge.holdback.replacements)
+        item = next(items, None)
+        said = False
+        for place, start, end in self._parts:
+            while item is not None and item.start < end:
+                if item.end > start:
+                    low, high = max(item.start, start) - start, min(item.end, end) - start
+                    found.setdefault(place, []).append(Replacement(low, high, "" if said else item.text))
+                    said = True
+                if item.end > end:
+                    break
+                item, said = next(items, None), False
+
+
+def edited(text: str, edits: Sequence[Replacement]) -> str:
+    """Return `text` with replacements carried out; of those that overlap the first stands and takes in the others."""
+    out: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        if edit.start >= at:
+            out += (text[at : edit.start], edit.text)
+        at = max(at, edit.end)
+    out.append(text[at:])
+    return "".join(out)
+
+
+def written(delta: Delta, edits: Sequence[Replacement]) -> str:
+    """Return a text of a prompt with replacements carried out; the JSON of a tool call's arguments stays JSON.
+
+    Raises:
+        WireError: it would not.
+    """
+    if delta.path[-1] != "arguments" or not is_json(delta.text):
+        return edited(delta.text, edits)
+    inside = inside_json(delta.text, edits)
+    if inside is None:
+        raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
+    return edited(delta.text, inside)

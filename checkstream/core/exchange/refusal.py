@@ -1,0 +1,64 @@
+"""Why a prompt is not forwarded, and what of a request is refused whatever the policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import msgspec
+
+from checkstream.core.commands import ConfirmationWanted
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.wire.surface import Request
+
+_MAX_CHANNELS = 4096
+"""Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
+_MAX_NAMED = 10
+"""Unknown fields that a refusal names."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a prompt is not forwarded."""
+
+    status: int
+    kind: str
+    message: str
+    rule_id: str | None = None
+    confirm: ConfirmationWanted | None = None
+    """The request is let through when it comes again with a token."""
+    param: str | None = None
+    """The place in the request that it is about, as callers write it: `messages[3]`."""
+
+
+def refused(request: Request, plan: Plan, checking: Checking) -> Generator[None, None, Refusal | None]:
+    """Return, in steps, why the request may not be forwarded, whatever the policy says; None: it may."""
+    chars, limit, found = 0, plan.prompt_chars, set[tuple[str, int]]()
+    for place, delta in enumerate(request.unit.deltas):
+        chars += len(delta.text)
+        found.add((delta.channel.kind, delta.channel.choice))
+        if place % PLACES_A_STEP == 0:
+            checking.meter.spend(PLACES_WORK)
+            yield
+    if chars > limit:
+        return Refusal(413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less")
+    channels = len(found)
+    if channels > _MAX_CHANNELS:
+        return Refusal(
+            413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
+        )
+    ledger = checking.ledger
+    if request.unknown_fields and plan.unknown_fields == "refuse":
+        for name in request.unknown_fields:
+            ledger.unscanned(f"ingress:{name}")
+        named = ", ".join(f"`{name}`" for name in request.unknown_fields[:_MAX_NAMED])
+        more = f" and {rest} more" if (rest := len(request.unknown_fields) - _MAX_NAMED) > 0 else ""
+        message = f"fields that this route does not know: {named}{more}; leave them out"
+        return Refusal(400, "unknown_field", message, param=request.unknown_fields[0])
+    ledger.read_besides(request.unknown_fields)
+    for name in request.unit.unscanned:
+        if plan.parts == "refuse":
+            message = f"`{name}` can't be checked and this route refuses it; send text only"
+            return Refusal(400, "unsupported_part", message, param=name)
+        ledger.unscanned(f"ingress:{name}")
+    return None
