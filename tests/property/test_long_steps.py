@@ -12,8 +12,10 @@ import pytest
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.exchange.guard import Guard
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import hostile
 from tests.hostile_answers import END, STREAMS, WHOLE, event
@@ -22,6 +24,7 @@ from tests.watchdog import (
     MOST_S,
     Step,
     answered,
+    calm,
     everything,
     guard_of,
     long_steps,
@@ -124,6 +127,21 @@ async def test_g33_no_callback_of_the_loop_is_long_while_an_answer_is_relayed(na
     while len(longest) < RUNS and min(longest, default=MOST_S + 1) > MOST_S * pace():
         longest.append(max(await relayed(body)))
     assert min(longest) <= MOST_S * pace()
+
+
+def test_g33_no_step_on_a_calm_text_that_comes_at_once_is_long_however_many_checks_it_makes_due() -> None:
+    rule = "{name: r, id: R-1, stage: [midstream], classifiers: [{name: m.risk}], actions: [{type: stop}]}"
+    source = f"pack: {{name: r, version: 1.0.0}}\npolicies: [{rule}]"
+    plan = Plan(program=compile_sources([("r.yaml", source)], [ClassifierLabel("m.risk", 0.5)]))
+    events = answered(request(stream=True), event({"content": "word " * 20_000}) + END, streaming=True)
+    asked = list[do.Score]()
+
+    def quiet(score: do.Score) -> on.AnyEvent:
+        asked.append(score)
+        return calm(score)
+
+    assert long_steps(lambda: steps(guard_of(CHAT, plan), events, quiet)) == []
+    assert len(asked) >= 20_000 // 8
 
 
 @pytest.mark.parametrize("name", sorted(ENTITIES))

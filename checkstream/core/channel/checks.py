@@ -79,6 +79,8 @@ class Check(msgspec.Struct):
     """The text is of a kind that classifiers have nothing to say about: a token, a number, a word of a protocol."""
     degraded: bool = False
     """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
+    over: bool = False
+    """What comes of it matters no more: it was handed out, or its text is dealt with otherwise."""
 
     @property
     def answered(self) -> bool:
@@ -94,6 +96,8 @@ class Reach(msgspec.Struct, frozen=True):
     """Text from here on may still wait behind `end` for the end of an entity."""
 
 
+CHECK_WORK = 3
+"""Of a check that is asked for (see `match.work`)."""
 _EARLY_CHECKS = frozenset({1, 2, 4})
 _MAX_ENTITY_TOKENS = 16
 """An address or a long name has no more; what goes on for longer is decided as it stands."""
@@ -225,6 +229,7 @@ class Checks:
     def take(self) -> Check:
         """Hand the oldest out."""
         check = self.due.popleft()
+        check.over = True
         self._taken = check.position
         return check
 
@@ -255,27 +260,31 @@ class Checks:
         """
         self._floor = max(self._floor, position)
         self.cleared = max(self.cleared, position)
-        self.due = deque(check for check in self.due if check.position > position)
+        while self.due and self.due[0].position <= position:
+            self.due.popleft().over = True
         renewed: list[Check] = []
         for place, check in enumerate(self.due):
-            if check.window.start < position:
-                self.due[place] = msgspec.structs.replace(
-                    check,
-                    window=Span(position, check.position),
-                    fresh=max(check.fresh, position),
-                    open=max(check.open, position),
-                    scores=None,
-                    entities=(),
-                    failed=None,
-                    spared=False,
-                    degraded=False,
-                )
-                renewed.append(self.due[place])
+            if check.window.start >= position:
+                break  # windows begin in the order of their ends
+            self.due[place] = msgspec.structs.replace(
+                check,
+                window=Span(position, check.position),
+                fresh=max(check.fresh, position),
+                open=max(check.open, position),
+                scores=None,
+                entities=(),
+                failed=None,
+                spared=False,
+                degraded=False,
+            )
+            check.over = True
+            renewed.append(self.due[place])
         return renewed
 
     def stop(self, position: int) -> None:
         """Drop the checks that end behind `position`: the text ends there."""
-        self.due = deque(check for check in self.due if check.position <= position)
+        while self.due and self.due[-1].position > position:
+            self.due.pop().over = True
 
     def covers(self, position: int) -> bool:
         """Tell whether a check has been asked for that clears all before `position`."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from checkstream.core.channel.checks import EVERYTHING, NO_CHECKS, Check, Checks, HoldSettings, Reach
+from checkstream.core.channel.checks import CHECK_WORK, EVERYTHING, NO_CHECKS, Check, Checks, HoldSettings, Reach
 from checkstream.core.channel.grain import Grain, Joints, Scope
 from checkstream.core.channel.matches import Cluster, Matches
 from checkstream.core.channel.replacements import Replacements
@@ -101,7 +101,10 @@ class Holdback:
             self.grain.feed(text)
             self.matches.work.done += len(text) // 2
         self.matches.feed(text)
-        return self.checks.feed(text)
+        due = self.checks.feed(text)
+        if due:
+            self.matches.work.done += CHECK_WORK * len(due) + len(text) // 16
+        return due
 
     def parting(self) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
@@ -195,10 +198,6 @@ class Holdback:
             scope: Has no effect beyond the channel's grain.
         """
         return self.grain.widen(span, scope, self.cut, self.received)
-
-    def expects(self, check: Check) -> bool:
-        """Tell whether the answer to a check that holds text still matters."""
-        return check in self.checks.due
 
     @property
     def releasable(self) -> int:

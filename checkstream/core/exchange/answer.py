@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from checkstream.core.channel.actions import Halt, Pivot
-from checkstream.core.channel.checks import Check
+from checkstream.core.channel.checks import CHECK_WORK, Check
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.calls import Calls
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.closing import Closing, Said
+from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.outbox import Outbox
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.sieve import Sieve
@@ -19,6 +20,9 @@ from checkstream.core.exchange.writer import Writer
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import COMMON, Channel, Stage
 from checkstream.core.wire.surface import Surface
+
+_CHECKS = 64
+"""Checks of one text that are asked for at a time."""
 
 
 class Answer:
@@ -110,7 +114,15 @@ class Answer:
 
     def ask(self, judge: Judge, checks: Iterable[Check]) -> None:
         """Ask about those of some checks that still matter."""
-        self._checking.ask(judge, filter(judge.holdback.expects, checks))
+        self._checking.ask(judge, (check for check in checks if not check.over))
+
+    def asking(self, judge: Judge, checks: Sequence[Check]) -> Steps:
+        """Ask about those of many checks that still matter, some at a time."""
+        for at in range(0, len(checks), _CHECKS):
+            if at:
+                self._checking.meter.spend(_CHECKS * CHECK_WORK)
+                yield
+            self.ask(judge, checks[at : at + _CHECKS])
 
     def close_with(self, choice: Choice, closing: Closing) -> None:
         """Add a text to the end of a choice, once."""

@@ -392,4 +392,4 @@ class Checking:
 
 def _matters(question: _Question, judges: Sequence[Judge]) -> bool:
     """Tell whether an answer still matters to some text, now that some judges have got further."""
-    return any(judge not in judges or judge.holdback.expects(check) for judge, check in question.about)
+    return any(judge not in judges or not check.over for judge, check in question.about)

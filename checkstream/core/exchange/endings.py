@@ -58,7 +58,7 @@ class Endings:
         for judge in sorted(choice.judges, key=place_of) if choice.at_once else choice.judges:
             if choice.at_once:
                 for checks in (checks for owner, checks in due if owner is judge):
-                    self._answer.ask(judge, checks)
+                    yield from self._answer.asking(judge, checks)
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
             self._answer.calls.withhold_torn(choice, broken)

@@ -127,7 +127,7 @@ class Intake:
 
     def _let_go(self, judge: Judge) -> Steps:
         """Hold a text no longer for what may follow."""
-        self._answer.ask(judge, (yield from self._worked(judge, judge.letting_go())))
+        yield from self._answer.asking(judge, (yield from self._worked(judge, judge.letting_go())))
         yield from self._decisions.deciding(judge)
         yield
 
@@ -207,6 +207,6 @@ class Intake:
                 if judge.channel.kind == "tool_arguments":
                     # It is asked about before they are, whatever came with them.
                     yield from self._endings.end_name(judge.channel)
-                self._answer.ask(judge, checks)
+                yield from self._answer.asking(judge, checks)
                 yield from self._decisions.deciding(judge)
                 yield

@@ -96,8 +96,8 @@ def test_a_check_over_text_that_has_been_dealt_with_is_dropped_and_a_later_one_r
         (24, Span(14, 24)),
         (29, Span(14, 29)),
     ]
-    assert not any(holdback.expects(check) for check in checks)
-    assert all(holdback.expects(check) for check in renewed)
+    assert all(check.over for check in checks)
+    assert not any(check.over for check in renewed)
     assert holdback.releasable == 14
 
 
