@@ -23,6 +23,10 @@ _MARK = ";base64"
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n=")
 _BARE = str.maketrans("", "", "+/=_-\r\n")
 _CHARSETS = frozenset({"utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "iso8859-1", "cp1252"})
+_OLDER = ("cp1252", "iso8859-1")
+"""Tried where nothing else fits: what spreadsheets write that do not write UTF-8. The second reads any bytes."""
+_SHOWS_BYTES = 128
+"""So many without a control character are no picture or archive: of random ones, one in a million."""
 _BINARY_STARTS = ("%PDF-",)
 """Formats that can be made of ASCII alone and still say something else than they show."""
 _NO_CONTROL = bytes(set(range(256)) - set(range(32)) | set(b"\t\n\v\f\r\x1b"))
@@ -165,7 +169,9 @@ def _text(pieces: Sequence[bytes], charset: str, *, ended: bool = True) -> tuple
     """Return what bytes say and the charset in which they do; None when they are no text."""
     data = b"".join(pieces)
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for name in dict.fromkeys(("utf-16" if marked else "utf-8", charset or "utf-8")):
+    for name in dict.fromkeys(("utf-16" if marked else "utf-8", charset or "utf-8", *_OLDER)):
+        if name in _OLDER and name != charset and not _is_mostly_ascii(data):
+            continue
         try:
             text = codecs.getincrementaldecoder(name)().decode(data, final=ended)
         except UnicodeDecodeError:
@@ -174,3 +180,11 @@ def _text(pieces: Sequence[bytes], charset: str, *, ended: bool = True) -> tuple
         if text and not controls and not text.lstrip("\ufeff").startswith(_BINARY_STARTS):
             return text, name
     return None
+
+
+def _is_mostly_ascii(data: bytes) -> bool:
+    """Tell whether bytes can be text of an older charset; a few that can be anything have to be ASCII for most of it.
+
+    Names of files that happen to be base64 are such.
+    """
+    return len(data) >= _SHOWS_BYTES or sum(byte < 128 for byte in data) * 4 >= len(data) * 3

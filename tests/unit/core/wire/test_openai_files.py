@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from checkstream.core.steps import done
 from checkstream.core.wire.openai_chat import OpenAIChat
@@ -61,6 +64,26 @@ def test_g13_the_text_of_a_file_is_read_and_can_be_edited(part: dict[str, Any]) 
         NOTE.replace("ann@x.io", "[EMAIL]")
     ]
     assert CHAT.write_request(request, {}) == request.unit.raw
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(["M\u00fcller", "Ann", "\u20ac 5", "caf\u00e9", "\r\n", ";"]), max_size=40).map(" ".join),
+    st.sampled_from(["data:text/csv;base64,", "data:;base64,", "data:text/csv;charset=utf-8;base64,", ""]),
+    st.sampled_from([b"", b"\x81", b"\xc3\x81\xff"]),
+)
+def test_g13_text_of_an_older_charset_that_no_one_names_is_read(said: str, head: str, stray: bytes) -> None:
+    raw = f"name;to\r\nM\u00fcller;ann@x.io; {said}".encode("cp1252") + stray
+    request = read({"type": "text", "text": "what is it?"}, file(head + coded(raw)))
+    (text,) = (delta.text for delta in request.unit.deltas if delta.channel.kind == "document")
+    assert "ann@x.io" in text
+    assert stray or text.startswith(f"name;to\r\nM\u00fcller;ann@x.io; {said}")
+    assert request.unit.unscanned == ()
+
+
+@given(st.integers(0, 2**32).map(lambda seed: random.Random(seed).randbytes(2048)))
+def test_g17_random_bytes_are_no_text(data: bytes) -> None:
+    assert done(reading_file(coded(data))) is None
 
 
 @pytest.mark.parametrize(
