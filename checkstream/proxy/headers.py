@@ -7,7 +7,8 @@ proxy: it has read it as JSON in UTF-8, and nobody is to read it otherwise (G31)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -53,6 +54,13 @@ PASSED = frozenset({
     "cache-control", "expires", "age",
 })  # fmt: skip
 """Of the answer to an unguarded one besides: what files are downloaded with."""
+_OF_IDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-")
+_MOST_OF_AN_ID, _MOST_OF_A_REGION = 128, 40
+_MOST_DIGITS = 13
+"""Of a number: a moment in milliseconds has so many, a card more."""
+_MOST_WINDOWS = _MOST_WORDS = 4
+_OF_DURATIONS = frozenset("numshd")
+_DURATION = frozenset("0123456789.") | _OF_DURATIONS
 _OURS_BEGIN = ("x-checkstream-", "access-control-")
 _MOST_OF_A_VALUE = 256
 _CHARSETS = frozenset({"utf-8", "utf8"})
@@ -111,9 +119,76 @@ def response_headers(
         lower = name.lower()
         fits = len(value) <= _MOST_OF_A_VALUE and value.isascii() and value.isprintable()
         ours = lower in kept_back or lower.startswith(_OURS_BEGIN)
-        if (lower in listed or lower.startswith(begin)) and not ours and fits:
+        if (lower in listed or lower.startswith(begin)) and not ours and fits and _has_form(lower, value):
             headers.add(name, value)
     return headers
+
+
+def _is_id(value: str) -> bool:
+    return len(value) <= _MOST_OF_AN_ID and _OF_IDS.issuperset(value)
+
+
+def _is_number(value: str) -> bool:
+    whole, _, part = value.removeprefix("-").partition(".")
+    return _is_count(whole) and (not part or _is_count(part))
+
+
+def _is_count(value: str) -> bool:
+    return value.isdecimal() and len(value) <= _MOST_DIGITS
+
+
+def _is_time(value: str) -> bool:
+    return _is_number(value) or _is_date(value)
+
+
+def _is_date(value: str) -> bool:
+    """Tell whether a value is a moment, as RFC 9110 5.6.7 or RFC 3339 has it."""
+    try:
+        datetime.strptime(value, "%a, %d %b %Y %H:%M:%S GMT")  # noqa: DTZ007, only its form counts
+    except ValueError:
+        try:
+            return "T" in value and bool(datetime.fromisoformat(value))
+        except ValueError:
+            return False
+    return True
+
+
+def _is_limit(value: str) -> bool:
+    """Tell whether a value is a number, a moment, a duration (`1m30.951s`), or a limit with windows (`9, 9;w=60`)."""
+    first, *windows = value.split(",")
+    counts = [count for window in windows for count in window.strip(" ").split(";w=", 1)]
+    if len(windows) <= _MOST_WINDOWS and len(counts) == 2 * len(windows) and all(map(_is_count, counts)):
+        digits = sum(map(str.isdigit, first))
+        lasts = first[:1].isdigit() and digits <= _MOST_DIGITS and first[-1:] in _OF_DURATIONS
+        return _is_time(first) or (lasts and _DURATION.issuperset(first))
+    return _is_date(value)
+
+
+def _is_region(value: str) -> bool:
+    """Tell whether a value is the name of a region: `East US 2`, `westeurope`."""
+    words = value.replace("-", " ").split(" ")
+    few = len(value) <= _MOST_OF_A_REGION and len(words) <= _MOST_WORDS and sum(map(str.isdigit, value)) <= len(words)
+    return few and all(map(str.isalnum, words))
+
+
+_FORMS: Mapping[str, Callable[[str], bool]] = {
+    "retry-after": _is_time,
+    "retry-after-ms": _is_number,
+    "x-envoy-upstream-service-time": _is_number,
+    "openai-processing-ms": _is_number,
+    "x-should-retry": frozenset({"true", "false"}).__contains__,
+    "x-ms-region": _is_region,
+}
+"""What the listed headers may say: no rule reads their values, so that what has not the form of one is left out."""
+_LIMITS_BEGIN = ("x-ratelimit-", "anthropic-ratelimit-")
+
+
+def _has_form(name: str, value: str) -> bool:
+    """Tell whether a header says what one of its name says; of those that an operator lists only the operator knows."""
+    if name in RETURNED or name.startswith(RETURNED_BEGIN):
+        general = _is_limit if name.startswith(_LIMITS_BEGIN) else _is_id
+        return bool(value) and _FORMS.get(name, general)(value)
+    return True
 
 
 def _canonical(name: str) -> str:

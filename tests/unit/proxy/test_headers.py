@@ -86,6 +86,48 @@ def test_g36_only_listed_headers_reach_a_caller(given_: list[tuple[str, str]], p
         assert len(value) <= 256
 
 
+LISTED = [*sorted(rules.RETURNED), "openai-organization", "openai-model", "openai-version", "openai-processing-ms"]
+LISTED += ["x-ratelimit-limit-requests", "x-ratelimit-reset-tokens", "anthropic-ratelimit-requests-reset"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(LISTED),
+    st.text("ab0. -:", max_size=20),
+    st.sampled_from(["john@example.com", "4111 1111 1111 1111", "+49 170 1234567", "a b c d e f g", "", "/", '"x"']),
+    st.text("ab0. -:", max_size=20),
+)
+def test_g36_a_listed_header_says_what_one_of_its_name_says(name: str, ahead: str, said: str, behind: str) -> None:
+    assert not {"@", "+", "/", '"'} & set("".join(response_headers([(name, ahead + said + behind)]).values()))
+    assert not response_headers([(name, said)])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-request-id", "req_0a1B-2c:3.d"),
+        ("x-request-id", "6a0f2b1e-3c4d-4e5f-8a9b-0c1d2e3f4a5b"),
+        ("traceresponse", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ("cf-ray", "8f2a7c1d2e3f4a5b-SJC"),
+        ("openai-organization", "user-abc123"),
+        ("openai-version", "2020-10-01"),
+        ("openai-processing-ms", "213"),
+        ("x-ms-region", "East US 2"),
+        ("x-should-retry", "true"),
+        ("retry-after", "7"),
+        ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"),
+        ("retry-after-ms", "250.5"),
+        ("x-ratelimit-remaining-requests", "-1"),
+        ("x-ratelimit-reset-tokens", "1m30.951s"),
+        ("x-ratelimit-reset", "1793000000000"),
+        ("x-ratelimit-limit", "100, 100;w=60, 1000;w=3600"),
+        ("anthropic-ratelimit-requests-reset", "2026-11-23T07:43:52Z"),
+    ],
+)
+def test_what_servers_say_in_listed_headers_reaches_the_caller(name: str, value: str) -> None:
+    assert dict(response_headers([(name, value)])) == {name: value}
+
+
 def test_the_operator_adds_to_the_list_and_can_not_add_what_is_the_proxys() -> None:
     given_ = [
         ("X-Litellm-Call-Id", "1"),
