@@ -31,9 +31,10 @@ _EXTRAS = 256
 """That are looked at in one step."""
 _MOST_QUIET = 4096
 _MOST_QUIET_CHARS = 256
-_MOST_JOINED = 128
-"""Places of one answer whose texts are joined over events, and texts of one event that are; what stands at others is
-judged event by event."""
+_MOST_ENDS = 128
+"""Quiet texts of one event that begin or end what it says at a place; those between are joined within the event."""
+_MOST_WORDS = 1024
+"""Places at which words of the protocol are kept for what may come behind them."""
 _LEAST_STATE_CHARS = 3
 _LEAST_FIGURE_CHARS = 8
 """Of a state that has no letters, such as a date: a shorter one may be a piece of a number."""
@@ -137,6 +138,7 @@ class Extras:
             return unit
         loud = yield from self._loud(unit.extras, whole=whole)
         loud |= yield from self._loud_together(unit.extras, loud)
+        amid = set[int]() if whole else self._amid(unit.extras, loud)
         judged: list[Delta] = []
         for number, extra in enumerate(unit.extras):
             if number % _EXTRAS == _EXTRAS - 1:
@@ -145,8 +147,7 @@ class Extras:
             if extra.part and self._has_found(extra):
                 self.otherwise[extra.path] = None
                 continue
-            many = whole or len(judged) >= _MOST_JOINED
-            if number not in loud and (many or (yield from self._is_said(extra))):
+            if number not in loud and (whole or number in amid or (yield from self._is_said(extra))):
                 continue
             place = self._place(extra)
             place.open = extra.joins and not whole
@@ -172,14 +173,24 @@ class Extras:
             return True
         key = _key(extra)
         if key not in self._places:
-            many = len(self._places) >= _MOST_JOINED
-            if extra.word and not many and (key in self._words or len(self._words) < _MOST_JOINED):
-                self._words[key] = (self._words.get(key, "") + extra.text)[-_MOST_WORDS_CHARS:]
-            return many or extra.word
+            if not extra.word or (key not in self._words and len(self._words) >= _MOST_WORDS):
+                return False  # it opens a place; how many there may be is bounded where channels are
+            self._words[key] = (self._words.get(key, "") + extra.text)[-_MOST_WORDS_CHARS:]
+            return True
         if extra.part or extra.text != self._states.get((place_of(extra.path), extra.choice)):
             return False
         least = _LEAST_STATE_CHARS if any(map(str.isalpha, extra.text)) else _LEAST_FIGURE_CHARS
         return len(extra.text) >= least and (yield from self._is_steady(extra.text))
+
+    def _amid(self, extras: Sequence[Extra], loud: set[int]) -> set[int]:
+        """Return the numbers of quiet texts that no other event goes on with: those amid many at one place."""
+        places: dict[tuple[int, Path, int], list[int]] = {}
+        if len(extras) > _MOST_ENDS:
+            for number, extra in enumerate(extras):
+                if extra.joins and extra.again == "read" and number not in loud:
+                    places.setdefault(_key(extra), []).append(number)
+        share = max(1, _MOST_ENDS // 2 // max(1, len(places)))
+        return {number for numbers in places.values() for number in numbers[share:-share]}
 
     def _note_state(self, extra: Extra) -> None:
         at = place_of(extra.path), extra.choice

@@ -101,6 +101,51 @@ def test_g34_all_events_of_an_answer_have_its_first_id() -> None:
     assert {body["id"] for body in bodies(stream(RULES, raw))} == {"john.doe@exa"}
 
 
+def at_place(place: str, fields: dict[str, Any]) -> bytes:
+    """Return an event that says something in fields that nobody knows, at one of the places that may have some."""
+    choice: dict[str, Any] = {"index": 0, "delta": {"content": "a "}, "finish_reason": None}
+    body = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    {"delta": choice["delta"], "choice": choice, "top": body}[place].update(fields)
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("place", ["delta", "choice", "top"])
+@pytest.mark.parametrize("ahead", [127, 130, 240, 700])
+def test_g34_the_hundredth_field_is_joined_over_events_like_the_first(place: str, ahead: int) -> None:
+    fields = [{f"k{n}": f"w{n}x" for n in range(at, min(at + 200, ahead))} for at in range(0, ahead, 200)]
+    halves = [{"zz": "john@"}, {"zz": "example.com"}]
+    out = stream(RULES, [*(at_place(place, each) for each in [*fields, *halves]), ends(), DONE])
+    assert out.record is not None
+    assert out.record.outcome == "complete"
+    assert b"[EMAIL]" in out.joined
+    assert b"john@" not in out.joined
+
+
+@pytest.mark.parametrize("place", ["delta", "choice", "top"])
+def test_g34_what_many_entries_of_a_list_say_is_joined_at_both_ends(place: str) -> None:
+    many = [f" w{n} " for n in range(600)]
+    events = [at_place(place, {"zz": each}) for each in ([*many, "john@"], ["example.com", *many])]
+    out = stream(RULES, [*events, ends(), DONE])
+    assert out.record is not None
+    assert out.record.outcome == "complete"
+    assert b"[EMAIL]" in out.joined
+    assert b"john@" not in out.joined
+
+
+@pytest.mark.parametrize("mode", ["closed", "open"])
+@pytest.mark.parametrize("size", [1, 200, 300])
+def test_g34_more_places_than_are_read_apart_meet_the_fail_mode(mode: str, size: int) -> None:
+    fields = [{f"k{n}": f"w{n}x" for n in range(at, at + size)} for at in range(0, 1200, size)]
+    events = [at_place("delta", each) for each in [*fields, {"zz": "john@"}, {"zz": "example.com"}]]
+    out = stream(RULES, [*events, ends(), DONE], fail_mode=mode)
+    assert out.record is not None
+    if mode == "open":
+        assert "midstream:opaque_event" in out.record.unscanned
+    else:
+        assert b"upstream_error" in out.joined
+        assert b"example.com" not in out.joined
+
+
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize(
     ("field", "left"),
