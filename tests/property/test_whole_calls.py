@@ -365,8 +365,8 @@ def test_g35_what_the_upstream_breaks_off_is_no_call(
     expected = []
     for number, (form, name, text) in enumerate(calls):
         whole = orderly or number < len(calls) - 1
-        if form != "custom" and text.startswith("{"):
-            whole = is_json(text)
+        if form != "custom" and text:
+            whole = is_json(text) and (whole or text.startswith(("{", "[", '"')))
         expected += [(name, text)] if whole else []
     assert calls_of(out) == expected
     assert out.record is not None
@@ -382,6 +382,20 @@ def test_g35_what_the_upstream_breaks_off_is_no_call(
     else:
         assert not out.record.degradations
         assert b"withheld" not in said
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize(
+    "text", ["amount=1000, to=", '\ufeff{"a":1', '```json\n{"a": 1}\n```', "{}{}", "pay", "'{}'", '"a']
+)
+def test_g35_arguments_of_a_function_that_are_no_json_are_no_call(text: str, streaming: bool) -> None:
+    call = {"index": 0, "id": "c0", "type": "function", "function": {"name": "pay", "arguments": text}}
+    out = answered(
+        {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls", streaming=streaming, size=5
+    )
+    assert calls_of(out) == []
+    assert out.record is not None
+    assert "call_withheld:not_json" in out.record.degradations
 
 
 def test_g35_a_call_that_is_withheld_leaves_an_answer_of_a_form_alone() -> None:

@@ -17,11 +17,14 @@ _WITHHELD = {
 }
 """Why the upstream's call is not in the answer, for its reader."""
 
+_CLOSED = ("{", "[", '"')
+"""How JSON begins that shows where it ends; a number may go on."""
+
 
 def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
     """Tell whether a tool call of a choice that has ended is complete: nothing that is missing could change it.
 
-    JSON that is closed is complete wherever the answer breaks off. Of what only begins as JSON frameworks make another
+    JSON that is closed is complete wherever the answer breaks off. Of what is not JSON frameworks make another
     call: they close it, or take characters off its end until it is JSON.
 
     Args:
@@ -35,7 +38,7 @@ def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
             return False
         if judge.channel.kind == "tool_arguments" and number in choice.functions:
             text = holdback.text(Span(0, holdback.received)).strip()
-            if text.startswith(("{", "[")):
+            if text and (not is_json(text) or text.startswith(_CLOSED)):
                 return is_json(text)
     return over or number not in choice.calling
 
