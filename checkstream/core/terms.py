@@ -123,6 +123,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """Names of what may carry text and is not scanned (`image_url`, `delta.audio`), for the record."""
     binary: tuple[tuple[str | int, ...], ...] = ()
     """Where bytes stand in it that are spelled as text."""
+    stray: tuple[tuple[str | int, ...], ...] = ()
+    """Where calls of tools stand in it that no client of a stream looks for there; nobody has read them."""
     opaque: bool = False
     """Nothing here is known to the surface: the route's fail mode decides."""
 

@@ -398,6 +398,28 @@ def test_g35_arguments_of_a_function_that_are_no_json_are_no_call(text: str, str
     assert "call_withheld:not_json" in out.record.degradations
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("text", ['{"a":1', '{"a": 1}', ""])
+@pytest.mark.parametrize("form", ["tool_calls", "function_call"])
+def test_g35_a_call_where_no_client_of_the_kind_looks_for_one_never_leaves(
+    form: str, text: str, streaming: bool
+) -> None:
+    function = {"name": "pay", "arguments": text}
+    call = {"tool_calls": [{"index": 0, "id": "c0", "type": "function", "function": function}]}
+    said = {"role": "assistant", "content": "Hello."}
+    stray = {**said, **(call if form == "tool_calls" else {"function_call": function})}
+    names = ("delta", "message") if streaming else ("message", "delta")
+    choice = {"index": 0, names[0]: said, names[1]: stray, "finish_reason": "tool_calls"}
+    body = json.dumps({"id": "c1", "model": "m", "choices": [choice]}).encode()
+    pieces = [b"data: " + body + b"\n\n"] * 2 + [DONE] if streaming else [body]
+    out = play(CHAT, plan(CALM), request(stream=streaming), pieces, streaming=streaming)
+    left = out.joined if out.reply is None else out.reply.body
+    assert b"Hello." in left
+    assert b"pay" not in left
+    assert out.record is not None
+    assert "stray_call_dropped" in out.record.degradations
+
+
 def test_g35_a_call_that_is_withheld_leaves_an_answer_of_a_form_alone() -> None:
     call = {"index": 0, "id": "c0", "type": "function", "function": {"name": "pay", "arguments": '{"a": 1, "b'}}
     pieces = [event((0, {"content": "{}"}, None)), event((0, {"tool_calls": [call]}, "length")), DONE]

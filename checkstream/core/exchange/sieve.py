@@ -74,6 +74,10 @@ class Sieve:
             gone += unit.binary
             unit = msgspec.structs.replace(unit, unscanned=())
         unit = yield from self.extras.sift(unit, whole=whole)
+        if unit.stray:
+            self._checking.degrade("stray_call_dropped")
+            gone += unit.stray
+            self.extras.calm = False
         unit, told = self._told_again(unit)
         if gone or told or self.extras.otherwise:
             unit = self._surface.put(unit, {**self.extras.otherwise, **dict.fromkeys((*gone, *told))})

@@ -53,6 +53,7 @@ _REASONS = {"max_tokens": "length", "max_output_tokens": "length", "model_length
 }
 LEGACY_CALL = MAX_INDEX
 """Number of the call in `function_call`, which is none of the list of calls."""
+CALLS = frozenset({"tool_calls", "function_call"})
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
 _FUNCTIONS_ID = frozenset({"function", "custom", "id"})
@@ -72,6 +73,7 @@ class Answer:
         self.deltas: list[Delta] = []
         self.extras = Extras(most)
         self.shadows: list[Path] = []
+        self.stray: list[Path] = []
         self.choices: list[int] = []
         self.finished: list[int] = []
         self.broken: dict[int, str] = {}
@@ -108,6 +110,19 @@ class Answer:
         word = (reason or "stop").casefold()
         if word not in _ORDERLY:
             self.broken[choice] = _REASONS.get(word, "other")
+
+    def leave_out_calls(self, choice: dict[str, object], name: str, path: Path) -> None:
+        """Take the calls of tools out of an object that is not the one which tells them, and note where they stand.
+
+        Args:
+            choice: The fields of the choice.
+            name: Of its member that is the object.
+            path: Where the choice stands.
+        """
+        found = choice.get(name)
+        if isinstance(found, dict) and not CALLS.isdisjoint(found):
+            self.stray += [(*path, name, each) for each in found if each in CALLS and found[each]]
+            choice[name] = {each: value for each, value in found.items() if each not in CALLS}
 
     def source(self, kind: str, choice: int, index: int, path: Path) -> None:
         """Take a value that is no string as text of a channel: the JSON that it is."""
@@ -181,6 +196,7 @@ class Answer:
             broken=self.broken,
             unscanned=tuple(dict.fromkeys(map(name_of, self.extras.binary))),
             binary=tuple(self.extras.binary),
+            stray=tuple(self.stray),
             usage=usage,
             failure=failure,
             opaque=opaque,
