@@ -56,6 +56,23 @@ def _call(number: int) -> object:
     return {"index": number, "id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
+LEFT_OUT: Mapping[str, str] = MappingProxyType({
+    "marks": "\u0336", "zero width characters": "\u200b", "controls": "\x01", "mixed marks": "\u0336\u200d\x01\u0301",
+})  # fmt: skip
+"""Characters that no view shows behind an ASCII letter."""
+
+
+def _left_out(chars: str) -> Make:
+    """Return what streams a letter, and behind it what is left out, in one piece."""
+    return lambda size: event({"content": "a" + chars * (size // len(chars) // 6)})
+
+
+def _left_out_in_tens(chars: str) -> Make:
+    """Return what streams the same in many events."""
+    ten = event({"content": (chars * 10)[:10]})
+    return lambda size: event({"content": "a"}) + _fill(ten, 2 * size)
+
+
 STREAMS: Mapping[str, Make] = MappingProxyType({
     "blank lines": lambda size: _fill(b"\n", size),
     "blank lines with returns": lambda size: _fill(b"\r\n", size),
@@ -74,6 +91,8 @@ STREAMS: Mapping[str, Make] = MappingProxyType({
     "empty deltas": lambda size: _fill(event({}), size),
     "letters": lambda size: _fill(event({"content": "a"}), size),
     "one text": lambda size: event({"content": "word " * (size // 5)}),
+    **{f"one text of {name}": _left_out(chars) for name, chars in LEFT_OUT.items()},
+    **{f"{name} in tens": _left_out_in_tens(chars) for name, chars in LEFT_OUT.items()},
     "one text of escapes": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
         + _fill(b"\\u0061", size) + b'"}}]}\n\n',
     "one text of line ends": lambda size: event({"content": "\n" * (size // 2)}),

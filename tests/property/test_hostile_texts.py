@@ -21,6 +21,7 @@ from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import opening, render
 from checkstream.core.terms import Finding
 from tests.hostile import common, hostile
+from tests.hostile_answers import LEFT_OUT
 from tests.property.match_strategies import bounded_regexes, texts
 
 SIZE = 1200
@@ -120,6 +121,20 @@ def test_g33_three_times_the_text_is_three_times_the_candidates(name: str) -> No
             scanned(patterns, text, 3 * SIZE)
             counts.append(asked.candidates + asked.questions)
         assert counts[1] <= 3.6 * counts[0] + 300, kind
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+@pytest.mark.parametrize("step", [10, 1 << 20])
+def test_g33_three_times_the_characters_that_no_view_shows_are_three_times_the_work(name: str, step: int) -> None:
+    """Behind a letter of which it is not known yet what it becomes; all runs are longer than any view's cap allows."""
+    counts = []
+    for size in (2 * SIZE, 6 * SIZE):
+        state, text = Scan(everything()), "a" + (LEFT_OUT[name] * size)[:size]
+        for at in range(0, len(text), step):
+            state.feed(text[at : at + step])
+        counts.append(state.work.done)
+        assert state.work.done >= size // 4
+    assert counts[1] <= 3.6 * counts[0]
 
 
 SEPARATE = st.sampled_from(["1 2 3 4 5 6", "99", "12-34-56", "a1b2", "x=", "%41", "..", "AAAA/+B", "(", "7" * 25, "é"])

@@ -176,6 +176,22 @@ def test_g03_views_find_the_same_however_the_text_is_cut(text: str, at: list[int
     assert run(EVADED, list(text)) == whole
 
 
+LEFT_OUT = st.text("\u0336\u200b\u200d\x01\u0301\ufe0f", min_size=1, max_size=4)
+RUNS = st.tuples(LEFT_OUT, st.sampled_from([1, 7, 12, 33, 90])).map(lambda drawn: drawn[0] * drawn[1])
+"""Characters that `folded` leaves out behind an ASCII one, many more than some cap allows."""
+
+
+@given(st.lists(st.one_of(SNIPPETS, RUNS), max_size=8).map("".join), cuts, pattern_lists(ALL_VIEWS))
+@settings(max_examples=150)
+def test_g03_a_cap_is_reached_at_the_same_place_of_what_no_view_shows(
+    text: str, at: list[int], patterns: list[Pattern]
+) -> None:
+    for compiled in (EVADED, PatternSet(patterns)):
+        whole = run(compiled, [text])
+        assert run(compiled, pieces(text, at)) == whole
+        assert run(compiled, list(text)) == whole
+
+
 @given(pattern_lists(ALL_VIEWS), EVASIVE, cuts)
 @settings(max_examples=100)
 def test_g03_generated_patterns_in_every_view(patterns: list[Pattern], text: str, at: list[int]) -> None:

@@ -10,6 +10,7 @@ INVARIANT: what a chain reports does not depend on whether it slept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -26,6 +27,7 @@ _VIEW_TYPES: dict[str, Callable[[str], View]] = {
     "spaced": Spaced,
     "leet": Leet,
 }
+FOLDED: Final = tuple(_VIEW_TYPES).index("folded")
 _TAIL_CHARS = 16
 """More than `folded` and `spaced` leave undecided in text that wakes no chain."""
 
@@ -88,6 +90,14 @@ class Chain:
     def awake(self) -> bool:
         """Whether the views are being read."""
         return bool(self._levels)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether `folded` will leave out all that follows up to a character that joins none before it."""
+        if len(self._levels) <= FOLDED or any(level.unread.text for level in self._levels[:FOLDED]):
+            return False
+        folded = self._levels[FOLDED]
+        return isinstance(folded.view, Folded) and folded.view.leaves_out(folded.unread.text)
 
     def doze(self, raw: Lane) -> int:
         """Note where the views, asleep, have stopped in the raw text; return where the last of them has."""

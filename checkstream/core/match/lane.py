@@ -80,6 +80,7 @@ class Lane:
 
     __slots__ = (
         "_ahead",
+        "_dead",
         "_looked",
         "_skipped",
         "base",
@@ -116,6 +117,8 @@ class Lane:
         self._ahead: dict[int, _Ahead] = {}
         self._looked = 0
         """Where the text ended when candidates were last looked at ahead of its decisions."""
+        self._dead: dict[int, tuple[int, int]] = {}
+        """Table, by identity -> an end of the text, and an index before which nothing that counts is live in it."""
         self._skipped: dict[int, int] = {}
         """Member -> original offset before which no candidate begins that it would take."""
 
@@ -178,7 +181,9 @@ class Lane:
         if self.resume and best < end:
             first = self.start(best)
             if any(to > first for to in self.resume.values()):
-                return min((self._leftmost_of(member, end) for member in table.members), default=end)
+                best = min((self._leftmost_of(member, best, end) for member in table.members), default=end)
+        if end - self.floor >= _MUCH_CHARS:
+            self._dead[id(table)] = end, best
         return best
 
     def _first_live(self, end: int, table: Table) -> int:
@@ -186,6 +191,17 @@ class Lane:
         text, at = self.text, self.floor
         if at >= end or not table.companions:
             return end
+        if end - at < _MUCH_CHARS:
+            return self._first_live_in(text, at, end, table)
+        known, dead = self._dead.get(id(table), (0, 0))
+        if known <= end:  # what was not live is not, whatever follows
+            at = max(at, dead)
+        if at >= end:
+            return end
+        cut = max(at - 1, 0)
+        return cut + self._first_live_in(text[cut:end], at - cut, end - cut, table)
+
+    def _first_live_in(self, text: str, at: int, end: int, table: Table) -> int:
         companions = table.companions
         if _WILD.search(text, at, end) is not None:
             near = end if end - at <= _FEW_CHARS else at + 1
@@ -231,15 +247,21 @@ class Lane:
         to = self.resume.get(number)
         return to is None or self.start(start) >= to
 
-    def _leftmost_of(self, member: Member, end: int) -> int:
+    def _leftmost_of(self, member: Member, best: int, end: int) -> int:
+        """Return `leftmost` of one member, which has no live start before `best`."""
         low = self._low(member)
         ahead = self._ahead.get(member.index)
         if ahead is not None and ahead.low == low and ahead.end <= end:
             low = max(low, ahead.at)
-        if low < end and member.companion.match(self.text, low, end) is not None:
+        low = max(low, best)
+        if low >= end:
+            return end
+        cut = self._cut(low)
+        text = self.text[cut:end] if cut else self.text
+        if member.companion.match(text, low - cut, end - cut) is not None:
             return low
-        hit = member.companion.search(self.text, low, end) if low < end else None
-        return end if hit is None else hit.start()
+        hit = member.companion.search(text, low - cut, end - cut)
+        return end if hit is None else cut + hit.start()
 
     def _low(self, member: Member) -> int:
         """Return the index from which candidates of a member count."""
@@ -325,7 +347,7 @@ class Lane:
             if hit is None:
                 low = high
                 break
-            start, end = hit.start(), hit.end()
+            start, end = hit
             self.work.done += CANDIDATE + len(self.text) // 1024
             spans: Sequence[tuple[int, int]] = ((start, end),)
             if refine is not None:
@@ -346,16 +368,20 @@ class Lane:
             low = self.index(resumed) if self.starts is not None else spans[-1][1]
         ahead.at = low
 
-    def _next(self, member: Member, low: int, high: int) -> Hit | None:
-        """Return the first candidate of a member that starts from `low` on and before `high`."""
+    def _next(self, member: Member, low: int, high: int) -> tuple[int, int] | None:
+        """Return where the first candidate of a member starts and ends that starts from `low` on and before `high`."""
         self.work.done += QUESTION
-        if high - low <= _FEW_STARTS:
-            hits = (member.regex.match(self.text, at) for at in range(low, high))
-            return next((hit for hit in hits if hit is not None), None)
-        hit = member.gate.search(self.text, low)
-        if hit is None or hit.start() >= high or member.gate is member.regex:
-            return None if hit is None or hit.start() >= high else hit
-        return member.regex.match(self.text, hit.start())
+        cut = self._cut(low)
+        hit = _first_from(member, self.text[cut:] if cut else self.text, low - cut, high - cut)
+        return None if hit is None else (cut + hit.start(), cut + hit.end())
+
+    def _cut(self, low: int) -> int:
+        """Return an index from which on the text is all that is needed to search it from `low` on.
+
+        The engine reads all of the text that it is given once, wherever it is to search it: no more than a bounded
+        piece before that. One character is context for assertions.
+        """
+        return low - 1 if low > _MUCH_CHARS else 0
 
     def due(
         self, stop: int, table: Table, out: list[Found] | None, *, derived: bool, most: int | None = None
@@ -436,8 +462,10 @@ class Lane:
             low, ahead.end = max(low, ahead.at), end
         while True:
             self.work.done += QUESTION + (end - low) // 64
-            hit = member.companion.search(self.text, low, end) if low < end else None
-            live = end if hit is None else hit.start()
+            cut = self._cut(low)
+            text = self.text[cut:end] if cut else self.text
+            hit = member.companion.search(text, low - cut, end - cut) if low < end else None
+            live = end if hit is None else cut + hit.start()
             found.clear()
             resumed = self._chain(member, first, live, found)
             if resumed < 0 or self.index(resumed) <= live:
@@ -460,6 +488,7 @@ class Lane:
         cut = self.floor - LEFT_CONTEXT_CHARS
         self.text = self.text[cut:]
         self._looked -= cut
+        self._dead.clear()
         for ahead in self._ahead.values():
             ahead.trim(cut)
         self.begun = False
@@ -479,3 +508,14 @@ class Lane:
         """
         index = self.floor - LEFT_CONTEXT_CHARS
         return self.start(index) if index > 0 or not self.begun else -1
+
+
+def _first_from(member: Member, text: str, low: int, high: int) -> Hit | None:
+    """Return the first match of a member that starts from `low` on and before `high`."""
+    if high - low <= _FEW_STARTS:
+        hits = (member.regex.match(text, at) for at in range(low, high))
+        return next((hit for hit in hits if hit is not None), None)
+    hit = member.gate.search(text, low)
+    if hit is None or hit.start() >= high or member.gate is member.regex:
+        return None if hit is None or hit.start() >= high else hit
+    return member.regex.match(text, hit.start())

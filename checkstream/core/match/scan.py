@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkstream.core.match.chain import Chain, undecided
+from checkstream.core.match.chain import FOLDED, Chain, undecided
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.hexed import HEX, begun_from
@@ -18,7 +18,7 @@ from checkstream.core.match.hidden import CARRIERS, Embedded, Outs, outs
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
-from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
+from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS, joins
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.match.turned import OVERRIDE
 from checkstream.core.match.work import Work
@@ -51,6 +51,7 @@ class Scan:
         "_found",
         "_hex_at",
         "_last_end",
+        "_later",
         "_least_caps",
         "_patterns",
         "_raw",
@@ -82,7 +83,9 @@ class Scan:
         cap, view_cap = patterns.min_cap or NEVER, patterns.min_view_cap or NEVER
         self._least_caps = (cap, min(cap, view_cap))
         self._due = cap
-        """No cap falls due before this many characters were received."""
+        """No cap falls due before this many characters were received,"""
+        self._later = 0
+        """nor before so many where all of those that follow are left out by `folded`; 0: not known."""
         self._embeds = bool(patterns.tables["encoded"].numbers)
         self._last_end = len(self._chain.names)
         """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
@@ -105,7 +108,7 @@ class Scan:
         while place < size:
             if self._received >= self._due:
                 self._apply_caps()
-            most = min(_PIECE_CHARS, self._due - self._received)
+            most = min(_PIECE_CHARS, max(self._due, self._run_end(text, place)) - self._received)
             piece = text if size <= most and not place else text[place : place + most]
             grown = self._raw.text + piece
             if not self._asleep:
@@ -154,6 +157,20 @@ class Scan:
                 self._note(name, out)
         return self.end()
 
+    def _run_end(self, text: str, place: int) -> int:
+        """Return how many characters will have been received where what no view shows ends in `text[place:]`.
+
+        Not more than can come before a cap falls due: views that read on from `folded` stand still meanwhile. 0: it
+        isn't known what is shown.
+        """
+        if self._later <= self._due or not self._chain.leaves_out:
+            return 0
+        most, size = min(len(text), place + min(_PIECE_CHARS, self._later - self._received)), place
+        while size < most and joins(text[size]):
+            size += 1
+        self.work.done += 1 + (size - place) // 8
+        return self._received + size - place
+
     def _any_trigger(self) -> Regex | None:
         """Return what wakes any view that some pattern is searched in."""
         parts = [_CHANGING] if self._chain.names else []
@@ -176,6 +193,7 @@ class Scan:
         """Read a piece of text that passes no place where a cap may fall due; `grown`: the raw text with it."""
         raw, start = self._raw, self._received
         raw.text = grown
+        self._later = 0
         self._received = raw.read_to = start + len(piece)
         self.work.done += 4 + len(piece) // 64
         if self._asleep:
@@ -347,9 +365,12 @@ class Scan:
             self._force()
             _, soonest = self._caps(commit=True)
             self._settle()
-        unread = min(self._stops(), default=self._received)  # starts that no view has shown may come from there on
-        # a view may still have to read up to its cap: then look again after every character
-        self._due = max(min(soonest, unread + self._least_cap()), self._received + 1)
+        stops, cap = self._stops(), self._least_cap()
+        unread = min(stops, default=self._received)  # starts that no view has shown may come from there on
+        # a view may still have to read up to its cap: then look again after every character that it may read
+        self._due = max(min(soonest, unread + cap), self._received + 1)
+        moving = min(self._chain.stops[FOLDED : FOLDED + 1] + stops[len(self._chain.stops[-1:]) :], default=unread)
+        self._later = min(soonest, moving + cap)
 
     def _caps(self, *, commit: bool) -> tuple[bool, int]:
         """Ask every lane for what is over its cap; return whether any is, and where the next may be."""
