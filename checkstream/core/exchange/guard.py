@@ -60,6 +60,7 @@ _LOOK_WORK = 5
 """Of looking whether a text may leave, and of letting it."""
 _STEP_WORK = 5
 """Of any step, besides what it says itself."""
+_OF_UPSTREAM = (UpstreamOpened, UpstreamBytes, UpstreamClosed, UpstreamFailed)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 
 
@@ -213,6 +214,8 @@ class Guard:
         closing = self._turning.step()
         if not closing and self._course.answer.turning is None:
             self._incoming.begin_anew()
+            # What waits of the upstream is of the answer that was cut off.
+            self._events = deque(event for event in self._events if not isinstance(event, _OF_UPSTREAM))
         return closing
 
     # --- the prompt
