@@ -9,6 +9,7 @@ from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.decisions import Decisions
 from checkstream.core.exchange.endings import Endings
 from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, FEW_CHARS, Steps
@@ -178,16 +179,7 @@ class Intake:
             return Part(None, 0, 0)
         judge = self._judges.get(delta.channel)
         if judge is None:
-            said = self._sieve.extras.said_before(delta.channel) if delta.channel.kind == "extra" else ""
-            judge = self._judges[delta.channel] = self._answer.judge(delta.channel, choice, said)
-            self._checking.meter.spent += CHANNEL_WORK
-            if delta.channel.kind == "tool_name" and self._prompt.wishes.limits:
-                judge.holdback.fence = 0  # whether a tool may be called is known when its name is
-            choice.judges.append(judge)
-            if delta.channel.kind in CALL:
-                choice.begin_call(delta.channel.index, judge)
-            if delta.channel.kind == "extra":
-                self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
+            judge = yield from self._begin(delta.channel, choice)
         if delta.channel.kind in CALL:
             choice.go_on_with_call(delta)
         start = judge.holdback.received
@@ -199,6 +191,22 @@ class Intake:
         if self._answer.first_text_at is None and delta.text:
             self._answer.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
+
+    def _begin(self, channel: Channel, choice: Choice) -> Generator[None, None, Judge]:
+        """Return a judge for a channel whose first text has come."""
+        said = self._sieve.extras.said_before(channel) if channel.kind == "extra" else ""
+        judge = self._judges[channel] = self._answer.judge(channel, choice, said)
+        self._checking.meter.spent += CHANNEL_WORK
+        if said:
+            yield from self._worked(judge, judge.parting())  # what comes may go on with it, or be a text of its own
+        if channel.kind == "tool_name" and self._prompt.wishes.limits:
+            judge.holdback.fence = 0  # whether a tool may be called is known when its name is
+        choice.judges.append(judge)
+        if channel.kind in CALL:
+            choice.begin_call(channel.index, judge)
+        if channel.kind == "extra":
+            self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
+        return judge
 
     def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> Steps:
         """Take the decisions of channels that text has come for, and ask about it."""
