@@ -104,7 +104,7 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
     """Return what the caller reads: `content/0/0` (kind, choice, index) -> text; `error` -> an error's message."""
     units = []
     texts: dict[str, str] = {}
-    places: dict[tuple[int, Path], int] = {}
+    places: dict[int, dict[Path, int]] = {}
     try:
         if came.reply is not None:
             units = [surface.read_whole(came.reply.body)]
@@ -121,8 +121,9 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
             name = f"{delta.channel.kind}/{delta.channel.choice}/{delta.channel.index}"
             texts[name] = texts.get(name, "") + delta.text
         for extra in unit.extras:
-            if extra.joins and extra.again == "read" and not extra.part:
-                number = places.setdefault((extra.choice, place_of(extra.place or extra.path)), len(places))
+            if extra.joins and extra.again == "read" and not (extra.part or extra.word):
+                known = places.setdefault(extra.choice, {})
+                number = known.setdefault(place_of(extra.place or extra.path), len(known))
                 name = f"extra/{extra.choice}/{number}"
                 texts[name] = texts.get(name, "") + extra.text
     return dict(sorted(texts.items()))

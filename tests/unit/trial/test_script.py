@@ -34,7 +34,7 @@ def texts(subject: Case, cut: Cut, turn: int = 0) -> dict[tuple[str, int], str]:
             key = (delta.channel.kind, delta.channel.choice)
             found[key] = found.get(key, "") + delta.text
         for extra in unit.extras:
-            if extra.joins:
+            if extra.joins and not extra.word:
                 found["extra", extra.choice] = found.get(("extra", extra.choice), "") + extra.text
     return found
 
