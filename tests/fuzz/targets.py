@@ -162,7 +162,8 @@ def read_whole(surface: Surface, data: bytes) -> None:
     except WireError:
         return
     assert surface.write_whole(unit, Edit({}), {}) == data
-    edit = Edit({place: f"<{place}>" for place in range(len(unit.deltas))})
+    # A call without a name has no place for one.
+    edit = Edit({n: f"<{n}>" for n, delta in enumerate(unit.deltas) if delta.text or isinstance(delta.path[-1], str)})
     try:
         out = surface.write_whole(unit, edit, {})
         emptied = surface.write_whole(unit, Edit({}, frozenset(unit.choices)), dict.fromkeys(unit.choices, "x"))
@@ -171,7 +172,7 @@ def read_whole(surface: Surface, data: bytes) -> None:
             return
         raise
     assert sorted((delta.channel, delta.text) for delta in surface.read_whole(out).deltas) == sorted(
-        (delta.channel, f"<{place}>") for place, delta in enumerate(unit.deltas)
+        (delta.channel, edit.texts.get(place, delta.text)) for place, delta in enumerate(unit.deltas)
     )
     assert not [delta for delta in surface.read_whole(emptied).deltas if delta.text]
 
