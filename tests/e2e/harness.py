@@ -256,7 +256,14 @@ class Proxy(Process):
         until(lambda: http("GET", f"{self.admin_url}/readyz")[0] == 200, what="/readyz", timeout_s=START_S)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the entries of the audit log, oldest first."""
+        """Return the entries of the audit log, oldest first, once no more come: they are written behind the answers."""
+        before: list[dict[str, Any]] | None = None
+        while (rows := self._entries()) != before:
+            before = rows
+            time.sleep(0.3)
+        return rows
+
+    def _entries(self) -> list[dict[str, Any]]:
         command = [sys.executable, "-m", "checkstream", "audit", "show", str(self.audit_dir), "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30, cwd=ROOT)
         return [json.loads(line) for line in done.stdout.splitlines()]
