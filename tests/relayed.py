@@ -22,7 +22,7 @@ from checkstream.listen import Admission, Listener, Times, Visit, Who, connectio
 from checkstream.proxy.capacity import Capacity
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.outgoing import Outgoing
-from checkstream.proxy.relay import Exchange
+from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.upstream import UpstreamClient
 from checkstream.scoring import Asked, Checked
 from checkstream.telemetry.logs import open_log
@@ -167,17 +167,13 @@ class Rig:
             surface=SURFACE,
             upstream=self.client,
             outgoing=Outgoing("/v1/chat/completions", (), None),
-            scorer=self.scorer,
-            ledger=self.ledger,
+            services=Services(scorer=self.scorer, ledger=self.ledger, enqueue=self.enqueue, assess=self.assess),
+            admitted=Admitted(
+                visit=visit, load=Capacity().admit(), share="somebody", shed=lambda: self.admission.shed("r")
+            ),
             counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
-            visit=visit,
-            load=Capacity().admit(),
-            share="somebody",
-            shed=lambda: self.admission.shed("r"),
             headers={"x-checkstream-stream": "s"},
             fail_closed=True,
-            enqueue=self.enqueue,
-            assess=self.assess,
         )
         with visit:
             return await self.exchange.run(on.RequestReceived(body))

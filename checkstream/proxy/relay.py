@@ -61,6 +61,34 @@ class Ledger(Protocol):
         """Append without waiting for the disk, when nobody is left to wait. Never raises."""
 
 
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """What an exchange was admitted with."""
+
+    visit: Visit
+    """The room that the request has; counts what is held of the answer."""
+    load: Load
+    """Hears of the answer."""
+    share: str
+    """In whose share of the checks it is."""
+    shed: Callable[[], None]
+    """Refuses new requests of the route for a moment."""
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """What an exchange asks of the rest of the process."""
+
+    scorer: Classifiers
+    """Answers `Score`."""
+    ledger: Ledger
+    """Takes the record."""
+    enqueue: Callable[[Dialogue], None] | None = None
+    """Takes what is to be scored later, without waiting; None: nobody does."""
+    assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
+    """Answers `Assess`; None: nobody can."""
+    turns: Turns = msgspec.field(default_factory=Turns)
+    """Grants turns of work, shared with the other exchanges of the loop."""
+
+
 class Exchange:
     """One guarded request and the answer to it."""
 
@@ -73,19 +101,12 @@ class Exchange:
         surface: Surface,
         upstream: UpstreamClient,
         outgoing: Outgoing,
-        scorer: Classifiers,
-        ledger: Ledger,
+        services: Services,
+        admitted: Admitted,
         counts: StreamCounts,
-        visit: Visit,
-        load: Load,
-        share: str,
-        shed: Callable[[], None],
         headers: Mapping[str, str],
         fail_closed: bool,
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
-        enqueue: Callable[[Dialogue], None] | None = None,
-        assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None,
-        turns: Turns | None = None,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -96,47 +117,38 @@ class Exchange:
             surface: For an error that the guard can't report, being the one that failed.
             upstream: Where the request goes.
             outgoing: What goes there besides the body.
-            scorer: Answers `Score`.
-            ledger: Takes the record.
+            services: What it asks of the rest of the process.
+            admitted: What it was admitted with.
             counts: Takes metrics and log lines.
-            visit: The room that the request has; counts what is held of the answer.
-            load: What the exchange was admitted with; hears of its answer.
-            share: In whose share of the checks it is.
-            shed: Refuses new requests of the route for a moment.
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
             respond: Makes the response of a whole answer.
-            enqueue: Takes what is to be scored later, without waiting; None: nobody does.
-            assess: Answers `Assess`; None: nobody can.
-            turns: Grants turns of work, shared with the other exchanges of the loop; None: it has its own.
         """
         self._request = request
         self._connection = connection
         self._guard = guard
         self._surface = surface
-        self._ledger = ledger
+        self._services = services
+        self._admitted = admitted
         self._counts = counts
-        self._visit = visit
-        self._share = share
-        self._shed = shed
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
         self._respond = respond
-        self._enqueue = enqueue
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox()
-        self._turns = turns if turns is not None else Turns()
         self._goes_on = False
         self._timers = Timers(self._inbox.put)
         self._tasks = asyncio.TaskGroup()
-        self._questions = Questions(scorer, assess, tasks=self._tasks, counts=counts, post=self._inbox.put)
+        self._questions = Questions(
+            services.scorer, services.assess, tasks=self._tasks, counts=counts, post=self._inbox.put
+        )
         self._fetching = Fetching(
             upstream,
             outgoing,
             connection=connection,
             inbox=self._inbox,
-            visit=visit,
-            load=load,
+            visit=admitted.visit,
+            load=admitted.load,
             counts=counts,
             tasks=self._tasks,
         )
@@ -152,7 +164,7 @@ class Exchange:
 
     async def run(self, received: on.RequestReceived) -> StreamResponse:
         """Carry the exchange through and return the response, which may have been sent already."""
-        self._questions.caller, self._questions.share = received.caller or "", self._share
+        self._questions.caller, self._questions.share = received.caller or "", self._admitted.share
         self._inbox.put(received)
         self._connection.watch(self._caller_left, self._fetching.look_whether_to_read)
         try:
@@ -171,7 +183,7 @@ class Exchange:
             self._fetching.forget()  # else only a collection would find that nobody needs the exchange
             self._counts.guarded(self._guard_s)
             self._connection.unwatch()
-            self._visit.hold(-self._visit.held)
+            self._admitted.visit.hold(-self._admitted.visit.held)
         return self._response if self._response is not None else StreamResponse(status=499)
 
     # --- events in
@@ -188,10 +200,10 @@ class Exchange:
             await self._take_turn()
             await self._flush()
             if self._goes_on:
-                await self._turns.next(self._questions.caller)
+                await self._services.turns.next(self._questions.caller)
                 self._inbox.put(on.Resumed())
             elif self._inbox:  # an upstream at full speed must not keep the loop from the others
-                await self._turns.next(self._questions.caller)
+                await self._services.turns.next(self._questions.caller)
 
     async def _take_turn(self) -> None:
         """Give the guard what has happened, as far as one turn goes."""
@@ -244,7 +256,7 @@ class Exchange:
                 self._recorded = True
                 self._counts.recorded(command.record)
                 try:
-                    await self._ledger.write(command.record)
+                    await self._services.ledger.write(command.record)
                 except AuditError as error:
                     self._counts.crashed(error)
                     if self._fail_closed:
@@ -270,7 +282,7 @@ class Exchange:
             case do.Degraded():
                 self._counts.degraded(command.reason)
             case do.ShedRequests():
-                self._shed()
+                self._admitted.shed()
             case do.Observe():
                 self._counts.observe(command)
             case do.PauseUpstream():
@@ -298,9 +310,9 @@ class Exchange:
 
     def _put(self, command: do.Enqueue) -> None:
         """Hand over what is to be scored later; what fails there is not the caller's."""
-        if self._enqueue is not None:
+        if self._services.enqueue is not None:
             try:
-                self._enqueue(command.dialogue)
+                self._services.enqueue(command.dialogue)
             except Exception as error:  # noqa: BLE001 - a bug behind the queue is no answer's
                 self._counts.crashed(error)
 
@@ -329,7 +341,7 @@ class Exchange:
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
-        self._visit.hold(-min(self._visit.held, len(data)))
+        self._admitted.visit.hold(-min(self._admitted.visit.held, len(data)))
         try:
             await writer.write(data, drain=False)
             self._counts.wrote()
@@ -386,7 +398,7 @@ class Exchange:
                 case do.Record():
                     record = msgspec.structs.replace(command.record, outcome="failed")
                     self._counts.recorded(record)
-                    self._ledger.write_now(record)
+                    self._services.ledger.write_now(record)
                 case do.Decided():
                     self._counts.decided(command)
                 case do.Degraded():

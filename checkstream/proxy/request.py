@@ -43,7 +43,7 @@ from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers
 from checkstream.proxy.recorder import Recorder
-from checkstream.proxy.relay import Exchange
+from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.turns import Turns
@@ -245,13 +245,17 @@ class Proxy:
                 surface=route.surface,
                 upstream=route.upstream,
                 outgoing=outgoing,
-                scorer=route.scorer,
-                ledger=ledger,
+                services=Services(
+                    scorer=route.scorer,
+                    ledger=ledger,
+                    enqueue=afterwards.put,
+                    assess=self._assessing(route, stream),
+                    turns=self._turns,
+                ),
+                admitted=Admitted(
+                    visit=visit, load=load, share=sent.share, shed=partial(self._intake.admission.shed, route.name)
+                ),
                 counts=counts,
-                visit=visit,
-                load=load,
-                share=sent.share,
-                shed=partial(self._intake.admission.shed, route.name),
                 headers={
                     STREAM: stream,
                     POLICY: route.policies,
@@ -260,9 +264,6 @@ class Proxy:
                 },
                 fail_closed=fail_closed,
                 respond=confirming.respond,
-                enqueue=afterwards.put,
-                assess=self._assessing(route, stream),
-                turns=self._turns,
             )
             self._running.add(exchange)
             try:

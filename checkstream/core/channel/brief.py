@@ -1,4 +1,4 @@
-"""What a judge is given: the policies, the text that it has, and what it shares with the other judges."""
+"""What a judge is given: the policies, the text that it has, how it reads it, and what it shares with other judges."""
 
 from __future__ import annotations
 
@@ -29,6 +29,23 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """Keyed digest of a text, hex, for the record."""
     degrade: Callable[[str], None]
     """Notes what was checked less than it should have been."""
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a text is read."""
+
+    grid: bool = True
+    """Classifiers see windows of it as it comes; False: they see the whole text once, at its end."""
+    asks: bool = True
+    """Classifiers are asked."""
+    seams: tuple[int, ...] = ()
+    """Where texts have been put together that other judges see apart, in order: only findings over a seam count, and no
+    classifier is asked."""
+    structured: bool = False
+    """It has a form that edits must keep, and that no text may be put into."""
+
+
+AS_IT_COMES = Manner()
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

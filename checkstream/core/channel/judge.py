@@ -16,7 +16,7 @@ import msgspec
 
 from checkstream.core.channel.actions import Exceptions, Firing, Halt, Outcome, Pivot
 from checkstream.core.channel.answers import Answers
-from checkstream.core.channel.brief import Brief, Place
+from checkstream.core.channel.brief import AS_IT_COMES, Brief, Manner, Place
 from checkstream.core.channel.checks import Check, Reach
 from checkstream.core.channel.decider import Decider
 from checkstream.core.channel.execution import Execution
@@ -60,9 +60,9 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
-        "_answers", "_asks", "_execution", "_followed", "_insertions", "_json", "_kept", "_over", "_pace", "_passed_on",
+        "_answers", "_execution", "_followed", "_insertions", "_json", "_kept", "_over", "_pace", "_passed_on",
         "_place", "_scope", "asked", "behind", "channel", "decider", "exceptions", "followers", "holdback", "leads",
-        "noted", "on_grid", "page", "prelude", "stage",
+        "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
 
     def __init__(
@@ -70,12 +70,9 @@ class Judge:
         channel: Channel,
         stage: Stage,
         brief: Brief,
+        manner: Manner = AS_IT_COMES,
         *,
         leader: Judge | None = None,
-        grid: bool = True,
-        asks: bool = True,
-        seams: tuple[int, ...] = (),
-        structured: bool = False,
         before: str = "",
         prelude: str = "",
     ) -> None:
@@ -85,13 +82,9 @@ class Judge:
             channel: Which text it is.
             stage: The section of the policy that applies.
             brief: What it shares with the other judges of the exchange.
+            manner: How it reads the text.
             leader: None: it decides rules that hold text, and has judges of the other rules as followers. Else it is a
                 follower of this one.
-            grid: False: classifiers see the whole text once, at its end.
-            asks: False: no classifier is asked.
-            seams: Where texts have been put together that other judges see apart, in order: only findings over a
-                seam count, and no classifier is asked.
-            structured: The text has a form that edits must keep, and that no text may be put into.
             before: The answer's text before it that is only known: spans are recorded from the start of that.
             prelude: Text that has been sent already, of an answer that goes on: it is only read along.
         """
@@ -107,20 +100,20 @@ class Judge:
             brief=brief,
             scope=scope,
             leads=leads,
-            seams=seams,
+            seams=manner.seams,
             prelude=len(prelude),
             base=len(before),
         )
-        self._asks, self.on_grid = asks, grid
+        self.manner = manner
         classifiers = scope.hold_classifiers if leads else scope.watch_classifiers
-        self.asked = classifiers if asks and not seams else ()
+        self.asked = classifiers if manner.asks and not manner.seams else ()
         """Names of the classifiers that each check asks."""
-        self._json = JsonLeaves() if channel.kind == "tool_arguments" or structured else None
+        self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
         self.holdback = Holdback(
             scope.hold if leads else scope.watch,
             checks=bool(self.asked),
             settings=brief.settings,
-            grid=grid,
+            grid=manner.grid,
             joints=self._json,
             grain=scope.grain if leads else "span",
         )
@@ -145,7 +138,7 @@ class Judge:
             self.holdback,
             insertions=self._insertions,
             json=self._json,
-            takes_texts=not structured,
+            takes_texts=not manner.structured,
             exceptions=self.exceptions,
             shift=0 if leader is None else leader.prelude,
         )
@@ -174,10 +167,8 @@ class Judge:
             self.channel,
             stage,
             self._place.brief,
+            msgspec.structs.replace(self.manner, structured=False),
             leader=self,
-            grid=self.on_grid,
-            asks=self._asks,
-            seams=self._place.seams,
             before=said,
         )
         self.followers.append(follower)
@@ -216,7 +207,7 @@ class Judge:
     @property
     def joinable(self) -> bool:
         """Classifiers may be asked about this text and others together: rules ask only whether scores are high."""
-        return self.leads and not self.on_grid and not self._answers.apart
+        return self.leads and not self.manner.grid and not self._answers.apart
 
     def unmoved(self, scores: Mapping[str, float]) -> bool:
         """Tell whether scores are there and below all that rules here ask for."""

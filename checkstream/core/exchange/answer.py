@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from checkstream.core.channel.actions import Halt, Pivot
+from checkstream.core.channel.brief import Manner
 from checkstream.core.channel.checks import CHECK_WORK, Check
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.judge import Judge
@@ -108,7 +109,7 @@ class Answer:
 
     def judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
         """Return a judge for a channel of a choice, of which `said` has been sent already."""
-        judge = self._checking.judge(channel, Stage.MIDSTREAM, structured=self._prompt.structured, said=said)
+        judge = self._checking.judge(channel, Stage.MIDSTREAM, Manner(structured=self._prompt.structured), said=said)
         judge.share_insertions(choice.inserted)
         return judge
 

@@ -12,7 +12,7 @@ from itertools import chain
 
 import msgspec
 
-from checkstream.core.channel.brief import Brief
+from checkstream.core.channel.brief import Brief, Manner
 from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.channel.page import Page
@@ -116,28 +116,8 @@ class Checking:
         """The route refuses what is not text."""
         return self._plan.parts == "refuse"
 
-    def judge(
-        self,
-        channel: Channel,
-        stage: Stage,
-        *,
-        grid: bool = True,
-        asks: bool = True,
-        seams: tuple[int, ...] = (),
-        structured: bool = False,
-        said: str = "",
-    ) -> Judge:
-        """Return a new judge for `channel`, with its followers.
-
-        Args:
-            channel: Which text it is.
-            stage: The section of the policy that applies.
-            grid: As `Judge` has it.
-            asks: As `Judge` has it.
-            seams: As `Judge` has them.
-            structured: As `Judge` has it.
-            said: What has been sent of the channel already, when it goes on.
-        """
+    def judge(self, channel: Channel, stage: Stage, manner: Manner, *, said: str = "") -> Judge:
+        """Return a new judge for `channel`, with its followers; `said` of it has been sent already, when it goes on."""
         prelude = said[-_PRELUDE_CHARS:]
         brief = Brief(
             program=self._plan.program,
@@ -148,17 +128,7 @@ class Checking:
             degrade=self.degrade,
         )
         before = said[: len(said) - len(prelude)]
-        judge = Judge(
-            channel,
-            stage,
-            brief,
-            grid=grid,
-            asks=asks,
-            seams=seams,
-            structured=structured,
-            before=before,
-            prelude=prelude,
-        )
+        judge = Judge(channel, stage, brief, manner, before=before, prelude=prelude)
         judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
             judge.follow(Stage.EGRESS, said=said)
@@ -236,8 +206,8 @@ class Checking:
                     text=question.text,
                     deadline_ms=deadline_ms,
                     ingress=ingress,
-                    fresh_chars=check.position - check.fresh if judge.on_grid else 0,
-                    open_chars=check.position - check.open if judge.on_grid else 0,
+                    fresh_chars=check.position - check.fresh if judge.manner.grid else 0,
+                    open_chars=check.position - check.open if judge.manner.grid else 0,
                 )
             )
 

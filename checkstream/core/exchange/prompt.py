@@ -10,6 +10,7 @@ import msgspec
 
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.actions import Firing, Outcome, Refusing, Removal, resolve
+from checkstream.core.channel.brief import Manner
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
@@ -213,17 +214,19 @@ class Prompt:
                     parts.setdefault(key, []).append(place)
         for kind, found in quiet.items():
             channel = Channel(kind, deltas[found[0]].channel.choice, _QUIET)
-            names = Joined(self._checking.judge(channel, Stage.INGRESS, grid=False, asks=False))
+            names = Joined(self._checking.judge(channel, Stage.INGRESS, Manner(grid=False, asks=False)))
             yield from meter.stepping(names.add(deltas, found, "\n"), PLACES_WORK)
             self._take(names)
         for (kind, position), found in places.items():
-            lines = Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, grid=False))
+            lines = Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, Manner(grid=False)))
             yield from meter.stepping(lines.add(deltas, found, "\n"), PLACES_WORK)
             self._take(lines)
             beside = parts.get((kind, position), ())
             if len(beside) > 1:
                 seams = tuple(accumulate(len(deltas[place].text) for place in beside[:-1]))
-                run = Joined(self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, grid=False, seams=seams))
+                run = Joined(
+                    self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, Manner(grid=False, seams=seams))
+                )
                 yield from meter.stepping(run.add(deltas, beside, ""), PLACES_WORK)
                 self._take(run)
             yield
