@@ -48,7 +48,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 AS_IT_COMES = Manner()
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Place(msgspec.Struct, frozen=True):
     """Which text a judge has, and under which rules."""
 
     channel: Channel

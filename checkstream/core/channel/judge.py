@@ -20,6 +20,7 @@ from checkstream.core.channel.brief import AS_IT_COMES, Brief, Manner, Place
 from checkstream.core.channel.checks import Check, Reach
 from checkstream.core.channel.decider import Decider
 from checkstream.core.channel.execution import Execution
+from checkstream.core.channel.following import Following
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.insertions import Insertions
 from checkstream.core.channel.json_leaves import JsonLeaves
@@ -27,11 +28,7 @@ from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
 from checkstream.core.policy.program import RuleMeta
-from checkstream.core.steps import Pace
-from checkstream.core.terms import Channel, Finding, Span, Stage
-
-_FOLLOW_CHARS = 256
-"""Followers hold nothing, so they read the text in pieces of this size: a scan costs per piece, not per character."""
+from checkstream.core.terms import Channel, Finding, Stage
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +57,7 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
-        "_answers", "_execution", "_followed", "_insertions", "_json", "_kept", "_over", "_pace", "_passed_on",
+        "_answers", "_execution", "_following", "_insertions", "_json", "_kept", "_over",
         "_place", "_scope", "asked", "behind", "channel", "decider", "exceptions", "followers", "holdback", "leads",
         "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
@@ -93,18 +90,11 @@ class Judge:
         self.stage = stage
         self.prelude = len(prelude)
         """Characters of the text that were sent before it began."""
+        self.manner = manner
         self._scope = scope = brief.program.scope(stage, channel.kind)
         self._place = place = Place(
-            channel=channel,
-            stage=stage,
-            brief=brief,
-            scope=scope,
-            leads=leads,
-            seams=manner.seams,
-            prelude=len(prelude),
-            base=len(before),
+            channel, stage, brief, scope, leads=leads, seams=manner.seams, prelude=len(prelude), base=len(before)
         )
-        self.manner = manner
         classifiers = scope.hold_classifiers if leads else scope.watch_classifiers
         self.asked = classifiers if manner.asks and not manner.seams else ()
         """Names of the classifiers that each check asks."""
@@ -117,15 +107,7 @@ class Judge:
             joints=self._json,
             grain=scope.grain if leads else "span",
         )
-        self.page = Page(
-            self.holdback,
-            program=brief.program,
-            scope=scope,
-            exchange=brief.exchange,
-            digest=brief.digest,
-            degrade=brief.degrade,
-            json=self._json,
-        )
+        self.page = Page(self.holdback, brief, scope, json=self._json)
         reads_language = bool(brief.settings.by_language and self.asked)
         self.decider = Decider(place, before=before, reads_language=reads_language)
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
@@ -148,10 +130,7 @@ class Judge:
         self._over = False
         self._kept = 0
         """The decider has forgotten what lies before it."""
-        self._passed_on = self.prelude
-        self._pace = Pace(_FOLLOW_CHARS // 4)
-        self._followed = 0
-        """What reading has cost followers."""
+        self._following = Following(self.prelude)
         if leader is not None:
             self.decider.follow(leader.decider, leader.prelude)
         if prelude:
@@ -236,8 +215,7 @@ class Judge:
 
     def take_work(self) -> int:
         """Return what reading has cost since this was last asked, here and in what follows (see `match.work`)."""
-        followed, self._followed = self._followed, 0
-        return self.holdback.take_work() + followed
+        return self.holdback.take_work() + self._following.take_work()
 
     def advance(self, most: int | None = None) -> list[Ruling]:
         """Decide all that can be decided now, in the order of the text.
@@ -278,15 +256,14 @@ class Judge:
 
     def _pass_on(self, rulings: list[Ruling], *, bounded: bool) -> None:
         """Give text that is now sure to be released to the followers, and take their decisions."""
-        end = self.holdback.releasable
         settled = self.holdback.settled
-        if end - self._passed_on < _FOLLOW_CHARS and not settled:
+        piece = self._following.piece(self.holdback.releasable, settled=settled, bounded=bounded)
+        if piece is None:
             return
-        most = self._pace.chars
-        if bounded and end - self._passed_on > most:
-            end, settled, self.behind = self._passed_on + most, False, True
-        text = self.holdback.text(Span(self._passed_on, end))
-        self.holdback.wanted = self._passed_on = max(self._passed_on, end)
+        if self._following.behind:
+            settled, self.behind = False, True
+        text = self.holdback.text(piece)
+        self.holdback.wanted = piece.end
         for follower in self.followers:
             checks = list(follower.feed(text)) if text else []
             if settled:
@@ -295,9 +272,7 @@ class Judge:
             if checks:
                 rulings.append(Ruling(judge=follower, checks=tuple(checks)))
             rulings += follower.advance()
-        work = sum(follower.take_work() for follower in self.followers)
-        self._followed += work
-        self._pace.took(len(text), work)
+        self._following.took(len(text), sum(follower.take_work() for follower in self.followers))
 
     def _fence(self) -> None:
         """Keep the text over what is still to be decided, or to be put in."""

@@ -5,23 +5,24 @@ What comes from outside is scanned before it is written: a value that a rule con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
 
 from checkstream.core.channel.actions import Firing
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.grain import Scope
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves, outside_json_string
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy import templates
-from checkstream.core.policy.program import Program, RuleMeta
+from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
 from checkstream.core.policy.spares import spared_with
 from checkstream.core.policy.vm import Machine
-from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span
+from checkstream.core.terms import Facts, Finding, Span
 
 _CONDEMNED = "[REDACTED]"
 
@@ -29,39 +30,31 @@ _CONDEMNED = "[REDACTED]"
 class Page:
     """What the edits of one channel may know of it."""
 
-    __slots__ = ("_condemned", "_degrade", "_exchange", "_holdback", "_json", "_program", "_scope", "digest")
+    __slots__ = ("_brief", "_condemned", "_holdback", "_json", "_scope", "digest")
 
     def __init__(
         self,
         holdback: Holdback | None,
-        *,
-        program: Program,
+        brief: Brief,
         scope: RuleScope,
-        exchange: ExchangeFacts,
-        digest: Callable[[str], str],
-        degrade: Callable[[str], None],
+        *,
         json: JsonLeaves | None = None,
     ) -> None:
         """Take what the channel is made of.
 
         Args:
             holdback: Holds the text; None: a page for texts of which none has come yet.
-            program: The compiled policies.
-            scope: What the channel needs of them.
-            exchange: What is known of the exchange.
-            digest: Keyed digest of a text, hex.
-            degrade: Notes what could not be done as a rule asks for it.
+            brief: What the judges of the exchange share.
+            scope: What the channel needs of the policies.
             json: Where its leaves are, if the text may be JSON.
         """
         self._holdback = holdback
-        self._program = program
+        self._brief = brief
         self._scope = scope
-        self._exchange = exchange
-        self._degrade = degrade
         self._json = json
         self._condemned: dict[str, bool] = {}
         """Values of texts that have been scanned: a policy has few, and a text may be written at every finding."""
-        self.digest = digest
+        self.digest = brief.digest
 
     def text(self, span: Span) -> str:
         """Return the original text of a span that is still kept, as it says: in a JSON string, without its escapes."""
@@ -74,15 +67,15 @@ class Page:
 
     def spares(self, finding: Finding, text: str | None = None) -> bool:
         """Tell whether what was found counts for nothing; `text` is what it says, None: what stands here."""
-        signal = self._program.signals[finding.signal]
+        signal = self._brief.program.signals[finding.signal]
         if signal.spares is None or finding.capped:
             return False
         said = self.text(finding.span) if text is None else text
-        return bool(signal.spares.let_pass(signal.name, said, self._exchange.values))
+        return bool(signal.spares.let_pass(signal.name, said, self._brief.exchange.values))
 
     def unspared(self, findings: Iterable[Finding]) -> Sequence[Finding]:
         """Return what of some findings counts: not what is spared, nor what a trigger that spares finds within that."""
-        found, signals = tuple(findings), self._program.signals
+        found, signals = tuple(findings), self._brief.program.signals
         if all(signals[finding.signal].spares is None for finding in found):
             return found
         spared = [finding.span for finding in found if self.spares(finding)]
@@ -119,13 +112,13 @@ class Page:
 
         text, missing = templates.render(_parsed(template), value)
         if missing:
-            self._degrade(f"text_variable_missing:{rule.id}")
+            self._brief.degrade(f"text_variable_missing:{rule.id}")
         return text
 
     def _value(self, path: tuple[str, ...], rule: RuleMeta, detector: str, sources: str | None) -> object:
         match path:
             case ("context", *fields):
-                found: object = self._exchange.context
+                found: object = self._brief.exchange.context
                 for field in fields:
                     found = found.get(field) if isinstance(found, dict) else None
                 return found
@@ -138,7 +131,7 @@ class Page:
             case ("sources",):
                 return sources
             case (name,):
-                return self._exchange.request.get(name)
+                return self._brief.exchange.request.get(name)
             case _:
                 return None
 
@@ -158,13 +151,13 @@ class Page:
             for finding in (*scan.feed(text), *scan.end())
             if not self.spares(finding, text[finding.span.start : finding.span.end])
         ]
-        facts = Facts(scope.stage, scope.channel, self._exchange)
+        facts = Facts(scope.stage, scope.channel, self._brief.exchange)
         for finding in findings:
             facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
-        machine = Machine(self._program, facts)
-        shadowed = self._exchange.shadowed
+        machine = Machine(self._brief.program, facts)
+        shadowed = self._brief.exchange.shadowed
         return any(
-            self._program.rules[entry.rule].condemns
+            self._brief.program.rules[entry.rule].condemns
             and entry.rule not in shadowed
             and machine.decide(entry) is not False
             for finding in findings

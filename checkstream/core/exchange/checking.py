@@ -119,16 +119,8 @@ class Checking:
     def judge(self, channel: Channel, stage: Stage, manner: Manner, *, said: str = "") -> Judge:
         """Return a new judge for `channel`, with its followers; `said` of it has been sent already, when it goes on."""
         prelude = said[-_PRELUDE_CHARS:]
-        brief = Brief(
-            program=self._plan.program,
-            settings=self._plan.hold,
-            fail_mode=self._plan.fail_mode,
-            exchange=self.exchange,
-            digest=self._digest,
-            degrade=self.degrade,
-        )
         before = said[: len(said) - len(prelude)]
-        judge = Judge(channel, stage, brief, manner, before=before, prelude=prelude)
+        judge = Judge(channel, stage, self._brief(), manner, before=before, prelude=prelude)
         judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
             judge.follow(Stage.EGRESS, said=said)
@@ -137,11 +129,14 @@ class Checking:
 
     def page(self) -> Page:
         """Return a page for texts to the caller that belong to no channel: values are judged as an answer is."""
-        program = self._plan.program
-        return Page(
-            None,
-            program=program,
-            scope=program.scope(Stage.MIDSTREAM, "content"),
+        return Page(None, self._brief(), self._plan.program.scope(Stage.MIDSTREAM, "content"))
+
+    def _brief(self) -> Brief:
+        """Return what all judges of the exchange share, once what policies know of it is known."""
+        return Brief(
+            program=self._plan.program,
+            settings=self._plan.hold,
+            fail_mode=self._plan.fail_mode,
             exchange=self.exchange,
             digest=self._digest,
             degrade=self.degrade,

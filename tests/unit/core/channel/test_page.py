@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from checkstream.core.channel.actions import Firing
+from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves
@@ -51,15 +52,15 @@ class Made:
         exchange, _ = exchange_facts(
             PROGRAM, {**CONTEXT, "strict": strict}, {"model": "m", "route": "chat"}, who=("c", "u"), fail_mode="closed"
         )
-        self.page = Page(
-            holdback,
+        brief = Brief(
             program=PROGRAM,
-            scope=PROGRAM.scope(Stage.MIDSTREAM, channel),
+            settings=HoldSettings(),
+            fail_mode="closed",
             exchange=exchange,
             digest=digest,
             degrade=self.degraded.append,
-            json=json,
         )
+        self.page = Page(holdback, brief, PROGRAM.scope(Stage.MIDSTREAM, channel), json=json)
 
     def fill(self, template: str) -> str:
         firing = Firing(rule=PROGRAM.rules[0], signal=PROGRAM.signals[0], span=Span(0, 1), mode="enforce")

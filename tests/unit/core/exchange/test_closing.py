@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.channel.actions import Ask, Firing
+from checkstream.core.channel.brief import Brief
+from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.page import Page
 from checkstream.core.exchange.closing import Closing, Said, closing_of, required
 from checkstream.core.policy.action import (
@@ -34,11 +36,15 @@ PROGRAM = compile_sources(
 )
 PAGE = Page(
     None,
-    program=PROGRAM,
-    scope=PROGRAM.scope(Stage.MIDSTREAM, "content"),
-    exchange=ExchangeFacts(context={"name": "Ann", "mail": "ann@example.com"}, request={"model": "m"}),
-    digest=digest,
-    degrade=lambda _: None,
+    Brief(
+        program=PROGRAM,
+        settings=HoldSettings(),
+        fail_mode="closed",
+        exchange=ExchangeFacts(context={"name": "Ann", "mail": "ann@example.com"}, request={"model": "m"}),
+        digest=digest,
+        degrade=lambda _: None,
+    ),
+    PROGRAM.scope(Stage.MIDSTREAM, "content"),
 )
 DOCUMENTS = (
     Document(text="a", title="Rates", url="https://a.io/1"),
