@@ -103,7 +103,7 @@ class Connection(RequestHandler):
         self._busy = False
         self.unwatch()
         if self.transport is not None and not self._takes_place():
-            self.force_close()
+            self.close()  # once the answer has been written
 
     def log_exception(self, *args: object, **kw: object) -> None:
         """Log what went wrong, unless it is a caller's broken HTTP: nobody outside may fill the log with errors."""

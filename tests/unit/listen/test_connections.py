@@ -161,6 +161,32 @@ async def test_g20_what_is_not_http_gets_an_error_object_in_our_own_words(head: 
     assert b"aiohttp" not in answer
 
 
+async def test_a_request_is_answered_whole_when_idle_sockets_leave_its_own_no_place_afterwards() -> None:
+    answer, asked = asyncio.Event(), asyncio.Event()
+
+    async def respond(_: BaseRequest) -> StreamResponse:
+        asked.set()
+        await answer.wait()
+        return Response(text="whole" * 10_000)
+
+    listener = Listener(respond, TIMES, sockets=8)
+    await listener.open(Address("127.0.0.1", 0))
+    host, port = listener.address.host, listener.address.port
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        await asked.wait()
+        idle = [await asyncio.open_connection(host, port) for _ in range(12)]
+        await asyncio.sleep(0.05)
+        answer.set()
+        got = await asyncio.wait_for(reader.read(), 2)
+        assert got.endswith(b"whole" * 10_000)
+        for _, each in (*idle, (None, writer)):
+            each.close()
+    finally:
+        await listener.close()
+
+
 async def test_g33_idle_sockets_cost_their_own_address() -> None:
     async def respond(_: BaseRequest) -> StreamResponse:
         return Response(text="ok")
