@@ -143,6 +143,7 @@ class Rig:
         self.admission = Admission(streams=10, held_bytes=1 << 30)
         self.who = Who()
         self.visits: list[Visit] = []
+        self.aside: list[float] = []
         self.log = io.BytesIO()
         self.upstream_settings = upstream
         self.times = Times(header_s=5, write_s=5)
@@ -167,7 +168,13 @@ class Rig:
             surface=SURFACE,
             upstream=self.client,
             outgoing=Outgoing("/v1/chat/completions", (), None),
-            services=Services(scorer=self.scorer, ledger=self.ledger, enqueue=self.enqueue, assess=self.assess),
+            services=Services(
+                scorer=self.scorer,
+                ledger=self.ledger,
+                enqueue=self.enqueue,
+                assess=self.assess,
+                worked_aside=self.aside.append,
+            ),
             admitted=Admitted(
                 visit=visit, load=Capacity().admit(), share="somebody", shed=lambda: self.admission.shed("r")
             ),

@@ -56,8 +56,8 @@ PASSED = frozenset({
 """Of the answer to an unguarded one besides: what files are downloaded with."""
 _OF_IDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-")
 _MOST_OF_AN_ID, _MOST_OF_A_REGION = 128, 40
-_MOST_DIGITS = 13
-"""Of a number: a moment in milliseconds has so many, a card more."""
+_MOST_DIGITS, _MOST_PLACES = 13, 9
+"""Of a number, which may be a moment in milliseconds, and of a second's fraction; a card has more."""
 _MOST_WINDOWS = _MOST_WORDS = 4
 _OF_DURATIONS = frozenset("numshd")
 _DURATION = frozenset("0123456789.") | _OF_DURATIONS
@@ -143,6 +143,9 @@ def _is_time(value: str) -> bool:
 
 def _is_date(value: str) -> bool:
     """Tell whether a value is a moment, as RFC 9110 5.6.7 or RFC 3339 has it."""
+    runs = "".join(sign if sign.isdigit() else " " for sign in value).split()
+    if any(len(run) > _MOST_PLACES for run in runs):
+        return False  # `fromisoformat` takes fractions of any length
     try:
         datetime.strptime(value, "%a, %d %b %Y %H:%M:%S GMT")  # noqa: DTZ007, only its form counts
     except ValueError:

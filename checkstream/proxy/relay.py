@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Protocol, assert_never, cast
 
 import msgspec
@@ -40,8 +41,6 @@ from checkstream.proxy.upstream import UpstreamClient
 
 _TURN_S = 0.002
 """After which others get their turn, whatever more has come: the last thing that is done in a turn takes as long."""
-_LONG_BYTES = 32_768
-"""A prompt above this is read by the guard on a thread; below, that costs more than it gains (2 ms of the loop)."""
 _LONG_ANSWER_BYTES = 4096
 """An answer above this that is not streamed is read and written by the guard on a thread."""
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -59,6 +58,13 @@ class Ledger(Protocol):
 
     def write_now(self, record: do.StreamRecord) -> None:
         """Append without waiting for the disk, when nobody is left to wait. Never raises."""
+
+
+def _timed(work: Callable[[], list[do.AnyCommand]]) -> tuple[list[do.AnyCommand], float]:
+    """Do some work; return what comes of it and the CPU time that it took, seconds."""
+    began = time.thread_time()
+    commands = work()
+    return commands, time.thread_time() - began
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +91,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Takes what is to be scored later, without waiting; None: nobody does."""
     assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
     """Answers `Assess`; None: nobody can."""
+    worked_aside: Callable[[float], None]
+    """Hears of CPU time that was spent on a thread, seconds."""
     turns: Turns = msgspec.field(default_factory=Turns)
     """Grants turns of work, shared with the other exchanges of the loop."""
 
@@ -200,10 +208,10 @@ class Exchange:
             await self._take_turn()
             await self._flush()
             if self._goes_on:
-                await self._services.turns.next(self._questions.caller)
+                await self._services.turns.next(self._admitted.share)
                 self._inbox.put(on.Resumed())
             elif self._inbox:  # an upstream at full speed must not keep the loop from the others
-                await self._services.turns.next(self._questions.caller)
+                await self._services.turns.next(self._admitted.share)
 
     async def _take_turn(self) -> None:
         """Give the guard what has happened, as far as one turn goes."""
@@ -239,12 +247,14 @@ class Exchange:
         The thread and the loop take turns on the interpreter, short ones (see `app.turns`), which is slower than not
         to share it, but no stream waits for the whole of another's body.
         """
-        working = self._loop.run_in_executor(None, self._guard.receive, event, self._loop.time())
+        working = self._loop.run_in_executor(None, _timed, partial(self._guard.receive, event, self._loop.time()))
         try:
-            return await asyncio.shield(working)
+            commands, spent_s = await asyncio.shield(working)
         except asyncio.CancelledError:
             await asyncio.wait([working])  # the guard is in one hand at a time
             raise
+        self._services.worked_aside(spent_s)
+        return commands
 
     # --- commands out
 

@@ -41,9 +41,9 @@ class Orders:
                 self._phrases.setdefault(word, []).append(([frozenset(slot) for slot in middle], tuple(last)))
 
     def sentences(self, text: str, start: int = 0) -> Iterator[str | None]:
-        """Yield the sentence of every phrase that begins at `start` or later; None after each block."""
+        """Yield the sentence of every phrase that may end behind `start`; None after each block."""
         last = -EVERY_CHARS
-        for begin in range(start, len(text), BLOCK_CHARS):
+        for begin in range(max(0, start - _PHRASE_CHARS), len(text), BLOCK_CHARS):
             block = _lowered(text[begin : begin + BLOCK_CHARS + _PHRASE_CHARS])
             for at in sorted(at for word in self._phrases for at in self._places(block, word)):
                 if begin + at >= last + EVERY_CHARS:

@@ -102,6 +102,12 @@ def test_g36_a_listed_header_says_what_one_of_its_name_says(name: str, ahead: st
     assert not response_headers([(name, said)])
 
 
+@pytest.mark.parametrize("name", ["retry-after", "x-ratelimit-reset-requests"])
+def test_g36_a_moment_has_no_room_for_a_card(name: str) -> None:
+    assert response_headers([(name, "2026-01-01T00:00:00.411111111Z")])
+    assert not response_headers([(name, "2026-01-01T00:00:00.4111111111111111Z")])
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -128,6 +128,7 @@ async def test_g11_the_loop_goes_on_while_the_guard_reads_a_long_answer() -> Non
         async with await asked as response:
             assert response.status == 200
     assert waited == [True]
+    assert len(rig.aside) == 1, "what was worked on a thread counts against what the process can take on"
 
 
 async def test_a_caller_who_reads_slowly_slows_the_upstream() -> None:
