@@ -176,7 +176,7 @@ class Rig:
                 worked_aside=self.aside.append,
             ),
             admitted=Admitted(
-                visit=visit, load=Capacity().admit(), share="somebody", shed=lambda: self.admission.shed("r")
+                visit=visit, load=Capacity(0.9).admit(), share="somebody", shed=lambda: self.admission.shed("r")
             ),
             counts=Counted(Metrics(), open_log("json", self.log)).begun("s", "r", None),
             headers={"x-checkstream-stream": "s"},

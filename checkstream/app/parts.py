@@ -41,6 +41,9 @@ from checkstream.proxy.trail import Trail
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 
+_ADMIN_SOCKETS = 64
+"""Connections of the admin listener that may be idle: probes and scrapers keep few."""
+
 
 class Parts(NamedTuple):
     """What the process is made of, as far as anybody asks for it once it is built."""
@@ -126,7 +129,8 @@ async def open_parts(
     )
     listener = Listener(proxy.respond, times, _hosts(server, current))
     admin = Admin(inside, trail, _exposed(counts, background, admission), token)
-    admin_listener = Listener(admin.respond, times, Hosts(server.hosts) if server.admin_token is None else None)
+    hosts = Hosts(server.hosts) if server.admin_token is None else None
+    admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
     return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener)
 
 

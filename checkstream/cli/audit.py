@@ -17,14 +17,13 @@ from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.audit.verify import ChainReport, verify
 from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, safe
-from checkstream.core.terms import STAGE_CHANNELS
+from checkstream.core.terms import unknown_of
 from checkstream.errors import AuditError
 
 _EXAMPLES = """examples:
   checkstream audit verify var/audit --key var/audit.key.pub
   checkstream audit show var/audit --rule INJ-001 --last 20
 """
-_CHANNELS = frozenset(f"{stage}:{kind}" for stage, kinds in STAGE_CHANNELS.items() for kind in kinds)
 _COLUMNS = ("time", "chain", "seq", "kind", "stream", "route", "action", "outcome", "rules", "what")
 
 
@@ -173,7 +172,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unknown(self) -> tuple[str, ...]:
         """What was scanned besides the channels: fields that nobody knows."""
-        return tuple(name for name in self.scanned if name not in _CHANNELS)
+        return tuple(unknown_of(self.scanned))
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ bytes and never leave `core.wire`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -31,6 +31,12 @@ ANSWER_CHANNELS = ("content", "refusal", "reasoning", "tool_name", "tool_argumen
 STAGE_CHANNELS: Mapping[Stage, tuple[str, ...]] = MappingProxyType(
     {Stage.INGRESS: INGRESS_CHANNELS, Stage.MIDSTREAM: ANSWER_CHANNELS, Stage.EGRESS: ANSWER_CHANNELS}
 )
+_SCANNED = frozenset(f"{stage}:{kind}" for stage, kinds in STAGE_CHANNELS.items() for kind in kinds)
+
+
+def unknown_of(scanned: Iterable[str]) -> list[str]:
+    """Return what a record names as scanned besides the channels: fields that nobody knows."""
+    return [name for name in scanned if name not in _SCANNED]
 
 
 REASONING_NAMES = 4

@@ -60,7 +60,7 @@ class Load:
 class Capacity:
     """What the process can do, as far as it is known, and what it has been promised to."""
 
-    def __init__(self, limit: float = 0.93) -> None:
+    def __init__(self, limit: float) -> None:
         """Take on what needs up to `limit` of the process's time; 1: whatever comes."""
         self._limit = limit
         self._loads: set[Load] = set()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from checkstream.core.commands import Decided, Observe, StreamRecord
-from checkstream.core.terms import STAGE_CHANNELS
+from checkstream.core.terms import unknown_of
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.replies import row
 from checkstream.telemetry.logs import Log
@@ -18,7 +18,6 @@ _MOST_LOGGED = 16
 """Verdicts of one exchange that are logged one by one."""
 _MOST_NAMED = 8
 """Fields of one exchange that a log names of a kind; the record has more."""
-_CHANNELS = frozenset(f"{stage}:{kind}" for stage, kinds in STAGE_CHANNELS.items() for kind in kinds)
 _NEWS_S = 60.0
 _MOST_NEWS = 1000
 
@@ -43,8 +42,11 @@ class News:
 
 def _told(record: StreamRecord) -> dict[str, object]:
     """Return what a log says of a record: how it ended, and fields that nobody knew, were not read, or are gone."""
-    unknown = [name for name in record.scanned if name not in _CHANNELS]
-    fields = {"unknown_fields": unknown, "not_read": record.unscanned, "removed_fields": record.removed}
+    fields = {
+        "unknown_fields": unknown_of(record.scanned),
+        "not_read": record.unscanned,
+        "removed_fields": record.removed,
+    }
     named = {key: [*names[:_MOST_NAMED], *_more(len(names))] for key, names in fields.items() if names}
     return {"outcome": record.outcome, **named}
 

@@ -13,7 +13,7 @@ decision is handed out only when nothing that is still unknown could come before
 is a function of the text and the scores alone, never of how the text was cut.
 
 What patterns say is in `matches`, what classifiers are asked in `checks`, what stays together in `grain`. The holdback
-knows no rules, no wire and no clock: `Guard` asks it for decisions and tells it what follows.
+knows no rules, no wire and no clock: `Judge` asks it for decisions and tells it what follows.
 """
 
 from __future__ import annotations

@@ -64,10 +64,7 @@ class Matches:
     @property
     def settled(self) -> int:
         """Text before this is held by no pattern: what could still match starts behind it, or was let go."""
-        live, free = self._scan.live, self.free
-        if self._alone is not None:
-            live = min(live, self._alone_at + self._alone.live)
-        return max(free, live)
+        return max(self.free, self.live)
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
@@ -132,15 +129,17 @@ class Matches:
 
     def _take(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
         """Take what was found over the bounds of parts, and in one of them alone, which starts at `at`."""
-        new = False
+        new: list[Finding] = []
         for each, by in (*((each, 0) for each in joined), *((each, at) for each in alone)):
             span = Span(max(each.span.start + by, self.free), each.span.end + by)  # what was let go is gone
             if span.start < span.end and (each.signal, span) not in self._known:
                 self._known.add((each.signal, span))
-                self.found.append(msgspec.structs.replace(each, span=span))
-                new = True
+                new.append(msgspec.structs.replace(each, span=span))
         if new:
-            self.found = deque(sorted(self.found, key=lambda each: (each.span, each.signal)))
+            first = _order(min(new, key=_order))
+            while self.found and _order(self.found[-1]) > first:
+                new.append(self.found.pop())
+            self.found.extend(sorted(new, key=_order))
             self._group = 0, 0
 
     def cluster(
@@ -166,6 +165,10 @@ class Matches:
         self._group = 0, 0
         first = touched(found[0].span) or found[0].span
         return Cluster(Span(first.start, end), tuple(found.popleft() for _ in range(size)))
+
+
+def _order(finding: Finding) -> tuple[Span, int]:
+    return finding.span, finding.signal
 
 
 def _reading(scan: Scan, text: str) -> Generator[None, None, list[Finding]]:

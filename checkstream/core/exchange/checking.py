@@ -224,7 +224,7 @@ class Checking:
             else:
                 check.failed = event.reason
                 if event.reason == "overload":
-                    self._look_whether_refused(judge, check)
+                    self._look_whether_refused(judge)
         if (self.now - asked.at) * 1000 > self._budget_ms(asked.question):
             self.degrade("ingress_over_budget" if judges[0].stage is Stage.INGRESS else "check_over_budget")
             if self._plan.on_exceeded == "shed":
@@ -265,10 +265,9 @@ class Checking:
         first = next(iter(self._tickets.values()), None)
         return None if first is None else max((first.at - self.now) * 1000 + self._plan.max_hold_ms, 0.0)
 
-    def _look_whether_refused(self, judge: Judge, check: Check) -> None:
-        """Note that a check was not answered since there is too much to do."""
+    def _look_whether_refused(self, judge: Judge) -> None:
+        """Look whether the exchange can go on without a check of a judge, for which there was too much to do."""
         self.refused = self.refused or judge.leads or judge.changes
-        check.failed = "overload"
 
     def give_up_waiting(self, *, whatever: bool = False) -> list[Judge]:
         """Take checks that have waited for too long, or `whatever` waits, as not answered; return whose they were."""
@@ -282,7 +281,8 @@ class Checking:
         for question in left:
             self._due.pop(question.ticket, None)
             for judge, check in question.about:
-                self._look_whether_refused(judge, check)
+                check.failed = "overload"
+                self._look_whether_refused(judge)
                 judges[id(judge)] = judge
         self._go_on()
         return list(judges.values()) if whatever or not self.refused else []

@@ -32,10 +32,15 @@ class Endings:
         self._prompt = prompt
         self._checking = checking
 
-    def stall(self) -> None:
-        """The upstream is silent: ask early about what is there."""
+    def stall(self) -> list[Judge]:
+        """The upstream is silent: ask early about what is there; return who had nothing to ask about."""
+        spared = list[Judge]()
         for judge in self._answer.judges.values():
-            self._checking.ask(judge, judge.holdback.stall())
+            checks = judge.holdback.stall()
+            self._checking.ask(judge, checks)
+            if any(check.spared for check in checks):
+                spared.append(judge)
+        return spared
 
     def end_name(self, arguments: Channel) -> Steps:
         """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
@@ -55,10 +60,13 @@ class Endings:
         if choice.finished:
             return
         choice.finished = True
+        asked: dict[int, list[Check]] = {}
+        if choice.at_once:
+            for owner, checks in due:
+                if checks:
+                    asked.setdefault(id(owner), []).extend(checks)
         for judge in sorted(choice.judges, key=place_of) if choice.at_once else choice.judges:
-            if choice.at_once:
-                for checks in (checks for owner, checks in due if owner is judge):
-                    yield from self._answer.asking(judge, checks)
+            yield from self._answer.asking(judge, asked.get(id(judge), ()))
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
             self._answer.calls.withhold_torn(choice, broken)

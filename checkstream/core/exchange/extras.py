@@ -304,8 +304,8 @@ class Extras:
 
     @property
     def has_open(self) -> bool:
-        """Something has been judged, which what comes may go on with, or not."""
-        return bool(self._by_channel)
+        """Something has been judged that what comes may go on with, or not."""
+        return bool(self._open)
 
     def judged(self, judge: Judge) -> str:
         """Note who judges one of the channels; return where its text stands, for the record."""

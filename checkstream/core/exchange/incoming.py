@@ -65,9 +65,10 @@ class Incoming:
         # What came before the cap counts, wherever the network has cut.
         for piece in _pieces(data if len(data) <= room else data[:room]):
             for frame in self._decode(piece):
-                left = self._take_alike(frame)
+                known = self._moulds.read(frame)
+                left = self._take_alike(known) if known is not None else None
                 if left is not DONE:
-                    yield from self._take_frame(frame) if left is None else left
+                    yield from self._take_frame(frame, known) if left is None else left
                 if self._is_over():
                     return
                 if course.checking.meter.pauses:
@@ -125,14 +126,13 @@ class Incoming:
             return
         for frame in frames:
             if frame.data is not None and not self._is_unwanted():
-                yield from self._take_frame(frame)
+                yield from self._take_frame(frame, self._moulds.read(frame))
         if not self._is_unwanted():
             course.begin_closing(Ending("complete"))
 
-    def _take_alike(self, frame: Frame) -> Iterable[None] | None:
-        """Take an event like others before it; return what is left to do, None where it is another: nothing is done."""
-        unit = self._moulds.read(frame)
-        left = self._course.intake.take_more(unit) if unit is not None else None
+    def _take_alike(self, unit: Unit) -> Iterable[None] | None:
+        """Take an event like others before it; return what is left to do, None where more is to be: nothing is done."""
+        left = self._course.intake.take_more(unit)
         if left is not None:
             self._course.checking.meter.spent += _FRAME_WORK
             if left is not DONE:
@@ -143,11 +143,12 @@ class Incoming:
         yield from steps
         self.look_whether_cut_off()
 
-    def _take_frame(self, frame: Frame) -> Steps:
+    def _take_frame(self, frame: Frame, known: Unit | None) -> Steps:
+        """Take an event; `known`: its unit, where it is like others before it."""
         course = self._course
         course.checking.meter.spend(_FRAME_WORK + (len(frame.raw) + len(frame.data or b"")) // _BYTES_A_UNIT)
         try:
-            unit = yield from self._read(frame)
+            unit = known if known is not None else (yield from self._read(frame))
             reason = "event of an unknown type" if unit.opaque else None
         except WireError as error:
             unit, reason = Unit(raw=frame.raw), str(error)
@@ -165,9 +166,6 @@ class Incoming:
         Raises:
             WireError: the surface does not allow it.
         """
-        known = self._moulds.read(frame)
-        if known is not None:
-            return known
         course = self._course
         data = frame.data
         if data is not None and len(data) > MOST_VALUES:

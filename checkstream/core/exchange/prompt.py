@@ -19,7 +19,7 @@ from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, written
 from checkstream.core.exchange.known import values_of
-from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
@@ -44,8 +44,6 @@ _QUIET = 2
 """Index of the channel that ids, names and numbers are judged as."""
 
 
-_CHANNEL_WORK = 60
-"""Of a judge that is made, and of the end of its text (see `match.work`)."""
 _READ_WORK = 700
 """Of one step of reading a body."""
 _EDIT_WORK = 10
@@ -125,7 +123,7 @@ class Prompt:
         for joined in self._joined:
             checks = yield from meter.feeding(joined.judge, joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
-            meter.spend(joined.judge.take_work() + _CHANNEL_WORK)
+            meter.spend(joined.judge.take_work() + CHANNEL_WORK)
             yield
         self._checking.ask_gathered()
         for joined in self._joined:
@@ -232,7 +230,7 @@ class Prompt:
             yield
 
     def _take(self, joined: Joined) -> None:
-        self._checking.meter.spend(_CHANNEL_WORK)
+        self._checking.meter.spend(CHANNEL_WORK)
         self._joined.append(joined)
         self._places[joined.judge.channel] = joined
 

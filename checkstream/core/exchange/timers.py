@@ -29,10 +29,11 @@ class Timers:
         if timer == "keepalive":
             self._leaving.keep_alive()
         elif course.state is State.STREAMING and course.watch.stalls():
-            course.endings.stall()
-            if course.watch.paused and not course.checking.waiting:
+            let_go = course.endings.stall()
+            if course.watch.paused and not course.checking.waiting and not let_go:
                 # Nothing is under way that could let go of what is held, and nothing more is being read.
                 self._hold_too_much()
+            return let_go
         return ()
 
     def gives_up_holding(self) -> bool:

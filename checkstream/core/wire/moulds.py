@@ -11,13 +11,12 @@ import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_spans import JsonText, Path, string_at
-from checkstream.core.wire.openai_json import PAD, clean
+from checkstream.core.wire.openai_json import PAD, PADDING, clean
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
 _MOST = 16
 """Moulds of one stream: its choices, each with a few kinds of text."""
-_PADDING = "obfuscation"
 _END = 2
 """Of a frame, behind its data: a blank line."""
 
@@ -95,7 +94,7 @@ class Moulds:
             return
         try:
             document = JsonText(data.decode())
-            span, padding = document.span(delta.path), document.span((_PADDING,))
+            span, padding = document.span(delta.path), document.span((PADDING,))
         except (WireError, UnicodeDecodeError):
             return
         if span is None:

@@ -13,9 +13,9 @@ import msgspec
 from checkstream.core.terms import COMMON, REASONING_NAMES, Channel, Delta, Unit
 from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
 from checkstream.core.wire.json_spans import JsonText, Path
-from checkstream.core.wire.openai_edits import put
+from checkstream.core.wire.openai_edits import CALLS, put
 from checkstream.core.wire.openai_extras import Extras, name_of
-from checkstream.core.wire.openai_json import PAD, clean, failure_of, read_object, reading_object
+from checkstream.core.wire.openai_json import PAD, PADDING, clean, failure_of, read_object, reading_object
 from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
 from checkstream.core.wire.strict_json import dropping
 from checkstream.core.wire.surface import Frame
@@ -37,12 +37,11 @@ _KNOWN_MESSAGE_FIELDS = frozenset({"role", "tool_call_id"})
 _KNOWN_TOOL_FIELDS = frozenset({"index", "type"})
 _SAME = frozenset({"id", "object", "model", "system_fingerprint", "service_tier", "provider"})
 """Of an event: all of one answer say the same here."""
-_PADDING = "obfuscation"
 # Servers name the same thing differently; each name is its own text, since clients join each for itself.
 _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_text": 3}
 _REASONING_DETAILS = REASONING_NAMES
 _CHOICES = frozenset({"choices", *SHADOWS})
-_PADDED = _CHOICES | {_PADDING}
+_PADDED = _CHOICES | {PADDING}
 _NOTHING: frozenset[str] = frozenset()
 _ORDERLY = frozenset({
     "stop", "tool_calls", "function_call", "tool_call", "tool_use", "end_turn", "stop_sequence", "eos", "eos_token",
@@ -53,7 +52,6 @@ _REASONS = {"max_tokens": "length", "max_output_tokens": "length", "model_length
 }
 LEGACY_CALL = MAX_INDEX
 """Number of the call in `function_call`, which is none of the list of calls."""
-CALLS = frozenset({"tool_calls", "function_call"})
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
 _FUNCTIONS_ID = frozenset({"function", "custom", "id"})
@@ -274,11 +272,11 @@ def _unit_of(
         answer.look_at_shadows(number, choice, path, whole=whole)
         answer.rest(number, choice, KNOWN_CHOICE_FIELDS, own, path)
     answer.look_at_shadows(COMMON, body, (), whole=whole)
-    padding = body.get(_PADDING)
+    padding = body.get(PADDING)
     pads = not whole and isinstance(padding, str)
     answer.rest(COMMON, body, KNOWN_FIELDS, _PADDED if pads else _CHOICES, ())
     unit = answer.unit(raw, usage=body.get("usage") is not None, failure=failure, opaque=opaque)
-    return put(unit, {(_PADDING,): PAD * len(padding)}) if pads and isinstance(padding, str) else unit
+    return put(unit, {(PADDING,): PAD * len(padding)}) if pads and isinstance(padding, str) else unit
 
 
 def index_of(fields: dict[str, object], position: int) -> int:

@@ -16,7 +16,7 @@ from checkstream.errors import WireError
 
 _LONG_BYTES = 16_384
 _EDITS_A_STEP = 32
-_CALLS = frozenset({"tool_calls", "function_call"})
+CALLS = frozenset({"tool_calls", "function_call"})
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
 
@@ -70,7 +70,7 @@ def _doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[s
     """
     doomed: dict[Path, set[str | int]] = {}
     for path in paths:
-        place = next(i for i, name in enumerate(path) if name in _CALLS)
+        place = next(i for i, name in enumerate(path) if name in CALLS)
         if path[place] == "tool_calls":
             doomed.setdefault(path[: place + 1], set()).add(path[place + 1])
         else:

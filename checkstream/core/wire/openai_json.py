@@ -14,7 +14,7 @@ import msgspec
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_size import MOST_HALVES, MOST_VALUES_OF_WHOLE
-from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.strict_json import Dialect, Reading, StrictJson
 from checkstream.errors import RequestInvalid, WireError
 
@@ -24,8 +24,8 @@ _FEW = 4096
 """A body of so many bytes, with so many commas and brackets, is read at once: the dearest take about a millisecond."""
 _WHOLE = StrictJson("the body", Dialect(values=MOST_VALUES_OF_WHOLE, halves=MOST_HALVES, variants=True, wide=True))
 DONE = b"data: [DONE]\n\n"
-PAD = "x"
-"""Padding is made of it, in place of the upstream's: what looks like chance could spell something."""
+PADDING, PAD = "obfuscation", "x"
+"""The field of padding, and what ours is made of: what looks like chance could spell something."""
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -104,8 +104,8 @@ def quote(text: str) -> str:
     return msgspec.json.encode(clean(text)).decode()
 
 
-def leaves(value: object, path: Path, *, names: bool = False) -> Iterator[tuple[str, Path]]:
-    """Yield every string in a JSON value with its path, in document order; with `names`, member names too."""
+def leaves(value: object, path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield every string in a JSON value with its path, in document order."""
     pending: list[tuple[object, Path]] = [(value, path)]
     while pending:
         found, at = pending.pop()
@@ -114,10 +114,7 @@ def leaves(value: object, path: Path, *, names: bool = False) -> Iterator[tuple[
         elif isinstance(found, list):
             pending += [(found[i], (*at, i)) for i in range(len(found) - 1, -1, -1)]
         elif isinstance(found, dict):
-            for name in reversed(found):
-                pending.append((found[name], (*at, name)))
-                if names:
-                    pending.append((name, (*at, name, NAME)))
+            pending += [(found[name], (*at, name)) for name in reversed(found)]
 
 
 def failure_of(body: dict[str, object]) -> str | None:

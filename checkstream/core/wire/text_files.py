@@ -113,7 +113,7 @@ def _charset(kind: str) -> str:
 def _decoded(value: str, start: int, charset: str) -> Generator[None, None, tuple[str, str] | None]:
     """Return the text that stands in base64 from `start` on, and its charset."""
     if len(value) - start > _HEAD_CHARS:
-        head = _bytes(value[start : start + _HEAD_CHARS])
+        head = _bytes(value[start : start + _HEAD_CHARS].translate(_STANDARD))
         if head is None or _text([head], charset, ended=False) is None:
             return None
         _look_whether_long(value)
@@ -154,9 +154,8 @@ def _look_whether_long(data: str) -> None:
         raise RequestInvalid(f"a file of text has more than {_MAX_TEXT_CHARS} characters as it is encoded; send less")
 
 
-def _bytes(data: str) -> bytes | None:
-    """Read base64 as leniently as servers do: either alphabet, with or without padding and line ends."""
-    bare = data.translate(_STANDARD)
+def _bytes(bare: str) -> bytes | None:
+    """Read base64 in the standard alphabet, without line ends, as leniently as servers do: with or without padding."""
     if len(bare) % 4 == 1:
         bare = bare[:-1]
     try:

@@ -179,7 +179,7 @@ def test_until_something_is_measured_a_guess_counts() -> None:
 
 
 def test_a_prompt_that_would_wait_for_too_long_is_refused_until_then() -> None:
-    capacity = Capacity()
+    capacity = Capacity(0.9)
     load = capacity.admit(wait_s=100.0, most_s=15.0)  # alone it may wait for itself
     with pytest.raises(Overloaded) as caught:
         capacity.admit(wait_s=20.5, most_s=15.0)

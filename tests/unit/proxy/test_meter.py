@@ -13,7 +13,7 @@ class Told(Capacity):
     """Remembers what it is told."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(0.9)
         self.told: list[tuple[float, float]] = []
 
     def measure(self, seconds: float, busy: float) -> None:

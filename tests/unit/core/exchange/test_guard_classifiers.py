@@ -101,6 +101,19 @@ def test_g06_a_stall_checks_early_what_is_there() -> None:
     assert text_of(exchange.out) == "hello there"
 
 
+def test_g06_a_stall_lets_go_of_what_no_classifier_need_be_asked_about() -> None:
+    everywhere = "classifiers: [{name: lexicon.toxicity, threshold: 0.8}], channels: [extra], actions: [{type: stop}]"
+    exchange = open_stream(MAIL + f"  - {{name: t, id: TOX-9, stage: [midstream], {everywhere}}}\n")
+    note = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    note["choices"] = [{"index": 0, "delta": {"note": "joe@example.com,"}, "finish_reason": None}]
+    exchange.send(UpstreamBytes(b"data: " + json.dumps(note).encode() + b"\n\n"))
+    assert exchange.unanswered == []
+    assert exchange.out.sent == []
+    exchange.now += 1
+    exchange.send(TimerFired("stall"))
+    assert b'"note": "[EMAIL],"' in b"".join(exchange.out.sent)
+
+
 def test_g06_a_comment_keeps_the_connection_while_text_is_held() -> None:
     exchange = open_stream(MAIL)
     exchange.send(UpstreamBytes(says("jo")))
