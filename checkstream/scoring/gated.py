@@ -11,6 +11,7 @@ too short for the gate and about excerpts.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ from checkstream.scoring.session import Gate, Reading, Readings, Window
 
 CLEARED = 0.1
 """What a cleared window can reach at most, as a share of the lowest threshold of its label."""
+_MOST_DOUBTED = 256
 FOREIGN = 0.5
 """A window is foreign to a vocabulary if so large a share of its tokens is."""
 
@@ -65,6 +67,8 @@ class GatedSession:
         self._most = entry.limits.window_tokens - sum(self._frame)
         self._foreign = tokenizer.foreign()
         self._legible = Legible(self._foreign, tokenizer.spelled())
+        self._doubted: OrderedDict[int, tuple[Window, float]] = OrderedDict()
+        """What the gate has said of windows that the encoder has yet to read, the latest; by identity."""
         self._orders = Orders(entry.joint.phrases if entry.joint is not None else ())
 
     @property
@@ -130,6 +134,8 @@ class GatedSession:
         if self._joint is not None and foreign and not math.isnan(doubt):
             return Reading(np.full(1, _along(self._joint.foreign, doubt), np.float32))
         if not doubt < self.threshold:  # also when the gate gives no number
+            if self._joint is not None and window.tokens - sum(self._frame) <= self._room:
+                self._remember(window, doubt)
             return None
         return Reading(np.asarray(doubt / self.threshold * self._ceiling, np.float32))
 
@@ -143,11 +149,21 @@ class GatedSession:
         if window.excerpt == "legible":
             return np.full(1, _along(joint.legible, score), np.float32)
         unread = window.tokens <= self._above or window.excerpt is not None
-        doubt = math.nan if unread else self.doubt(window)
+        doubt = math.nan if unread else self._said_of(window)
         if math.isnan(doubt):
             return np.full(1, _along(joint.alone, score), np.float32)
         both = joint.slope * (_logit(score) + joint.gate * _logit(doubt)) + joint.offset
         return np.full(1, _sigmoid(both), np.float32)
+
+    def _remember(self, window: Window, doubt: float) -> None:
+        self._doubted[id(window)] = window, doubt  # which keeps the window, so that no other has its identity
+        if len(self._doubted) > _MOST_DOUBTED:
+            self._doubted.popitem(last=False)
+
+    def _said_of(self, window: Window) -> float:
+        """Return what the gate says of a window: what it has said, where that is still known."""
+        known = self._doubted.pop(id(window), None)
+        return self.doubt(window) if known is None else known[1]
 
     def doubt(self, window: Window, enough: float = math.inf) -> float:
         """Return the gate's highest doubt of a window's parts, those behind one of `enough` unread; NaN: no number."""

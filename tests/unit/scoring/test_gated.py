@@ -101,6 +101,23 @@ def test_a_lane_that_asks_the_gate_itself_comes_to_the_same() -> None:
             np.testing.assert_array_equal(apart, one.run([window]).scores[0])
 
 
+def test_the_gate_reads_a_window_once_that_both_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = session(said=0.6, doubted=0.4)
+    read: list[Window] = []
+    doubt = both.doubt
+
+    def noted(window: Window, enough: float = math.inf) -> float:
+        read.append(window)
+        return doubt(window, enough)
+
+    monkeypatch.setattr(both, "doubt", noted)
+    (window,) = windows_of(both, "the question will be answered now")
+    first, again = both.run([window]).scores, both.run([window]).scores
+    assert read == [window, window], "once each time"
+    np.testing.assert_array_equal(first, again)
+    assert not both._doubted
+
+
 def test_without_a_word_on_it_the_gate_only_clears() -> None:
     text = RIVER * 12 + ORDER
     plain = session(said=0.5, doubted=0.4, joint=None)
