@@ -104,7 +104,7 @@ class App:
             opening.push_async_callback(listener.close)
         for warning in self.force.warnings:
             self._log.warning("config.warning", detail=warning)
-        opening.enter_context(short_turns())  # guards read long bodies on a thread
+        opening.enter_context(short_turns())  # guards read long answers on a thread
         settle()
         started = introduction(self.force, self.listener.address, self.admin.address, self._config_file)
         self._log.info("listening", **started)

@@ -50,6 +50,9 @@ from checkstream.proxy.turns import Turns
 
 _CONTEXT = "x-checkstream-context"
 _MAX_CONTEXT_BYTES = 8192
+_BASE64 = b";base64,"
+_MOST_FILES = 64
+"""Of one body that are looked for, when it is reckoned how long it takes to read."""
 _DEFAULT_SHAPE = SURFACES["/v1/chat/completions"]
 """Whose error object a caller gets on a path that no surface has."""
 
@@ -197,7 +200,7 @@ class Proxy:
         """Answer a request, if what has been admitted leaves time to check it."""
         if route.plan is None or route.scorer is None:
             return await self._answer(request, stream, route, sent, visit, None)
-        chars = min(len(sent.body), route.plan.prompt_chars)  # what is longer has files in it, or is refused
+        chars = min(readable(sent.body), route.plan.prompt_chars)
         wait_s = route.scorer.wait_s(sent.share, chars)
         load = self._intake.meter.admit(sent.share, wait_s=wait_s, most_s=route.plan.max_hold_ms / 1000)
         try:
@@ -307,6 +310,18 @@ class Proxy:
         """Tell every guard that still runs that the drain period is over."""
         for exchange in self._running:
             exchange.drain()
+
+
+def readable(body: bytes) -> int:
+    """Return about how much of a body classifiers may have to read, in bytes: all but pictures and the like in it."""
+    size, at = len(body), body.find(_BASE64)
+    for _ in range(_MOST_FILES):
+        end = body.find(b'"', at)
+        if at < 0 or end < 0:
+            break
+        size -= end - at
+        at = body.find(_BASE64, end)
+    return size
 
 
 def _context(given: Sequence[str]) -> str | None:

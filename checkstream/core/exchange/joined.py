@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator, Sequence
 
 from checkstream.core.channel.json_leaves import inside_json, is_json
@@ -47,12 +48,22 @@ class Joined:
 
     def touched(self, span: Span) -> list[int]:
         """Return the places of the texts that a span touches."""
-        return [place for place, start, end in self._parts if start < span.end and span.start < end]
+        found: list[int] = []
+        for number in range(self._first(span), len(self._parts)):
+            place, start, _ = self._parts[number]
+            if start >= span.end:
+                break
+            found.append(place)
+        return found
 
     def path(self, request: Request, span: Span) -> Path:
         """Return where the first text stands that a span touches."""
-        place = next((place for place, _, end in self._parts if end > span.start), self._parts[-1][0])
-        return request.unit.deltas[place].path
+        first = min(self._first(span), len(self._parts) - 1)
+        return request.unit.deltas[self._parts[first][0]].path
+
+    def _first(self, span: Span) -> int:
+        """Return the number of the first part that ends behind the start of a span; they stand in order."""
+        return bisect_right(self._parts, span.start, key=lambda part: part[2])
 
     @property
     def edited(self) -> bool:

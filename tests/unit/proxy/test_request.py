@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkstream.errors import RequestInvalid
-from checkstream.proxy.request import _context
+from checkstream.proxy.request import _context, readable
 
 
 def test_the_context_header_is_handed_on_as_it_came() -> None:
@@ -26,3 +26,17 @@ def test_the_context_header_is_handed_on_as_it_came() -> None:
 def test_g22_a_context_header_is_bounded_and_single(values: list[str], message: str) -> None:
     with pytest.raises(RequestInvalid, match=message):
         _context(values)
+
+
+@pytest.mark.parametrize(
+    ("body", "size"),
+    [
+        (b'{"a":"text"}', 12),
+        (b'{"url":"data:image/png;base64,AAAA","text":"hi"}', 48 - len(b";base64,AAAA")),
+        (b'{"a":";base64,AA","b":";base64,BBBB"}', 37 - len(b";base64,AA;base64,BBBB")),
+        (b"data:image/png;base64,AAAA", 26),
+        (b'";base64,"' * 1000, 10_000 - 64 * 8),
+    ],
+)
+def test_pictures_are_not_reckoned_as_text_to_be_read(body: bytes, size: int) -> None:
+    assert readable(body) == size

@@ -1,5 +1,7 @@
 """How a gate and its model score together: each is asked about what it can judge."""
 
+import math
+
 import msgspec
 import numpy as np
 import pytest
