@@ -197,4 +197,7 @@ def test_g02_only_the_relay_writes_to_the_caller_and_only_what_a_command_holds()
         "self._out.append(command.data)",
         "self._out.append(self._surface.error_event('unavailable', \"the answer can't be recorded\"))",
     }
-    assert set(calls(relay, "write")) == {"writer.write(data, drain=False)", "self._ledger.write(command.record)"}
+    assert set(calls(relay, "write")) == {
+        "writer.write(data, drain=False)",
+        "self._services.ledger.write(command.record)",
+    }
