@@ -81,6 +81,8 @@ class Check(msgspec.Struct):
     """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
     over: bool = False
     """What comes of it matters no more: it was handed out, or its text is dealt with otherwise."""
+    said: str | None = None
+    """The text of the window, of a check that was asked for before its text came."""
 
     @property
     def answered(self) -> bool:
@@ -164,6 +166,14 @@ class Checks:
             if count in _EARLY_CHECKS or count % self._settings.check_every == 0:
                 due.append(self.ask(end))
         return due
+
+    def ahead(self, text: str) -> list[Check]:
+        """Return the check of a text that is known whole and is about to come; none where checks come as it does."""
+        if not text or not self.whole:
+            return NO_CHECKS
+        check = self.ask(len(text), final=True)
+        check.said = text
+        return [check]
 
     def seed(self, text: str) -> None:
         """Take a text that has been sent already: what comes is scored together with it."""
@@ -276,6 +286,7 @@ class Checks:
                 failed=None,
                 spared=False,
                 degraded=False,
+                said=None,
             )
             check.over = True
             renewed.append(self.due[place])

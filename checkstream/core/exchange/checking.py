@@ -63,7 +63,12 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """All of it."""
-        return "\n".join(legible(judge.holdback.text(check.window)) for judge, check in self.about)
+        return "\n".join(legible(_said(judge, check)) for judge, check in self.about)
+
+
+def _said(judge: Judge, check: Check) -> str:
+    """Return the text of a check, which may not have been fed yet."""
+    return judge.holdback.text(check.window) if check.said is None else check.said
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -103,6 +108,8 @@ class Checking:
         """What the exchange has cost."""
         self.refused = False
         """A text that matters has not been read, since there is too much to do: the exchange can only end."""
+        self._heard: set[str] = set()
+        """Names of classifiers that have answered something."""
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then."""
 
@@ -213,6 +220,7 @@ class Checking:
         if asked is None:
             return []
         about, judges = asked.question.about, asked.question.judges
+        self._heard.update(judges[0].asked)
         if len(about) > 1 and isinstance(event, Scored) and not all(judge.unmoved(event.scores) for judge in judges):
             self._queue.extendleft(self._question(pair) for pair in reversed(about))
             self._go_on()
@@ -349,7 +357,11 @@ class Checking:
         self._go_on()
 
     def close(self) -> None:
-        """Wait for nothing any more."""
+        """Wait for nothing any more; what was to be asked at this event is not asked."""
+        questions = chain((asked.question for asked in self._tickets.values()), self._queue)
+        owing = {name for question in questions for judge in question.judges for name in judge.asked}
+        self.ledger.unheard |= owing - self._heard
+        self.commands = [command for command in self.commands if not isinstance(command, Score)]
         self._tickets.clear()
         self._queue.clear()
         self._due.clear()

@@ -48,6 +48,8 @@ _READ_WORK = 700
 """Of one step of reading a body."""
 _EDIT_WORK = 10
 """Of an edit of one text."""
+_ASKED_CHARS = 256
+"""Characters of a text that are put before classifiers for a unit of work."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
 
@@ -119,18 +121,27 @@ class Prompt:
         yield from self._know(request, event, context)
         self._judge_request()
         yield from self._join(request)
-        self._checking.together = len(self._joined) > _MANY_TEXTS
+        yield from self._ask()
         for joined in self._joined:
             checks = yield from meter.feeding(joined.judge, joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
             meter.spend(joined.judge.take_work() + CHANNEL_WORK)
             yield
-        self._checking.ask_gathered()
         for joined in self._joined:
             yield from self.ruling(joined.judge)
             meter.spend(_RULING_WORK)
             yield
         return None
+
+    def _ask(self) -> Steps:
+        """Ask classifiers about all texts, so that they read while patterns are matched: they see a text as it came."""
+        checking = self._checking
+        checking.together = len(self._joined) > _MANY_TEXTS
+        for joined in self._joined:
+            checking.ask(joined.judge, joined.judge.holdback.ahead(joined.text))
+            checking.meter.spend(len(joined.text) // _ASKED_CHARS + 1)
+            yield
+        checking.ask_gathered()
 
     def _know(self, request: Request, event: RequestReceived, context: object) -> Steps:
         """Settle what policies know of the exchange, and which rules take part in it."""
@@ -277,6 +288,11 @@ class Prompt:
                 refusing = Refusing(removal.rule, Reject(), removal.span)
                 self._rejects.append((refusing, place_of(unit)))
             self._removed.setdefault(unit, removal.note)
+
+    @property
+    def rejected(self) -> bool:
+        """It is refused, whatever is still to be said of it."""
+        return bool(self._rejects)
 
     @property
     def refusal(self) -> Refusal | None:
