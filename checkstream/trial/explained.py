@@ -19,7 +19,7 @@ from checkstream.trial.cases import Case
 from checkstream.trial.run import run, scripted
 from checkstream.trial.script import Cut, request_body
 
-_SURFACE = "/v1/chat/completions"
+_SURFACE = "openai.chat"
 
 
 class Exempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,8 +34,8 @@ from tests.watchdog import (
     watched_loop,
 )
 
-CHAT = SURFACES["/v1/chat/completions"]
-COMPLETIONS = SURFACES["/v1/completions"]
+CHAT = SURFACES["openai.chat"]
+COMPLETIONS = SURFACES["openai.completions"]
 SIZE = 40_000
 """Bytes of a hostile answer."""
 RUNS = 7
