@@ -18,7 +18,7 @@ from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, written
-from checkstream.core.exchange.known import values_of
+from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal, refused
@@ -167,8 +167,8 @@ class Prompt:
             fail_mode=self._plan.fail_mode,
         )
         checking = self._checking
-        values = yield from values_of(self._plan.program, request, checking.meter, checking.degrade)
-        checking.exchange = msgspec.structs.replace(facts, values=values) if values else facts
+        told = yield from told_of(self._plan.program, request, checking.meter, checking.degrade)
+        checking.exchange = msgspec.structs.replace(facts, told=told)
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 
