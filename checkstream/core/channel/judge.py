@@ -197,6 +197,11 @@ class Judge:
         self._read_along(text)
         return self.holdback.feed(text)
 
+    @property
+    def ahead(self) -> int:
+        """How many characters can be read until each may be dear."""
+        return self.holdback.matches.ahead
+
     def parting(self) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
         return self.holdback.parting()

@@ -33,6 +33,10 @@ class _Search:
     def __init__(self, patterns: PatternSet) -> None:
         self._scan = Scan(patterns)
 
+    @property
+    def ahead(self) -> int:
+        return self._scan.ahead
+
     def feed(self, text: str) -> list[Finding]:
         return self._scan.feed(text)
 
