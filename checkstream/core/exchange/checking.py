@@ -54,6 +54,8 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
 
     ticket: int
     about: tuple[tuple[Judge, Check], ...]
+    besides: str | None = None
+    """A text that stands encoded in the one that it is about."""
 
     @property
     def judges(self) -> list[Judge]:
@@ -63,12 +65,12 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """All of it."""
-        return "\n".join(legible(_said(judge, check)) for judge, check in self.about)
+        return "\n".join(_said(*pair) for pair in self.about) if self.besides is None else legible(self.besides)
 
 
 def _said(judge: Judge, check: Check) -> str:
-    """Return the text of a check, which may not have been fed yet."""
-    return judge.holdback.text(check.window) if check.said is None else check.said
+    """Return what classifiers are shown of a check's text, which may not have been fed yet."""
+    return legible(judge.holdback.text(check.window)) if check.said is None else check.said
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -166,15 +168,28 @@ class Checking:
             if judge.channel.kind == "extra" and is_token(judge.holdback.text(check.window)):
                 check.spared = True
                 continue
+            check.owed += 1
             if self.together and judge.joinable and check.window.end - check.window.start <= _JOINED_CHARS:
                 self._gather(judge, check)
             else:
                 self._queue.append(self._question((judge, check)))
         self._go_on()
 
-    def _question(self, *about: tuple[Judge, Check]) -> _Question:
+    def ask_besides(self, judge: Judge, check: Check, texts: Iterable[str]) -> None:
+        """Ask about texts that stand encoded in a judge's text, short ones together; the highest scores count."""
+        lines: list[str] = []
+        for text in (*texts, None):
+            if lines and (text is None or sum(map(len, lines)) + len(text) > _JOINED_CHARS):
+                check.owed += 1
+                self._queue.append(self._question((judge, check), besides="\n".join(lines)))
+                lines = []
+            if text is not None:
+                lines.append(text)
+        self._go_on()
+
+    def _question(self, *about: tuple[Judge, Check], besides: str | None = None) -> _Question:
         self._next_ticket += 1
-        return _Question(self._next_ticket - 1, about)
+        return _Question(self._next_ticket - 1, about, besides)
 
     def _gather(self, judge: Judge, check: Check) -> None:
         """Put a short text to those before it; ask about them first if it is of another kind, or one too many."""
@@ -228,7 +243,7 @@ class Checking:
         self._go_on()
         for judge, check in about:
             if isinstance(event, Scored):
-                check.scores, check.entities = event.scores, event.entities
+                check.hear(event.scores, event.entities if asked.question.besides is None else check.entities)
             else:
                 check.failed = event.reason
                 if event.reason == "overload":
