@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -23,8 +25,11 @@ from checkstream.core.match.entities.entity import (
     glued_behind,
     only_digits,
 )
-from checkstream.core.match.entities.labels import is_labelled, tight_label
+from checkstream.core.match.entities.labels import is_labelled, tight_label, words_of
 from checkstream.core.match.entities.payment import follows_iban_head
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, compile_regex
+from checkstream.core.match.syntax import parse
+from checkstream.core.match.tree import companion
 
 _NOT_PHONES = frozenset(
     (
@@ -34,11 +39,33 @@ _NOT_PHONES = frozenset(
 )
 
 
+_SIGNS: Final = " .\\-/()\\t_'*\u00b7\u00a0\u2010-\u2013"
+"""Between two digits of a candidate."""
+_INSIDE: Final = frozenset(" .-/()\t_'*\u00b7\u00a0\u2010\u2011\u2012\u20130123456789")
+_ANNOUNCED: Final = compile_regex(words_of("phone", "phone_weak"))
+_BEGINS: Final = (
+    "00[^0-9]*[1-9]"  # abroad
+    "|0[1-9][0-9]{0,4}[^0-9]+[0-9]{2}"  # a trunk `0`
+    "|(?:1[^0-9]+)?[2-9][0-9]{2}[^0-9]+[2-9][0-9]{2}[^0-9]+[0-9]{4}"  # North America
+    "|1[3-9][0-9][^0-9]+[0-9]{4}[^0-9]+[0-9]{4}"  # mobile numbers of China
+)
+"""How numbers begin that no word announces."""
+_BEGIN: Final = compile_regex(f"(?:{_BEGINS})")
+_MAY_HOLD: Final = compile_regex(rf"[+(]|(?:\A|[^0-9])(?:{_BEGINS})")
+"""What a candidate has in it that holds such a number: one question tells for most that they don't."""
+_GOES_ON: Final = compile_regex(
+    rf"(?:[^0-9.\-/]|[^0-9][.\-/])(?:[0-9]+[.\-/])*(?:{companion(parse(_BEGINS))}|[0-9]+)\z"
+)
+"""Where one may begin that isn't seen whole, or what a sign joins to it: at the last group at the latest, so that what
+stands before the next one is seen together with it."""
 _MOST_DIGITS = 15
 _SEQUENCE = 5
 """Figures in a row, each of three digits or more and higher than the last, that are no telephone numbers."""
 _MOST_GROUPS = 7
 """Of one number that is no international one."""
+_NATIONAL_DIGITS: Final = (8, 12)
+_ANNOUNCED_DIGITS: Final = (7, 15)
+"""Least and most of a number in national form, and of one that a word announces."""
 _MOST_RUN_DIGITS = 18
 """That a candidate has, but for an extension."""
 
@@ -69,7 +96,9 @@ class _Run(msgspec.Struct, frozen=True):
     """Numbers in national form count with no word before them, where the candidate holds no other digits."""
 
 
-def _groups(text: str, start: int, end: int) -> list[_Group]:
+@lru_cache(maxsize=8)
+def _groups(text: str, start: int, end: int) -> Sequence[_Group]:
+    """Return the groups of a candidate, of which several questions are asked one after the other."""
     groups: list[_Group] = []
     last = start
     for at, stop in digit_groups(text, start, end):
@@ -217,9 +246,10 @@ def _take(run: _Run, first: int) -> int:
     groups = run.groups
     if not (run.labelled or run.loose) and ((run.plus and first == 0) or not _may_begin(groups, first)):
         return first
-    for after in range(min(run.body, first + 7), first, -1):
-        if not _closes(groups, after):
-            continue
+    announced = run.labelled or run.loose
+    if not (announced or groups[first].gap.endswith("(") or _BEGIN.match(run.text, groups[first].start)):
+        return first
+    for after in _ends(run, first, *(_ANNOUNCED_DIGITS if announced else _NATIONAL_DIGITS)):
         chosen = groups[first:after]
         parts = [group.digits for group in chosen]
         gaps = [group.gap for group in chosen[1:]]
@@ -230,6 +260,20 @@ def _take(run: _Run, first: int) -> int:
         if run.loose and after - first == len(groups) and _loose_shape(parts, gaps):
             return after
     return first
+
+
+def _ends(run: _Run, first: int, least: int, most: int) -> list[int]:
+    """Return the ends of numbers that begin at `first` and have from `least` to `most` digits, the last one first."""
+    found: list[int] = []
+    digits = 0
+    for after in range(first + 1, min(run.body, first + _MOST_GROUPS) + 1):
+        digits += len(run.groups[after - 1].digits)
+        if digits > most:
+            break
+        if digits >= least and _closes(run.groups, after):
+            found.append(after)
+    found.reverse()
+    return found
 
 
 def _in_sequence(run: _Run, first: int, after: int) -> bool:
@@ -279,6 +323,8 @@ def refine_loose(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 
 def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPair]:
+    if not (_MAY_HOLD.search(text[start:end]) or _may_be_announced(text, start) or loose):
+        return ()
     groups = _groups(text, start, end)
     plus = bool(groups) and "+" in text[start : groups[0].start]
     previous = before(text, start)
@@ -313,6 +359,17 @@ def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPa
 
 
 def skip_phone(text: str, start: int, end: int) -> int:
+    """Return the same as `skip_loose`, and more where nothing says that there are numbers: how they begin tells."""
+    segment = text[start:end]
+    if _MAY_HOLD.search(segment) or _may_be_announced(text, start) or _follows_code(text, start):
+        return skip_loose(text, start, end)
+    if text[end : end + 1] not in _INSIDE:
+        return end
+    hit = _GOES_ON.search(segment)
+    return skip_loose(text, start, end) if hit is None else start + hit.start() + 1
+
+
+def skip_loose(text: str, start: int, end: int) -> int:
     """Return where the first group ends behind which a number could begin that was not looked for in the candidate.
 
     A number begins with a group. Those were seen whole that have more behind them in the candidate than a number has.
@@ -350,12 +407,19 @@ def _number_from(run: _Run, first: int) -> int:
     skip = 2 if run.groups[first].digits.startswith("00") else 0
     if not (plus or skip or run.labelled or run.loose or _may_begin(run.groups, first)):
         return first
-    if not (plus or run.labelled) and _inside_longer(run.text, run.groups[first:]):
-        return first
     after = first
     if plus or skip:
         after = first + _international_end(run.groups[first:], run.body - first, skip)
-    return after if after > first or run.goes_on else _take(run, first)
+    if after == first and not run.goes_on:
+        after = _take(run, first)
+    if after > first and not (plus or run.labelled) and _inside_longer(run.text, run.groups[first:]):
+        return first
+    return after
+
+
+def _may_be_announced(text: str, start: int) -> bool:
+    """Whether a word such as `phone` stands anywhere before a candidate that begins with a digit."""
+    return start > 0 and _ANNOUNCED.search(text, max(start - LEFT_CONTEXT_CHARS, 0), start) is not None
 
 
 def _is_announced(text: str, start: int) -> bool:
@@ -392,10 +456,7 @@ def _extension_start(groups: Sequence[_Group]) -> int:
 PHONE = Entity(
     name="PHONE",
     # Up to 18 digits with at most three separators between two of them; then an extension.
-    regex=(
-        "[+(]{0,2}[0-9](?:[ .\\-/()\\t_'*\u00b7\u00a0\u2010-\u2013]{0,3}[0-9]){6,17}"
-        "(?: ?(?:x|ext|extn|extension|#)\\.? ?[0-9]{1,5})?"
-    ),
+    regex=(f"[+(]{{0,2}}[0-9](?:[{_SIGNS}]{{0,3}}[0-9]){{6,17}}(?: ?(?:x|ext|extn|extension|#)\\.? ?[0-9]{{1,5}})?"),
     refine=refine_phone,
     skip=skip_phone,
     group="pii",
@@ -404,7 +465,7 @@ PHONE_LOOSE = Entity(
     name="PHONE_LOOSE",
     regex=PHONE.regex,
     refine=refine_loose,
-    skip=skip_phone,
+    skip=skip_loose,
     group=None,
     views=PLAIN_VIEWS - {"spaced"},  # rows of digits are no numbers that somebody has spelled
 )
