@@ -13,7 +13,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.proxy.masking import Masker
 
-CHAT = SURFACES["openai.chat"]
+CHAT = SURFACES["/v1/chat/completions"]
 MASKER = Masker()
 DONE = b"data: [DONE]\n\n"
 

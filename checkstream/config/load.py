@@ -27,13 +27,14 @@ from checkstream.config.settings import (
 )
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
-from checkstream.core.policy.capabilities import PROMPT_ONLY
-from checkstream.core.wire.places import NAMES, PLACES, covers
 from checkstream.errors import ConfigError, Fault
 
 _T = TypeVar("_T")
 
 DEFAULT_POLICIES = (BUILTIN + "default",)
+GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/moderations")
+_WITHOUT_TEXT = GUARDED_PATHS[2:]
+"""Their answers are figures."""
 PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
 """Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
 _UNSOUND = Upstream(url="http://unsound")
@@ -143,12 +144,12 @@ def unplaced(upstream: str, policies: Sequence[str] = ()) -> Config:
     guarding = tuple(policies) or DEFAULT_POLICIES
     guarded = [
         RouteSettings(
-            name="-".join(part for part in path.removeprefix("/v1").split("/") if part.isalnum()),
+            name=path.removeprefix("/v1/").replace("/", "-"),
             match=Match(path=path),
             upstream="default",
             policies=guarding,
         )
-        for path in PLACES
+        for path in GUARDED_PATHS
     ]
     passed = [
         RouteSettings(name=name, match=Match(path=path, method="GET"), upstream="default", pass_=True)
@@ -364,7 +365,6 @@ def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: n
     if not config.routes and not tree.at("routes").value:
         source.fault(tree.at("routes").place, "there are no routes, so every request would get a 404", "add one")
     names: set[str] = set()
-    own = [route.match.path for route in config.routes if not route.pass_]
     for position, route in zip(positions, config.routes, strict=True):
         node = tree.at("routes", position)
         if route.name in names:
@@ -375,7 +375,7 @@ def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: n
             source.fault(
                 node.at("upstream").place, f"the upstream `{route.upstream}` is not defined", f"defined: {known}"
             )
-        _check_match(route, node, source, (*PLACES, *own))
+        _check_match(route, node, source)
         for index, reference in enumerate(route.policies):
             if not _is_file(policy_file(reference)):
                 source.fault(
@@ -412,13 +412,15 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _check_match(route: RouteSettings, node: Node, source: nodes.Source, guarded: Sequence[str]) -> None:
-    """Report what this route can't match; `guarded` are the paths that are read."""
+def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None:
+    """Report what this route can't match."""
     match = node.at("match")
     if route.pass_:
         if route.match.model != "*":
             source.fault(match.at("model").place, "a route with `pass: true` can't match by model", "remove `model`")
-        covered = [path for path in guarded if route.match.path[-1] == "*" and covers(route.match.path, path)]
+        covered = [
+            path for path in GUARDED_PATHS if route.match.path[-1] == "*" and path.startswith(route.match.path[:-1])
+        ]
         if covered and route.match.method == "POST":
             source.fault(
                 match.at("path").place,
@@ -426,19 +428,13 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source, guarded
                 "name the paths that are meant",
             )
         return
-    if route.match.path[-1] == "*":
+    if route.match.path not in GUARDED_PATHS:
         source.fault(
             match.at("path").place,
-            f"`{route.match.path}` takes paths of many APIs, and a guarded route speaks one",
-            "write the whole path, with `{name}` for a part that varies; `pass: true` sends all on unguarded",
+            f"`{route.match.path}` can't be guarded in this version",
+            "guarded: " + ", ".join(GUARDED_PATHS) + "; `pass: true` sends it on unguarded",
         )
-    elif route.api is None:
-        source.fault(
-            match.at("path").place,
-            f"nobody knows which API is spoken at `{route.match.path}`",
-            f"add `surface:` with one of {', '.join(NAMES)}; `pass: true` sends it on unguarded",
-        )
-    if route.api in PROMPT_ONLY and route.grounding is not None:
+    if route.match.path in _WITHOUT_TEXT and route.grounding is not None:
         reason = f"the answers of `{route.match.path}` are figures, so there is nothing to score"
         source.fault(node.at("grounding").place, reason, "remove `grounding`")
     if route.match.method != "POST":

@@ -111,6 +111,7 @@ class PatternReader:
                     max_chars=entity.max_chars,
                     refine=entity.refine,
                     skip=entity.skip,
+                    lead=entity.lead,
                     views=entity.views,
                 )
                 for number, entity in enumerate(ENTITIES.values())

@@ -102,9 +102,9 @@ def replay(transcript: Transcript, program: Program, models: InstalledModels) ->
 
 
 def _surface(header: Header) -> Surface:
-    surface = SURFACES.get(header.surface)
+    surface = next((surface for surface in SURFACES.values() if surface.name == header.surface), None)
     if surface is None:
-        known = ", ".join(SURFACES)
+        known = ", ".join(surface.name for surface in SURFACES.values())
         raise WireError(f"line 1: there is no surface `{header.surface[:100]}`; known: {known}")
     return surface
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.match.entities import ENTITIES, Entity
+from checkstream.core.match.entities.labels import _WORDS
 from checkstream.core.match.patterns import Hit, Pattern, PatternSet, Regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.syntax import parse
@@ -58,11 +59,13 @@ class CountedRegex:
         return self.regex.match(text, pos) if endpos < 0 else self.regex.match(text, pos, endpos)
 
 
-def raw_set(entity: Entity, *, skip: bool = True) -> PatternSet:
-    return PatternSet([pattern_of(entity, entity.refine, skip=skip)])
+def raw_set(entity: Entity, *, skip: bool = True, lead: bool = True) -> PatternSet:
+    return PatternSet([pattern_of(entity, entity.refine, skip=skip, lead=lead)])
 
 
-def pattern_of(entity: Entity, refine: Callable[[str, int, int], Sequence[tuple[int, int]]], *, skip: bool) -> Pattern:
+def pattern_of(
+    entity: Entity, refine: Callable[[str, int, int], Sequence[tuple[int, int]]], *, skip: bool, lead: bool = True
+) -> Pattern:
     return Pattern(
         signal=0,
         name=entity.name,
@@ -70,6 +73,7 @@ def pattern_of(entity: Entity, refine: Callable[[str, int, int], Sequence[tuple[
         max_chars=entity.max_chars,
         refine=refine,
         skip=entity.skip if skip else None,
+        lead=entity.lead if lead else None,
         views=frozenset({"raw"}),
     )
 
@@ -170,6 +174,47 @@ def both_ways(name: str) -> tuple[PatternSet, PatternSet]:
     return raw_set(ENTITIES[name], skip=False), raw_set(ENTITIES[name])
 
 
+LED = tuple(name for name, entity in ENTITIES.items() if entity.lead is not None)
+WORDS = sorted({word.strip() for words in _WORDS.values() for word in words.split("|")})
+
+
+def respelled(word: str, way: int) -> str:
+    """Return a label as somebody may write it: labels are compared in folded case, with any of three joiners."""
+    ways: Sequence[Callable[[str], str]] = (
+        str, str.upper, str.title, lambda each: each.replace(" ", "_"), lambda each: each.replace(" ", "-"),
+        lambda each: each.replace("ss", "\u00df"), lambda each: each.replace("s", "\u017f").replace("k", "\u212a"),
+        lambda each: each.replace("fi", "\ufb01").replace("st", "\ufb06"), lambda each: each + "Number",
+    )  # fmt: skip
+    return ways[way](word)
+
+
+LABELS = st.builds(respelled, st.sampled_from(WORDS), st.integers(0, 8))
+CODES = st.sampled_from([
+    "X1234567", "12345678", "12-34-56", "021000021", "D1234-56789", "1980-02-03", "3 March 1977", "mrn-12345",
+    "MRN12345", "_dl-123456", "DL-1234567", "ab12cd34", "12 34 56 78", "99",
+])  # fmt: skip
+BETWEEN = st.sampled_from([" ", ": ", " is ", " no. ", "-", "\n", ", " * 31, "x" * 60, ". "])
+
+
+@given(parts=st.lists(st.tuples(LABELS, BETWEEN, CODES, BETWEEN), min_size=1, max_size=6), step=st.integers(1, 80))
+def test_what_is_refused_for_want_of_a_lead_would_have_been_refused(
+    parts: list[tuple[str, str, str, str]], step: int
+) -> None:
+    text = "".join(piece for part in parts for piece in part)
+    for name in LED:
+        asked, led = (scanned(each, text, step) for each in led_or_not(name))
+        assert asked == led, (name, text)
+
+
+@cache
+def led_or_not(name: str) -> tuple[PatternSet, PatternSet]:
+    return raw_set(ENTITIES[name], lead=False), raw_set(ENTITIES[name])
+
+
+def test_entities_that_a_word_announces_have_leads() -> None:
+    assert {"BANK_ACCOUNT", "SORT_CODE", "PASSPORT", "DRIVER_LICENSE", "DATE_OF_BIRTH"} <= set(LED)
+
+
 def test_some_entities_skip() -> None:
     assert {"AWS_ACCESS_KEY", "CREDIT_CARD", "PHONE", "EMAIL"} <= set(SKIPPING)
 
@@ -201,6 +246,7 @@ def everything() -> PatternSet:
                 max_chars=entity.max_chars,
                 refine=entity.refine,
                 skip=entity.skip,
+                lead=entity.lead,
                 views=entity.views,
             )
             for number, entity in enumerate(ENTITIES.values())

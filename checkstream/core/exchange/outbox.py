@@ -18,10 +18,6 @@ from checkstream.errors import WireError
 
 MOST_UNITS = 128
 """That leave at a time, or as many texts in fewer."""
-_EDITED_UNITS = 8
-"""What a unit counts for that does not leave as it came ..."""
-_BYTES_A_UNIT = 512
-"""... and what so many bytes of it count for besides."""
 
 
 class Outbox:
@@ -121,10 +117,7 @@ class Outbox:
                 if self._is_plain(waiting):
                     data.append(self._writer.as_it_came(waiting))
                 else:
-                    left = self._leave(waiting)
-                    data += left
-                    if left != [waiting.unit.raw]:
-                        taken += _EDITED_UNITS + len(waiting.unit.raw) // _BYTES_A_UNIT
+                    data += self._leave(waiting)
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)

@@ -343,7 +343,9 @@ class Lane:
         if member.index in self._skipped:
             low = max(low, self.index(self._skipped[member.index]))
         while low < high:
-            hit = self._next(member, low, high)
+            if member.lead is not None:
+                low = self._led(member.lead, low)
+            hit = self._next(member, low, high) if low < high else None
             if hit is None:
                 low = high
                 break
@@ -367,6 +369,14 @@ class Lane:
             ahead.hits.append((start, found, resumed))
             low = self.index(resumed) if self.starts is not None else spans[-1][1]
         ahead.at = low
+
+    def _led(self, lead: Regex, low: int) -> int:
+        """Return the first index from `low` on behind a lead that is near enough, or the text's end."""
+        cut = max(low - LEFT_CONTEXT_CHARS, 0)
+        text = self.text[cut:]
+        hit = lead.search(text)
+        self.work.done += QUESTION + (len(text) if hit is None else hit.start()) // 64
+        return len(self.text) if hit is None else max(low, cut + hit.start())
 
     def _next(self, member: Member, low: int, high: int) -> tuple[int, int] | None:
         """Return where the first candidate of a member starts and ends that starts from `low` on and before `high`."""

@@ -112,6 +112,9 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     refine: Refine | None = None
     skip: Skip | None = None
     """None: the next candidate may begin right behind the start of one that was refused."""
+    lead: str | None = None
+    """RE2 syntax. What this matches begins at most `LEFT_CONTEXT_CHARS` before each candidate that `refine` would take,
+    or with it: where there is none of it, all candidates are refused at once."""
     views: frozenset[str] = ALL_VIEWS
     """Views that it is searched in; always `raw` too, and every view that one of them reads."""
 
@@ -126,6 +129,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     gate: Regex
     """Tells where the expression matches from, and nothing of where it ends."""
     companion: Regex
+    lead: Regex | None = None
+    """Begins before or with whatever counts."""
     cap: int | None
     """Cap in the raw text; None: its own bound suffices."""
     view_cap: int
@@ -290,10 +295,16 @@ def _member(index: int, pattern: Pattern) -> tuple[Member, _Expression]:
         regex=made.regex,
         gate=made.gate,
         companion=made.companion,
+        lead=None if pattern.lead is None else _lead(pattern.lead),
         cap=cap,
         view_cap=view_cap,
     )
     return member, made
+
+
+@lru_cache(maxsize=_MOST_EXPRESSIONS)
+def _lead(source: str) -> Regex:
+    return compile_regex(source)
 
 
 def _view_cap(greatest: int) -> int:

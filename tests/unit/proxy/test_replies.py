@@ -9,7 +9,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import CheckstreamError, MethodWrong, Overloaded, UpstreamError
 from checkstream.proxy.replies import TABLE, error_response, guard_response, row
 
-SHAPE = SURFACES["openai.chat"]
+SHAPE = SURFACES["/v1/chat/completions"]
 
 
 def descendants(parent: type[CheckstreamError]) -> Iterator[type[CheckstreamError]]:

@@ -8,16 +8,13 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
+_DOUBLED = str.maketrans("0123456789", "0246813579")
+
 
 def luhn(digits: str) -> bool:
     """Check the last digit of `digits`. Source: ISO/IEC 7812-1, annex B."""
-    total = 0
-    for place, char in enumerate(reversed(digits)):
-        digit = ord(char) - 48
-        if place % 2:
-            digit = digit * 2 - 9 if digit > 4 else digit * 2
-        total += digit
-    return total % 10 == 0
+    doubled = digits[-2::-2].translate(_DOUBLED)
+    return (sum(map(int, digits[::-2])) + sum(map(int, doubled))) % 10 == 0
 
 
 def iban_mod97(iban: str) -> bool:

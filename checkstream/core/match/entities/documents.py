@@ -16,7 +16,7 @@ from checkstream.core.match.entities.entity import (
     stands_alone,
     whole_if,
 )
-from checkstream.core.match.entities.labels import is_labelled
+from checkstream.core.match.entities.labels import is_labelled, words_of
 
 
 def _is_code(text: str, start: int, end: int, least_digits: int) -> bool:
@@ -64,6 +64,7 @@ PASSPORT = Entity(
     name="PASSPORT",
     regex=WORD + r"[A-Za-z]{0,3}[ \-]?[0-9][A-Za-z0-9]{5,9}",
     refine=past_mark(refine_passport),
+    lead=words_of("passport"),
     group="pii",
 )
 DRIVER_LICENSE = Entity(
@@ -77,6 +78,7 @@ DRIVER_LICENSE = Entity(
         r"|[A-Za-z]{3,7}[0-9]{3}[A-Za-z]{2}[A-Za-z0-9]{2})"
     ),
     refine=past_mark(refine_licence),
+    lead=words_of("licence") + "|_?[Dd][Ll]-",
     group="pii",
 )
 MEDICAL_RECORD_NUMBER = Entity(
@@ -86,8 +88,11 @@ MEDICAL_RECORD_NUMBER = Entity(
         r"(?:[0-9]{5,12}|[0-9]{2,4}(?:-[0-9]{2,8}){1,3})"
     ),
     refine=past_mark(refine_record),
+    lead=words_of("medical") + "|_?[Mm][Rr][Nn]",
     group="pii",
 )
-DATE_OF_BIRTH = Entity(name="DATE_OF_BIRTH", regex=DATE_REGEX, refine=past_mark(refine_birth), group="pii")
+DATE_OF_BIRTH = Entity(
+    name="DATE_OF_BIRTH", regex=DATE_REGEX, refine=past_mark(refine_birth), lead=words_of("birth"), group="pii"
+)
 
 ENTITIES = (PASSPORT, DRIVER_LICENSE, DATE_OF_BIRTH, MEDICAL_RECORD_NUMBER)

@@ -43,6 +43,11 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     skip: Skip | None = None
     """None: the next candidate may begin with the next character. Needed where candidates overlap: else each place of a
     long text is a candidate, and each is asked about by itself."""
+    lead: str | None = None
+    """RE2 syntax for what begins at most `LEFT_CHARS` before each value, or with it: the words that announce one.
+
+    Candidates without any of it are refused in bulk. None: all are asked about.
+    """
     max_chars: int | None = None
     """Cap in characters for a regex without a bound."""
     views: frozenset[str] = PLAIN_VIEWS

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Final
 
 from checkstream.core.match.entities.entity import LEFT_CHARS
+from checkstream.core.match.patterns import compile_regex
 
 _WORDS = {
     "phone": """phone|phones|telephone|tel|tél|telefon|telefono|téléfono|teléfono|téléphone|telefone|telefoon|mobile|
@@ -72,12 +74,17 @@ def _is_unspaced(label: str) -> bool:
     return min(label) >= "\u0e00"
 
 
+def _spaced(word: str) -> str:
+    """Return a label as it is compared: single spaces between its words."""
+    return " ".join(word.translate(_JOINERS).split())
+
+
 def _spaced_labels() -> Mapping[str, tuple[tuple[str, str], ...]]:
     """Return the last word of each label -> the labels that end so, longest first, each with its kind."""
     index: dict[str, list[tuple[str, str]]] = {}
     for kind, words in _WORDS.items():
         for word in words.split("|"):
-            label = " ".join(word.translate(_JOINERS).split())
+            label = _spaced(word)
             if label and not _is_unspaced(label):
                 index.setdefault(_runs(label)[-1][1], []).append((label, kind))
     return MappingProxyType({last: tuple(sorted(set(ends), key=_longest_first)) for last, ends in index.items()})
@@ -120,6 +127,24 @@ value listed under and me us reach line numero número numéro n° est es è ist
 _FILLERS = frozenset(_FILLER_WORDS.split())
 
 
+_SEVERAL = "".join(
+    filter(lambda char: len(char.casefold()) > 1 and char.casefold().isascii(), map(chr, range(0x10000)))
+)
+"""Characters that are several letters in a label's shape (`Reisepa\u00df`)."""
+_QUOTED = str.maketrans({char: f"\\{char}" for char in "./+()"} | {" ": r"[ _\-\n]"})
+
+
+def words_of(*kinds: str) -> str:
+    """Return RE2 syntax that matches from wherever a label of one of these kinds begins, and maybe from elsewhere."""
+    words = {word for kind in kinds for word in _WORDS[kind].split("|")}
+    labels = {word.strip() if _is_unspaced(word.strip()) else _spaced(word) for word in words}
+    spelled = "|".join(label.translate(_QUOTED) for label in sorted(labels))
+    return f"(?i:{spelled})|[{_SEVERAL}]"
+
+
+_ANY: Final = compile_regex(words_of(*_WORDS))
+
+
 def left_of(text: str, start: int) -> str:
     """Return the case-folded text before `start` that a validator may read."""
     return text[max(0, start - LEFT_CHARS) : start].casefold()
@@ -143,7 +168,9 @@ def nearest_label(text: str, start: int) -> tuple[str, str]:
     Returns:
         (kind, gap); ("", "") when no label stands in reach.
     """
-    return _nearest(left_of(text, start)) if start else ("", "")
+    if not start or _ANY.search(text, max(0, start - LEFT_CHARS), start) is None:
+        return "", ""
+    return _nearest(left_of(text, start))
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Final
 
 from checkstream.core.match.entities.checksums import aba_routing, iban_mod97, luhn
 from checkstream.core.match.entities.entity import (
@@ -21,7 +22,10 @@ from checkstream.core.match.entities.entity import (
     stands_alone,
     whole_if,
 )
-from checkstream.core.match.entities.labels import is_labelled, tight_label
+from checkstream.core.match.entities.labels import is_labelled, tight_label, words_of
+from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.syntax import parse
+from checkstream.core.match.tree import companion
 
 # (first prefix, last prefix, least digits, most digits). Source: ISO/IEC 7812 issuer ranges as the schemes publish
 # them: Visa, Mastercard, American Express, Discover, Diners, JCB, UnionPay, Maestro, Mir, RuPay, Verve, Troy.
@@ -37,50 +41,74 @@ _ISSUERS = (
     ("9792", "9792", 16, 16),
 )  # fmt: skip
 
-_HEADS = frozenset(
-    f"{head:02}" for low, high, _, _ in _ISSUERS for head in range(int(f"{low}0"[:2]), int(f"{high}9"[:2]) + 1)
+_HEADS: Final = MappingProxyType(
+    {
+        f"{head:02}": tuple(each for each in _ISSUERS if f"{each[0]}0"[:2] <= f"{head:02}" <= f"{each[1]}9"[:2])
+        for head in range(100)
+    }
 )
-"""The first two digits of all issuers."""
+"""The first two digits of a number -> the issuers whose it may be."""
 
 
 def is_card_number(digits: str) -> bool:
     """Say whether `digits` has an issuer's prefix, a length that the issuer uses, and a right check digit."""
     size = len(digits)
-    return (
-        any(low <= digits[: len(low)] <= high and least <= size <= most for low, high, least, most in _ISSUERS)
-        and len(set(digits)) > 1
-        and luhn(digits)
-    )
+    for low, high, least, most in _HEADS[digits[:2]]:
+        if least <= size <= most and low <= digits[: len(low)] <= high:
+            return len(set(digits)) > 1 and luhn(digits)
+    return False
 
 
 _MOST_GAP = 3
 _GAP_SIGNS = " \t\r\n.,-/_'*\u00b7"
 """What people and models set between the groups of a card's number, up to so many signs."""
-_WIDE_LAYOUTS = ([4, 4, 4, 4], [4, 6, 5], [4, 4, 4], [4, 4, 4, 4, 3], [4, 6, 4])
+_WIDE_LAYOUTS: Final = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 4, 4), (4, 4, 4, 4, 3), (4, 6, 4)})
 """Layouts that count with unusual gaps as well (tabs, dots, two kinds): others stand in tables of numbers."""
-
-
-_ODD_LAYOUTS = ([5, 5, 6], [3, 3, 3, 3, 3, 1], [2] * 8)
+_ODD_LAYOUTS: Final = frozenset({(5, 5, 6), (3, 3, 3, 3, 3, 1), (2,) * 8})
 """Layouts that nobody prints, but a model does when it is asked to: by themselves alone, and no row that rises."""
+_CARD_LAYOUTS: Final = frozenset(
+    (
+        *((size,) for size in range(12, 20)),
+        *((4, 4, 4, *more) for more in ((), (1,), (2,), (3,), (4,), (4, 1), (4, 2), (4, 3))),
+        *((4, 6, 5), (4, 6, 4), (6, 13), (6, 10), (8, 8), (4, 5, 6), (4, 4, 5), (4, 3, 3, 3)),
+        *_ODD_LAYOUTS,
+    )
+)
+"""Sizes of groups in which cards are printed."""
+_BETWEEN = f"[{_GAP_SIGNS}]{{1,{_MOST_GAP}}}".replace("-", "\\-")
 
 
-def _is_card_layout(sizes: Sequence[int]) -> bool:
-    """Say whether cards are printed in groups of these sizes."""
-    if len(sizes) == 1:
-        return True
-    if sizes in ([4, 6, 5], [4, 6, 4], [6, 13], [8, 8], [4, 5, 6], [4, 4, 4, 3], [4, 4, 5], [4, 3, 3, 3], [6, 10]):
-        return True
-    if sizes in _ODD_LAYOUTS:
-        return True
-    return all(size == 4 for size in sizes[:-1]) and 1 <= sizes[-1] <= 4
+def _layout(*sizes: int) -> str:
+    """Return RE2 syntax for groups of these sizes, of which the last may be longer."""
+    return _BETWEEN.join(f"[0-9]{{{size}}}" for size in sizes)
+
+
+_LAYOUTS: Final = "|".join(
+    (
+        *("[0-9]{12}", _layout(4, 4, 4), _layout(4, 6, 4), _layout(6, 10), _layout(8, 8), _layout(4, 5, 6)),
+        *(_layout(4, 3, 3, 3), _layout(5, 5, 6), _layout(3, 3, 3, 3, 3, 1), _layout(*[2] * 8)),
+    )
+)
+"""How cards begin."""
+_BEGINS: Final = compile_regex(f"(?:{_LAYOUTS})")
+_MAY_HOLD: Final = compile_regex(rf"(?:\A|[^0-9])(?:{_LAYOUTS})")
+"""What a candidate has in it that holds a card: one question tells for most that they don't."""
+_GOES_ON: Final = compile_regex(rf"[^0-9](?:{companion(parse(_LAYOUTS))})\z")
+"""Where a card may begin that isn't seen whole."""
+
+
+_ODD_GROUPS: Final = MappingProxyType({2: 8, 3: 6})
+"""Size of the first group -> how many there are, in layouts that no other begins like."""
 
 
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
+    if not _MAY_HOLD.search(text[start:end]):
+        return ()
     groups = digit_groups(text, start, end)
     # After a space the next group begins a candidate of its own; after a hyphen it continues this number.
     cut = bool(start) and "0" <= text[start - 1] <= "9"
-    if cut and not (len(groups) > 1 and continues_number(text, groups[1][0])):
+    if cut and not (len(groups) > 1 and _is_joined(text, groups[1][0])):
         return ()
     if cut or continues_number(text, start):
         groups = groups[1:]
@@ -121,6 +149,10 @@ def skip_card(text: str, start: int, end: int) -> int:
 
     So was a group of four behind them. A group that continues a number begins a card only where that is seen too.
     """
+    segment = text[start:end]
+    if not _MAY_HOLD.search(segment):
+        hit = _GOES_ON.search(segment)
+        return end if hit is None else _begin_of(text, start + hit.start() + 1)
     groups = digit_groups(text, start, end)
     if sum(stop - at for at, stop in groups) < _MOST_RUN_DIGITS:
         return end  # the run of digits ends here
@@ -137,36 +169,64 @@ def skip_card(text: str, start: int, end: int) -> int:
     return last if begins else min(last, end) - 1
 
 
+def _begin_of(text: str, group: int) -> int:
+    """Return where a candidate is to begin in which a card that begins with `group` is seen as in a longer one."""
+    if not _is_joined(text, group):
+        return group
+    while not "0" <= text[group - 1] <= "9":
+        group -= 1
+    return group - 1
+
+
+def _is_joined(text: str, group: int) -> bool:
+    """Say whether a sign joins a group to digits before it."""
+    return continues_number(text, group) or glued_before(text, group)
+
+
 def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
     """Return the index after the last group of a card that begins at `first`; `first` itself when there is none."""
     size = groups[first][1] - groups[first][0]
     if not (2 <= size <= 8 or 12 <= size <= 19):
         return first  # no layout begins so
-    if text[groups[first][0] : groups[first][0] + 2] not in _HEADS:
+    if not _HEADS[text[groups[first][0] : groups[first][0] + 2]]:
         return first
     if text[groups[first][0] - 1 : groups[first][0]] == "." and continues_number(text, groups[first][0]):
         return first  # digits of a fraction
-    for after in range(min(len(groups), first + _MOST_CARD_GROUPS), first, -1):
-        chosen = groups[first:after]
-        digits = "".join(text[begin:stop] for begin, stop in chosen)
-        if 12 <= len(digits) <= 19 and _is_set_as_card(text, groups, first, after) and is_card_number(digits):
+    if size in (2, 3) and (first or len(groups) != _ODD_GROUPS[size]):
+        return first  # layouts that count by themselves alone
+    if _BEGINS.match(text, groups[first][0]) is None:
+        return first
+    for after, number in reversed(_in_layouts(text, groups, first)):
+        if is_card_number(number) and _is_set_as_card(text, groups, first, after):
             return after
     return first
 
 
+def _in_layouts(text: str, groups: Sequence[SpanPair], first: int) -> list[tuple[int, str]]:
+    """Return where groups of a card's sizes end that begin at `first`, each with its digits; the shortest first."""
+    digits, sizes = "", tuple[int, ...]()
+    likely: list[tuple[int, str]] = []
+    for after, (begin, stop) in enumerate(groups[first : first + _MOST_CARD_GROUPS], first + 1):
+        digits += text[begin:stop]
+        sizes += (stop - begin,)
+        if sizes in _CARD_LAYOUTS:
+            likely.append((after, digits))
+        if len(digits) >= _MOST_CARD_DIGITS:
+            break
+    return likely
+
+
 def _is_set_as_card(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
-    """Say whether the groups from `first` to `after` have the sizes of a card's, and gaps that go with them."""
+    """Say whether the groups from `first` to `after`, of a card's sizes, have gaps that go with them."""
     chosen = groups[first:after]
-    sizes = [stop - begin for begin, stop in chosen]
-    if not _is_card_layout(sizes):
-        return False
+    sizes = tuple(stop - begin for begin, stop in chosen)
     gaps = {text[stop : groups[first + number + 1][0]] for number, (_, stop) in enumerate(chosen[:-1])}
     usual = not gaps or gaps in ({" "}, {"-"})
     if sizes in _ODD_LAYOUTS:
         return usual and after - first == len(groups) and not (sizes[0] == 2 and _rises(text, chosen))
     if usual:
-        return sizes != [4, 4, 4] or not _has_another(text, groups, first, after)
-    wrapped = gaps in ({"\n"}, {"\r\n"}) and sizes in ([4, 4, 4, 4], [4, 6, 5])
+        return sizes != (4, 4, 4) or not _has_another(text, groups, first, after)
+    wrapped = gaps in ({"\n"}, {"\r\n"}) and sizes in ((4, 4, 4, 4), (4, 6, 5))
     some_lines = sizes in _WIDE_LAYOUTS and 2 * sum("\n" in gap for gap in gaps) <= len(gaps)
     return (wrapped or some_lines) and not _has_another(text, groups, first, after)
 
@@ -297,6 +357,7 @@ BANK_ACCOUNT = Entity(
     regex=rf"{WORD}[0-9](?:[ \t\-_]{{0,2}}[0-9]){{5,16}}",
     refine=past_mark(refine_account),
     skip=skip_account,
+    lead=words_of("account", "account_weak"),
     group="pii",
 )
 SORT_CODE = Entity(
@@ -306,6 +367,7 @@ SORT_CODE = Entity(
         rf"|[0-9]{{3}}{GAP}{{1,2}}[0-9]{{3}}(?: [0-9]{{2}})?|[0-9]{{8,9}}|[0-9]{{6}})"
     ),
     refine=past_mark(refine_sort_code),
+    lead=words_of("routing", "sort_code"),
     group="pii",
 )
 
