@@ -59,7 +59,7 @@ class _Workload:
         self.texts = [said[at % len(said)] for at in range(_EVENTS)]
         self.events = [event({"content": text}) for text in self.texts]
         self.reads = [b"".join(self.events[at : at + _READ]) for at in range(0, _EVENTS, _READ)]
-        self.surface = SURFACES["/v1/chat/completions"]
+        self.surface = SURFACES["openai.chat"]
         self.plan = Plan(program=compile_sources([("bench.yaml", with_classifiers())]), answer_bytes=1 << 40)
         self.scope = self.plan.program.scope(Stage.MIDSTREAM, "content")
         self.frames = [Decoder().decode(data)[0] for data in self.events]

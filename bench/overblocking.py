@@ -92,7 +92,7 @@ def altered(program: Program, exchanges: Sequence[dict[str, Any]]) -> list[Alter
     found: list[Altered] = []
     scorer = calm(program)
     for exchange in exchanges:
-        played = Exchange(SURFACES["/v1/chat/completions"], Plan(program=program), scorer)
+        played = Exchange(SURFACES["openai.chat"], Plan(program=program), scorer)
         played.send(RequestReceived(request_of(exchange)), 0.001)
         if not played.over:
             played.send(UpstreamOpened(200, streaming=False), 0.002)

@@ -129,7 +129,7 @@ class Runner:
             if side == "prompt"
             else Case(name=side, expect=nothing, answer=text)
         )
-        exchange = Exchange(SURFACES["/v1/chat/completions"], Plan(program=program), self._scored)
+        exchange = Exchange(SURFACES["openai.chat"], Plan(program=program), self._scored)
         exchange.send(RequestReceived(request_body(case, streaming=False)), 0.001)
         if not exchange.over:
             exchange.send(UpstreamOpened(200, streaming=False), 0.002)

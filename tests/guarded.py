@@ -10,12 +10,17 @@ import msgspec
 
 from checkstream.core.events import RequestReceived, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_chat import OpenAIChat
 from tests.playbook import Exchange, Played, by_words, play
 
-LABELS = (ClassifierLabel("lexicon.toxicity"), ClassifierLabel("lexicon.injection"))
+LABELS = (
+    ClassifierLabel("lexicon.toxicity"),
+    ClassifierLabel("lexicon.injection"),
+    ModelEntity("PERSON", "ner", 0.5),
+    ModelEntity("LOCATION", "ner", 0.5),
+)
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
 CHAT = OpenAIChat()
 

@@ -13,7 +13,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.proxy.masking import Masker
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 MASKER = Masker()
 DONE = b"data: [DONE]\n\n"
 

@@ -28,7 +28,7 @@ from checkstream.scoring import Asked, Checked
 from checkstream.telemetry.logs import open_log
 from checkstream.telemetry.metrics import Metrics
 
-SURFACE = SURFACES["/v1/chat/completions"]
+SURFACE = SURFACES["openai.chat"]
 RECORD = do.StreamRecord(
     surface="openai.chat", streaming=True, action="allow", outcome="complete", policies=(), program="", scanned=(),
     unscanned=(), detectors=(), findings=(), verdicts=(), degradations=(), upstream_failure=None, held_ms=0.0,

@@ -30,7 +30,7 @@ from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.surface import Surface
-from checkstream.core.wire.surfaces import surface_for
+from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import ConfigError, Fault, PolicyError
 from checkstream.proxy.accept import Route
 from checkstream.proxy.upstream import UpstreamClient
@@ -129,17 +129,16 @@ def _target(route: RouteSettings, config: Config) -> Target:
     """Return what a route's policies can count on.
 
     Raises:
-        ConfigError: its path can't be guarded.
+        ConfigError: nobody knows what is spoken there.
     """
     can = frozenset[str](config.upstreams[route.upstream].can)
     return Target(route.name, _surface(route).name, route.upstream, can)
 
 
 def _surface(route: RouteSettings) -> Surface:
-    surface = surface_for(route.match.path)
-    if surface is None:
-        raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` can't be guarded"),))
-    return surface
+    if route.api is None:
+        raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` needs a `surface`"),))
+    return SURFACES[route.api]
 
 
 def _content(reference: str, file: Path) -> bytes:

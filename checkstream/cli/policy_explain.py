@@ -22,7 +22,7 @@ from checkstream.core.wire.context import read_context
 from checkstream.errors import RequestInvalid
 from checkstream.scoring.scorer import Checked
 from checkstream.trial.cases import Case, Expect
-from checkstream.trial.explained import Exempt, Explained, explained, said_values
+from checkstream.trial.explained import Exempt, Explained, explained, told_in
 from checkstream.trial.installed import InstalledModels
 
 _EPILOG = """examples:
@@ -163,7 +163,7 @@ def _circumstances(
     return Circumstances(
         scores=checked.scores,
         entities=checked.entities,
-        exchange=msgspec.structs.replace(exchange, values=said_values(program, case)),
+        exchange=msgspec.structs.replace(exchange, told=told_in(program, case)),
         stream=stream,
         fail_mode=args.fail_mode,
     )

@@ -27,14 +27,13 @@ from checkstream.config.settings import (
 )
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
+from checkstream.core.policy.capabilities import PROMPT_ONLY
+from checkstream.core.wire.places import NAMES, PLACES, covers
 from checkstream.errors import ConfigError, Fault
 
 _T = TypeVar("_T")
 
 DEFAULT_POLICIES = (BUILTIN + "default",)
-GUARDED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/moderations")
-_WITHOUT_TEXT = GUARDED_PATHS[2:]
-"""Their answers are figures."""
 PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
 """Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
 _UNSOUND = Upstream(url="http://unsound")
@@ -144,12 +143,12 @@ def unplaced(upstream: str, policies: Sequence[str] = ()) -> Config:
     guarding = tuple(policies) or DEFAULT_POLICIES
     guarded = [
         RouteSettings(
-            name=path.removeprefix("/v1/").replace("/", "-"),
+            name="-".join(part for part in path.removeprefix("/v1").split("/") if part.isalnum()),
             match=Match(path=path),
             upstream="default",
             policies=guarding,
         )
-        for path in GUARDED_PATHS
+        for path in PLACES
     ]
     passed = [
         RouteSettings(name=name, match=Match(path=path, method="GET"), upstream="default", pass_=True)
@@ -365,6 +364,7 @@ def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: n
     if not config.routes and not tree.at("routes").value:
         source.fault(tree.at("routes").place, "there are no routes, so every request would get a 404", "add one")
     names: set[str] = set()
+    own = [route.match.path for route in config.routes if not route.pass_]
     for position, route in zip(positions, config.routes, strict=True):
         node = tree.at("routes", position)
         if route.name in names:
@@ -375,7 +375,7 @@ def _cross_check(config: Config, positions: Sequence[int], tree: Node, source: n
             source.fault(
                 node.at("upstream").place, f"the upstream `{route.upstream}` is not defined", f"defined: {known}"
             )
-        _check_match(route, node, source)
+        _check_match(route, node, source, (*PLACES, *own))
         for index, reference in enumerate(route.policies):
             if not _is_file(policy_file(reference)):
                 source.fault(
@@ -412,15 +412,13 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None:
-    """Report what this route can't match."""
+def _check_match(route: RouteSettings, node: Node, source: nodes.Source, guarded: Sequence[str]) -> None:
+    """Report what this route can't match; `guarded` are the paths that are read."""
     match = node.at("match")
     if route.pass_:
         if route.match.model != "*":
             source.fault(match.at("model").place, "a route with `pass: true` can't match by model", "remove `model`")
-        covered = [
-            path for path in GUARDED_PATHS if route.match.path[-1] == "*" and path.startswith(route.match.path[:-1])
-        ]
+        covered = [path for path in guarded if route.match.path[-1] == "*" and covers(route.match.path, path)]
         if covered and route.match.method == "POST":
             source.fault(
                 match.at("path").place,
@@ -428,13 +426,19 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source) -> None
                 "name the paths that are meant",
             )
         return
-    if route.match.path not in GUARDED_PATHS:
+    if route.match.path[-1] == "*":
         source.fault(
             match.at("path").place,
-            f"`{route.match.path}` can't be guarded in this version",
-            "guarded: " + ", ".join(GUARDED_PATHS) + "; `pass: true` sends it on unguarded",
+            f"`{route.match.path}` takes paths of many APIs, and a guarded route speaks one",
+            "write the whole path, with `{name}` for a part that varies; `pass: true` sends all on unguarded",
         )
-    if route.match.path in _WITHOUT_TEXT and route.grounding is not None:
+    elif route.api is None:
+        source.fault(
+            match.at("path").place,
+            f"nobody knows which API is spoken at `{route.match.path}`",
+            f"add `surface:` with one of {', '.join(NAMES)}; `pass: true` sends it on unguarded",
+        )
+    if route.api in PROMPT_ONLY and route.grounding is not None:
         reason = f"the answers of `{route.match.path}` are figures, so there is nothing to score"
         source.fault(node.at("grounding").place, reason, "remove `grounding`")
     if route.match.method != "POST":

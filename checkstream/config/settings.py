@@ -18,6 +18,7 @@ from checkstream.config.parts import Ms, Name, Secret, Settings
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.match.language import LANGUAGES
 from checkstream.core.policy.capabilities import Can
+from checkstream.core.wire.places import SurfaceName, fault_of, surface_at
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -239,18 +240,19 @@ class Match(Settings, frozen=True):
     """Which requests a route takes."""
 
     path: Annotated[str, Meta(min_length=1)]
-    """A path, or (`pass: true` only) a beginning of paths followed by `*`."""
+    """A path. `{name}` stands for one part of it of any name, and `{model}` for one that is the model's name, as in
+    `/openai/deployments/{model}/chat/completions`. With `pass: true` it may be a beginning of paths followed by `*`."""
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
     """Guarded routes take `POST`."""
     model: str = "*"
-    """A name, or a beginning of names followed by `*`."""
+    """A name, or a beginning of names followed by `*`. It counts what the path has for `{model}`, else the body's
+    `model`."""
 
     def __post_init__(self) -> None:
-        """The path is absolute; `*` only at an end."""
-        if not self.path.startswith("/"):
-            raise ValueError(f"`{self.path}` is not a path; begin it with `/`")
-        if "*" in self.path[:-1]:
-            raise ValueError(f"`{self.path}`: `*` may stand at the end only")
+        """The path is one, or a pattern; `*` only at an end."""
+        fault = fault_of(self.path)
+        if fault is not None:
+            raise ValueError(fault)
         if "*" in self.model[:-1]:
             raise ValueError(f"`{self.model}`: `*` may stand at the end only")
 
@@ -350,6 +352,8 @@ class RouteSettings(Settings, frozen=True):
     """Which requests it takes."""
     upstream: Name
     """Name of the model server, one of `upstreams`."""
+    surface: SurfaceName | None = None
+    """Which API is spoken there; null: the one that everybody speaks at such a path."""
     policies: tuple[str, ...] = ()
     """`builtin:NAME`, or paths relative to the configuration file."""
     holdback: HoldbackSettings = HoldbackSettings()
@@ -380,10 +384,17 @@ class RouteSettings(Settings, frozen=True):
     pass_: bool = msgspec.field(name="pass", default=False)
     """Send requests on unguarded; the audit log says so."""
 
+    @property
+    def api(self) -> SurfaceName | None:
+        """The API that is guarded here; None: none is, or nobody knows which."""
+        return None if self.pass_ else self.surface or surface_at(self.match.path)
+
     def __post_init__(self) -> None:
         """Guarded or passed, never both."""
         if self.pass_ and self.policies:
             raise ValueError("a route with `pass: true` has no policies; remove one of the two")
+        if self.pass_ and self.surface is not None:
+            raise ValueError("a route with `pass: true` is not read, so it speaks no `surface`; remove one of the two")
         if self.pass_ and self.grounding is not None:
             raise ValueError("a route with `pass: true` reads no answers, so none can be scored; remove `grounding`")
         if not self.pass_ and not self.policies:

@@ -191,6 +191,15 @@ class StreamFacts(msgspec.Struct):
     """Primary subtag of BCP 47; `und`: not determined."""
 
 
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the messages of a request, for triggers that spare what the caller already has."""
+
+    values: Mapping[str, frozenset[bytes]] = MappingProxyType({})
+    """Ingress channel -> digests of what validators find there."""
+    words: Mapping[str, str] = MappingProxyType({})
+    """Ingress channel -> the words that stand there (see `match.names`)."""
+
+
 class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one exchange as a whole, the same for all of its channels."""
 
@@ -202,8 +211,8 @@ class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that `enabled_when` leaves out of this exchange."""
     known: dict[int, Any] = msgspec.field(default_factory=dict)
     """Start of code -> its value, of code that reads only the context and the request; filled as it is run."""
-    values: Mapping[str, frozenset[bytes]] = MappingProxyType({})
-    """Ingress channel -> digests of the values in its messages that triggers may spare."""
+    told: Told = Told()
+    """What the caller already has, as far as triggers ask."""
     shadowed: frozenset[int] = frozenset()
     """Rules that are only recorded here: `enforce_share` does not take in this caller and user."""
 

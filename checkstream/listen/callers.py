@@ -13,6 +13,9 @@ from aiohttp.web import BaseRequest
 
 from checkstream.errors import CallerUnknown
 
+_KEY_HEADERS = ("x-api-key", "api-key")
+"""Where Anthropic's clients put a key, and Azure's."""
+
 
 class Identity(msgspec.Struct, frozen=True):
     """Who calls, and how that is known."""
@@ -74,14 +77,14 @@ class Callers:
         """Return who calls. Takes the same time for every wrong key.
 
         Raises:
-            CallerUnknown: there is no key in `Authorization: Bearer` or `x-api-key`, or nobody has it.
+            CallerUnknown: there is no key in `Authorization: Bearer`, `x-api-key` or `api-key`, or nobody has it.
         """
         if self._digests is None:
             return Identity()
         scheme, _, bearer = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         keys = {
             "authorization": bearer if scheme.lower() == "bearer" else "",
-            "x-api-key": request.headers.get("x-api-key", ""),
+            **{name: request.headers.get(name, "") for name in _KEY_HEADERS},
         }
         found = Identity()
         for header, key in keys.items():
@@ -90,7 +93,8 @@ class Callers:
                 if hmac.compare_digest(digest, given):
                     found = Identity(name, header)
         if found.name is None:
-            raise CallerUnknown("no valid key; send it as `Authorization: Bearer KEY` or `x-api-key: KEY`")
+            ways = "`Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`"
+            raise CallerUnknown(f"no valid key; send it as {ways}")
         return found
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from urllib.parse import unquote
 
 import msgspec
 
 from checkstream.config import GroundingSettings, Match, Quota
 from checkstream.core.exchange.guard import Plan
+from checkstream.core.wire.places import model_in, takes
 from checkstream.core.wire.strict_json import StrictJson
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
@@ -68,30 +68,11 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
 
 def on_path(routes: Sequence[Route], path: str) -> list[Route]:
     """Return the routes that take this path, whatever the method."""
-    return [route for route in routes if _on_path(route.match.path, path)]
+    return [route for route in routes if takes(route.match.path, path)]
 
 
-def _on_path(pattern: str, path: str) -> bool:
-    return path == pattern if pattern[-1] != "*" else path.startswith(pattern[:-1]) and _plain(path)
-
-
-def _plain(path: str) -> bool:
-    """Tell whether no reader of a path could take it for one outside the folder that it seems to be in."""
-    for _ in range(_MOST_ENCODINGS):
-        decoded = unquote(path)
-        if decoded == path:
-            names = (name.partition(";")[0] for name in path.replace("\\", "/").split("/")[1:])
-            return path.isprintable() and all(name not in {"", ".", ".."} for name in names)
-        path = decoded
-    return False
-
-
-_MOST_ENCODINGS = 4
-"""A path that is percent-encoded as often as this hides something."""
-
-
-def choose(found: Sequence[Route], body: bytes) -> Route:
-    """Return the first of `found` that takes the body's model.
+def choose(found: Sequence[Route], path: str, body: bytes) -> Route:
+    """Return the first of `found` that takes the request's model: what the path calls so, else the body.
 
     The body is read loosely: one that is not what the surface accepts is refused by the guard, not here. With a
     doubled `model` key it doesn't matter which is taken, since the guard refuses such a body (G31).
@@ -99,33 +80,33 @@ def choose(found: Sequence[Route], body: bytes) -> Route:
     Raises:
         RouteUnknown: no route takes this model.
     """
-    return found[0] if found[0].match.model == "*" else chosen(found, _model(body))
+    return found[0] if found[0].match.model == "*" else chosen(found, path, _model(body))
 
 
-def choosing(found: Sequence[Route], body: bytes) -> Generator[None, None, Route]:
+def choosing(found: Sequence[Route], path: str, body: bytes) -> Generator[None, None, Route]:
     """Return what `choose` returns, in steps where the body is long: one call that looked for its model would hold all.
 
     Raises:
         RouteUnknown: no route takes this model.
     """
     if found[0].match.model == "*" or len(body) <= _LONG_BYTES:
-        return choose(found, body)
+        return choose(found, path, body)
     try:
         model = (yield from StrictJson("the body").reading(body)).get("model")
     except RequestInvalid:
         model = None
-    return chosen(found, model if isinstance(model, str) else None)
+    return chosen(found, path, model if isinstance(model, str) else None)
 
 
-def chosen(found: Sequence[Route], model: str | None) -> Route:
+def chosen(found: Sequence[Route], path: str, model: str | None) -> Route:
     """Return the first of `found` that takes a model; None: the body names none.
 
     Raises:
         RouteUnknown: no route takes it.
     """
     for route in found:
-        pattern = route.match.model
-        if pattern == "*" or (model is not None and _takes(pattern, model)):
+        pattern, named = route.match.model, model_in(route.match.path, path) or model
+        if pattern == "*" or (named is not None and _takes(pattern, named)):
             return route
     raise RouteUnknown(wrong_model(_taken(found), model or ""))
 

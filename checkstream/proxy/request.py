@@ -17,6 +17,7 @@ from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
 from checkstream.core.events import Assessed, RequestReceived
 from checkstream.core.exchange.guard import Guard
+from checkstream.core.wire.places import surface_at
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import AuditError, BodyTooLarge, CheckstreamError, NotReady, RequestInvalid, UpstreamError
@@ -30,7 +31,7 @@ from checkstream.listen import (
     read_body,
     who_of,
 )
-from checkstream.proxy.accept import Route, candidates, choosing
+from checkstream.proxy.accept import Route, candidates, choosing, on_path
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
@@ -53,7 +54,7 @@ _MAX_CONTEXT_BYTES = 8192
 _BASE64 = b";base64,"
 _MOST_FILES = 64
 """Of one body that are looked for, when it is reckoned how long it takes to read."""
-_DEFAULT_SHAPE = SURFACES["/v1/chat/completions"]
+_DEFAULT_SHAPE = SURFACES["openai.chat"]
 """Whose error object a caller gets on a path that no surface has."""
 
 
@@ -128,7 +129,7 @@ class Proxy:
         """Answer one request. Every error has its row in `replies.TABLE`."""
         stream = secrets.token_hex(12)
         path = request.rel_url.raw_path
-        shape: Surface = SURFACES.get(path, _DEFAULT_SHAPE)
+        shape = self._shape(path)
         asks_first = preflight(self._routes(), request)
         if asks_first is not None:
             return asks_first
@@ -147,6 +148,12 @@ class Proxy:
             self._counts.crashed(stream, error)
             return error_response(error, shape, headers)
 
+    def _shape(self, path: str) -> Surface:
+        """Return the surface whose error objects are understood at a path."""
+        here = next((route.surface for route in on_path(self._routes(), path) if route.surface is not None), None)
+        known = surface_at(path)
+        return here or (_DEFAULT_SHAPE if known is None else SURFACES[known])
+
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = self._intake.callers.identify(request)
         found = candidates(self._routes(), request.rel_url.raw_path, request.method)
@@ -162,7 +169,7 @@ class Proxy:
             with self._intake.admission.visit(who) as visit:
                 visit.begin([(route.name, route.quota) for route in found])
                 body = await self._read(request, max(map(self._most_bytes, found)), visit)
-                route = await self._choose(found, body, who.party("caller"))
+                route = await self._choose(found, request.rel_url.raw_path, body, who.party("caller"))
                 if len(body) > self._most_bytes(route):
                     raise BodyTooLarge(f"the request body has more than {route.body_bytes} bytes; send less")
                 self._intake.admission.look_whether_shed(route.name)
@@ -173,9 +180,9 @@ class Proxy:
             self._in_use.subtract(scorers)
             self._in_use += collections.Counter()  # forget those that nobody uses
 
-    async def _choose(self, found: Sequence[Route], body: bytes, share: str) -> Route:
-        """Choose the route that takes a body's model; others have their turns while a long one is read."""
-        choosing_ = choosing(found, body)
+    async def _choose(self, found: Sequence[Route], path: str, body: bytes, share: str) -> Route:
+        """Choose the route that takes a request's model; others have their turns while a long body is read."""
+        choosing_ = choosing(found, path, body)
         while True:
             try:
                 next(choosing_)

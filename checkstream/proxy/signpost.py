@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from checkstream.config import Match
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.places import PLACES, fault_of, surface_at
 
 _SHOWN = 200
 _UNREAD = frozenset({
-    "audio", "batches", "containers", "evals", "files", "fine_tuning", "images", "rerank", "score", "tokenize",
+    "audio", "batches", "containers", "evals", "files", "fine_tuning", "images", "score", "tokenize",
     "detokenize", "uploads", "vector_stores", "videos",
 })  # fmt: skip
 """Second parts of paths that model servers know and no surface reads."""
@@ -39,8 +39,9 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     if path in _OPERATORS:
         return f"{asked}; health, metrics and status are on the operator's listener (`server.admin`)"
     upstream = routes[0].upstream if routes else "NAME"
-    if path in SURFACES:
-        line = _line(path, method, f'upstream: {upstream}, policies: ["builtin:default"]')
+    guarded = f'upstream: {upstream}, policies: ["builtin:default"]'
+    if surface_at(path) is not None:
+        line = _line(path, method, guarded)
         return f"{asked}; this line under `routes` of the configuration guards it: {line}"
     if path in _NOT_YET:
         return f"{asked}: it can't be guarded in this version; {_NOT_YET[path]}"
@@ -52,6 +53,10 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     near = _meant(path, paths)
     if near is not None:
         return f"{asked}; did you mean `{near}`?"
+    like = next((name for known, name in PLACES.items() if path.endswith(known.removeprefix("/v1"))), None)
+    if like is not None and fault_of(path) is None:
+        line = _line(path, "POST", f"surface: {like}, {guarded}")
+        return f"{asked}; if `{like}` is spoken there, this line under `routes` of the configuration guards it: {line}"
     known = ", ".join(dict.fromkeys(f"`{route.match.method} {route.match.path}`" for route in routes))
     return f"{asked}; routes take {known}" if known else asked
 
@@ -67,7 +72,7 @@ def wrong_model(routes: Sequence[Taken], model: str) -> str:
 def _line(path: str, method: str, rest: str) -> str:
     """Return a route as it stands in the configuration."""
     name = path.removesuffix("/*").rpartition("/")[2]
-    match = path if method == "POST" or path in SURFACES else f"{path}, method: {method}"
+    match = path if method == "POST" or surface_at(path) is not None else f"{path}, method: {method}"
     return f"`- {{name: {name}, match: {{path: {match}}}, {rest}}}`"
 
 

@@ -8,18 +8,17 @@ import msgspec
 
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent
-from checkstream.core.exchange.known import values_of
+from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.program import Program
-from checkstream.core.policy.spares import KnownValues
-from checkstream.core.terms import Span
+from checkstream.core.terms import Span, Told
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.trial.cases import Case
 from checkstream.trial.run import run, scripted
 from checkstream.trial.script import Cut, request_body
 
-_SURFACE = "/v1/chat/completions"
+_SURFACE = "openai.chat"
 
 
 class Exempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,16 +69,16 @@ def explained(case: Case, plan: Plan, labels: Sequence[str]) -> Explained:
     )
 
 
-def said_values(program: Program, case: Case) -> KnownValues:
-    """Return the values of a case's prompt that triggers may spare."""
+def told_in(program: Program, case: Case) -> Told:
+    """Return what stands in a case's prompt, as far as triggers spare it."""
     request = SURFACES[_SURFACE].read_request(request_body(case, streaming=True))
-    reading = values_of(program, request, Meter(turn=0, budget=0), lambda _: None)
+    reading = told_of(program, request, Meter(turn=0, budget=0), lambda _: None)
     while True:
         try:
             next(reading)
         except StopIteration as end:
-            values: KnownValues = end.value
-            return values
+            told: Told = end.value
+            return told
 
 
 def _texts(case: Case, read: Mapping[str, str], outputs: Sequence[str]) -> dict[str, str]:

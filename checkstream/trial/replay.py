@@ -102,9 +102,9 @@ def replay(transcript: Transcript, program: Program, models: InstalledModels) ->
 
 
 def _surface(header: Header) -> Surface:
-    surface = next((surface for surface in SURFACES.values() if surface.name == header.surface), None)
+    surface = SURFACES.get(header.surface)
     if surface is None:
-        known = ", ".join(surface.name for surface in SURFACES.values())
+        known = ", ".join(SURFACES)
         raise WireError(f"line 1: there is no surface `{header.surface[:100]}`; known: {known}")
     return surface
 

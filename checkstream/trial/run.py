@@ -117,7 +117,7 @@ def scripted(case: Case, labels: Sequence[str]) -> Answers:
 
 def run(case: Case, plan: Plan, answers: Answers, cut: Cut) -> Ran:
     """Run a case one way."""
-    surface = SURFACES["/v1/chat/completions"]
+    surface = SURFACES["openai.chat"]
     exchange = Exchange(surface, plan, answers)
     came = exchange.came
     body = request_body(case, streaming=cut.streaming)

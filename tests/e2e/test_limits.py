@@ -56,7 +56,7 @@ def test_callers_are_known_by_their_key(llm: Llm, start: Callable[..., Proxy], m
     for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic k-app1"}, {"x-api-key": "K-APP1"}):
         status, _, answer = http("POST", f"{proxy.url}{CHAT}", body, headers=headers)
         assert (status, error(answer)["type"]) == (401, "authentication_error")
-    for headers in ({"authorization": "Bearer k-app1"}, {"x-api-key": "k-app1"}):
+    for headers in ({"authorization": "Bearer k-app1"}, {"x-api-key": "k-app1"}, {"api-key": "k-app1"}):
         status, sent, _ = http("POST", f"{proxy.url}{CHAT}", body, headers=headers)
         assert status == 200
         assert proxy.record(sent["x-checkstream-stream"])["body"]["caller"] == "app1"

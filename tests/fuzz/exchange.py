@@ -30,8 +30,8 @@ from checkstream.errors import WireError
 from tests.playbook import digest
 from tests.sse_clients import ONE_FORM
 
-CHAT = SURFACES["/v1/chat/completions"]
-COMPLETIONS = SURFACES["/v1/completions"]
+CHAT = SURFACES["openai.chat"]
+COMPLETIONS = SURFACES["openai.completions"]
 SECRET = re.compile("code-[0-9]{2}")
 """What the policy below never lets out."""
 POLICY = """

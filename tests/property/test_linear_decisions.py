@@ -20,7 +20,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.playbook import digest
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 LABELS = (ClassifierLabel("toy.risk", 0.5),)
 HEAD = "pack: {name: p, version: 1.0.0}\npolicies:\n"
 NOW = "  - {name: now, id: NOW-1, phrases: [cd], actions: [{type: redact}]}\n"

@@ -16,8 +16,8 @@ from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import common
 from tests.watchdog import everything, guard_of, long_steps, steps
 
-CHAT = SURFACES["/v1/chat/completions"]
-COMPLETIONS = SURFACES["/v1/completions"]
+CHAT = SURFACES["openai.chat"]
+COMPLETIONS = SURFACES["openai.completions"]
 MAIL = "write to jane@example.org, card 4111 1111 1111 1111"
 
 

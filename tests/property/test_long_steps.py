@@ -34,13 +34,11 @@ from tests.watchdog import (
     watched_loop,
 )
 
-CHAT = SURFACES["/v1/chat/completions"]
-COMPLETIONS = SURFACES["/v1/completions"]
+CHAT = SURFACES["openai.chat"]
+COMPLETIONS = SURFACES["openai.completions"]
 SIZE = 40_000
 """Bytes of a hostile answer."""
 RUNS = 7
-TIMES = {"EMAIL": 2.5}
-"""Known to take longer: half a thousand characters held for one address are searched for others in one step."""
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 
 
@@ -146,8 +144,7 @@ def test_g33_no_step_on_a_calm_text_that_comes_at_once_is_long_however_many_chec
 
 @pytest.mark.parametrize("name", sorted(ENTITIES))
 def test_g33_no_step_on_the_dearest_texts_of_an_entity_is_long(name: str) -> None:
-    most_s = TIMES.get(name, 1) * MOST_S
-    assert long_steps(lambda: steps(guard_of(CHAT, looking_for(name)), dearest(name)), most_s=most_s) == []
+    assert long_steps(lambda: steps(guard_of(CHAT, looking_for(name)), dearest(name))) == []
 
 
 @pytest.mark.nightly

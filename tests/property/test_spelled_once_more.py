@@ -22,7 +22,7 @@ PLAN = plan("""  - name: m
     actions: [{type: redact}]
 """)
 SECRETS = ["john.doe@example.com", "123-45-6789", "zebra"]
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 
 

@@ -90,7 +90,7 @@ def whole(message: Message) -> bytes:
 
 def run(rules: str, streaming: bool, pieces: Sequence[bytes]) -> tuple[object, ...]:
     """Return what the caller gets: reasoning, content, calls that are complete, finish reasons; and how it ended."""
-    running = Exchange(SURFACES["/v1/chat/completions"], Plan(program=compile_sources([("p.yaml", rules)])))
+    running = Exchange(SURFACES["openai.chat"], Plan(program=compile_sources([("p.yaml", rules)])))
     asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": streaming}
     running.send(RequestReceived(json.dumps(asked).encode()))
     events: list[AnyEvent] = [UpstreamOpened(200, streaming), *map(UpstreamBytes, pieces), UpstreamClosed()]

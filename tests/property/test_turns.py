@@ -29,7 +29,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import common
 from tests.playbook import Exchange, Played, digest
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 RULES = """
 pack: {name: all, version: 1.0.0}
 policies:

@@ -39,6 +39,7 @@ from checkstream.core.policy.classifiers import labels_of as only_labels
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Header, Line
 from checkstream.core.wire import sse
+from checkstream.core.wire.places import surface_at
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.scoring.catalog import load_models
@@ -110,7 +111,7 @@ class Case:
         scores = folder / "scores.jsonl"
         lines = scores.read_text(encoding="utf-8").splitlines() if scores.exists() else []
         self.answers = [msgspec.json.decode(line, type=Answer) for line in lines]
-        self.surface: Surface = SURFACES[self.script.path]
+        self.surface: Surface = SURFACES[surface_at(self.script.path) or ""]
 
     def plan(self) -> Plan:
         """Return the route's plan: the policy beside the case, and the settings that it names."""

@@ -13,13 +13,14 @@ from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
 from checkstream.core.match.model_entities import Found, ModelEntities
 from checkstream.core.policy.program import RuleMeta, Waits
+from checkstream.core.policy.spares import spared_with
 from checkstream.core.terms import Finding, Span
 
 
 class Answers:
     """Turns the answers to checks into firings of rules."""
 
-    __slots__ = ("_asked", "_decider", "_fired", "_holdback", "_noted", "_page", "_place", "entities")
+    __slots__ = ("_asked", "_decider", "_fired", "_holdback", "_noted", "_page", "_place", "_spared", "entities")
 
     def __init__(
         self, place: Place, decider: Decider, holdback: Holdback, page: Page, *, asked: tuple[str, ...], noted: Noted
@@ -42,12 +43,26 @@ class Answers:
         self._noted = noted
         self._fired: set[int] = set()
         """Rules that the scores of the last check have fired."""
+        self._spared: list[Span] = []
+        """What validators have found and counts for nothing, as far as models may still say something of it."""
         self.entities = ModelEntities(holdback.text, place.prelude) if self._asks_for_entities() else None
 
     def _asks_for_entities(self) -> bool:
         """Tell whether a classifier that finds entities is asked."""
         numbers = (number for known in self._place.scope.entity_signals.values() for number in known)
         return any(self._place.program.signals[number].classifier in self._asked for number in numbers)
+
+    def note(self, found: Iterable[Finding], counting: Iterable[Finding]) -> None:
+        """Note what validators have found, of which models may say something, too, and what of it counts."""
+        if self.entities is None:
+            return
+        counts = frozenset(counting)
+        for finding in found:
+            signal = self._place.program.signals[finding.signal]
+            if finding not in counts:
+                self._spared.append(finding.span)
+            elif signal.kind == "entity":
+                self.entities.note(finding.span, signal.name)
 
     def reach(self, check: Check) -> Reach:
         """Return how far a check lets go of text, if nothing fires."""
@@ -78,14 +93,21 @@ class Answers:
             for each in check.entities
             if any(each.score >= (signals[n].threshold or 0) for n in of.get(each.entity, ()))
         ]
+        self._spared = [span for span in self._spared if span.end > self._holdback.cleared]
         decided, end = self.entities.decide(found, self._holdback.cleared, reach.end, reach.begun)
         firings: list[Firing] = []
         for item in decided:
             for number in of[item.name]:
                 finding = Finding(number, item.span)
-                if item.score >= (signals[number].threshold or 0) and not self._page.spares(finding):
+                if item.score >= (signals[number].threshold or 0) and not self._spares(finding):
                     firings += self._noted.take(finding, item.score, covered=True)
         return firings, end
+
+    def _spares(self, finding: Finding) -> bool:
+        """Tell whether what a model has found counts for nothing, by itself or within what a validator has found."""
+        if self._place.program.signals[finding.signal].spares is None:
+            return False
+        return self._page.spares(finding) or spared_with(finding.span, self._spared) is not None
 
     def usable(self, scores: dict[str, float], check: Check) -> bool:
         """Tell whether every label that a rule reads has a score from 0 to 1, and entities stand within the window."""

@@ -81,11 +81,28 @@ class Check(msgspec.Struct):
     """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
     over: bool = False
     """What comes of it matters no more: it was handed out, or its text is dealt with otherwise."""
+    said: str | None = None
+    """What classifiers are shown of the window, of a check that was asked for before its text came."""
+    owed: int = 0
+    """Questions about it, and about what stands encoded in it, that have not been answered."""
+    heard: dict[str, float] | None = None
+    """The highest scores that have come of these so far."""
 
     @property
     def answered(self) -> bool:
         """The classifiers have answered, or failed, or are no longer waited for."""
         return self.scores is not None or self.failed is not None or self.degraded or self.spared
+
+    def hear(self, scores: dict[str, float], entities: tuple[EntityFound, ...]) -> None:
+        """Take the answer to one question about it: the highest scores of all count, and those that all have."""
+        self.owed -= 1
+        self.entities = entities
+        if self.heard is not None:
+            both = ((name, score, self.heard[name]) for name, score in scores.items() if name in self.heard)
+            scores = {name: max(score, known) for name, score, known in both if score >= 0.0 and known >= 0.0}
+        self.heard = scores
+        if self.owed <= 0:
+            self.scores = scores
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -164,6 +181,12 @@ class Checks:
             if count in _EARLY_CHECKS or count % self._settings.check_every == 0:
                 due.append(self.ask(end))
         return due
+
+    def ahead(self, text: str) -> list[Check]:
+        """Return the check of a text that is known whole and is about to come; none where checks come as it does."""
+        if not text or not self.whole:
+            return NO_CHECKS
+        return [self.ask(len(text), final=True)]
 
     def seed(self, text: str) -> None:
         """Take a text that has been sent already: what comes is scored together with it."""
@@ -276,6 +299,9 @@ class Checks:
                 failed=None,
                 spared=False,
                 degraded=False,
+                said=None,
+                owed=0,
+                heard=None,
             )
             check.over = True
             renewed.append(self.due[place])

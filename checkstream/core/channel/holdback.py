@@ -106,6 +106,10 @@ class Holdback:
             self.matches.work.done += CHECK_WORK * len(due) + len(text) // 16
         return due
 
+    def ahead(self, text: str) -> list[Check]:
+        """Return the check of a text that is known whole, before it is fed; none where checks come as it does."""
+        return self.checks.ahead(text)
+
     def parting(self) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
         if not self.ended and self.received:

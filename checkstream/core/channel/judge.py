@@ -197,6 +197,11 @@ class Judge:
         self._read_along(text)
         return self.holdback.feed(text)
 
+    @property
+    def ahead(self) -> int:
+        """How many characters can be read until each may be dear."""
+        return self.holdback.matches.ahead
+
     def parting(self) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
         return self.holdback.parting()
@@ -293,13 +298,10 @@ class Judge:
 
     def _judge_findings(self, findings: Iterable[Finding]) -> Ruling | None:
         firings: list[Firing] = []
-        signals, entities = self._place.program.signals, self._answers.entities
-        for finding in self.page.unspared(findings):
-            if finding.span.end <= self.prelude:
-                continue
-            signal = signals[finding.signal]
-            if entities is not None and signal.kind == "entity":
-                entities.note(finding.span, signal.name)
+        found = tuple(finding for finding in findings if finding.span.end > self.prelude)
+        counting = self.page.unspared(found)
+        self._answers.note(found, counting)
+        for finding in counting:
             firings += self.noted.take(finding, 1.0, covered=False)
         return self._carry_out(firings) if firings else None
 

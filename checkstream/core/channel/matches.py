@@ -66,6 +66,11 @@ class Matches:
         """Text before this is held by no pattern: what could still match starts behind it, or was let go."""
         return max(self.free, self.live)
 
+    @property
+    def ahead(self) -> int:
+        """How many characters can be read until each may be dear, in either reading."""
+        return self._scan.ahead if self._alone is None else min(self._scan.ahead, self._alone.ahead)
+
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
         found = self._scan.feed(text)

@@ -71,7 +71,7 @@ class Page:
         if signal.spares is None or finding.capped:
             return False
         said = self.text(finding.span) if text is None else text
-        return bool(signal.spares.let_pass(signal.name, said, self._brief.exchange.values))
+        return bool(signal.lets_pass(said, self._brief.exchange.told))
 
     def unspared(self, findings: Iterable[Finding]) -> Sequence[Finding]:
         """Return what of some findings counts: not what is spared, nor what a trigger that spares finds within that."""

@@ -54,6 +54,8 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
 
     ticket: int
     about: tuple[tuple[Judge, Check], ...]
+    besides: str | None = None
+    """A text that stands encoded in the one that it is about."""
 
     @property
     def judges(self) -> list[Judge]:
@@ -63,7 +65,12 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """All of it."""
-        return "\n".join(legible(judge.holdback.text(check.window)) for judge, check in self.about)
+        return "\n".join(_said(*pair) for pair in self.about) if self.besides is None else legible(self.besides)
+
+
+def _said(judge: Judge, check: Check) -> str:
+    """Return what classifiers are shown of a check's text, which may not have been fed yet."""
+    return legible(judge.holdback.text(check.window)) if check.said is None else check.said
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -103,6 +110,8 @@ class Checking:
         """What the exchange has cost."""
         self.refused = False
         """A text that matters has not been read, since there is too much to do: the exchange can only end."""
+        self._heard: set[str] = set()
+        """Names of classifiers that have answered something."""
         self._due: dict[int, float] = {}
         """Ticket -> when its budget ends, seconds; of those that cheaper detectors can decide then."""
 
@@ -159,15 +168,28 @@ class Checking:
             if judge.channel.kind == "extra" and is_token(judge.holdback.text(check.window)):
                 check.spared = True
                 continue
+            check.owed += 1
             if self.together and judge.joinable and check.window.end - check.window.start <= _JOINED_CHARS:
                 self._gather(judge, check)
             else:
                 self._queue.append(self._question((judge, check)))
         self._go_on()
 
-    def _question(self, *about: tuple[Judge, Check]) -> _Question:
+    def ask_besides(self, judge: Judge, check: Check, texts: Iterable[str]) -> None:
+        """Ask about texts that stand encoded in a judge's text, short ones together; the highest scores count."""
+        lines: list[str] = []
+        for text in (*texts, None):
+            if lines and (text is None or sum(map(len, lines)) + len(text) > _JOINED_CHARS):
+                check.owed += 1
+                self._queue.append(self._question((judge, check), besides="\n".join(lines)))
+                lines = []
+            if text is not None:
+                lines.append(text)
+        self._go_on()
+
+    def _question(self, *about: tuple[Judge, Check], besides: str | None = None) -> _Question:
         self._next_ticket += 1
-        return _Question(self._next_ticket - 1, about)
+        return _Question(self._next_ticket - 1, about, besides)
 
     def _gather(self, judge: Judge, check: Check) -> None:
         """Put a short text to those before it; ask about them first if it is of another kind, or one too many."""
@@ -213,6 +235,7 @@ class Checking:
         if asked is None:
             return []
         about, judges = asked.question.about, asked.question.judges
+        self._heard.update(judges[0].asked)
         if len(about) > 1 and isinstance(event, Scored) and not all(judge.unmoved(event.scores) for judge in judges):
             self._queue.extendleft(self._question(pair) for pair in reversed(about))
             self._go_on()
@@ -220,7 +243,7 @@ class Checking:
         self._go_on()
         for judge, check in about:
             if isinstance(event, Scored):
-                check.scores, check.entities = event.scores, event.entities
+                check.hear(event.scores, event.entities if asked.question.besides is None else check.entities)
             else:
                 check.failed = event.reason
                 if event.reason == "overload":
@@ -349,7 +372,11 @@ class Checking:
         self._go_on()
 
     def close(self) -> None:
-        """Wait for nothing any more."""
+        """Wait for nothing any more; what was to be asked at this event is not asked."""
+        questions = chain((asked.question for asked in self._tickets.values()), self._queue)
+        owing = {name for question in questions for judge in question.judges for name in judge.asked}
+        self.ledger.unheard |= owing - self._heard
+        self.commands = [command for command in self.commands if not isinstance(command, Score)]
         self._tickets.clear()
         self._queue.clear()
         self._due.clear()

@@ -62,6 +62,10 @@ class _Look:
         self._scan = Scan(patterns)
         self._found = False
 
+    @property
+    def ahead(self) -> int:
+        return self._scan.ahead
+
     def feed(self, text: str) -> list[Finding]:
         findings = [] if self._found else self._scan.feed(text)
         self._found = self._found or bool(findings)

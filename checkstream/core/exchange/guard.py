@@ -230,7 +230,7 @@ class Guard:
         """Forward or refuse the prompt once every decision on it has been taken."""
         course = self._course
         request = course.prompt.request
-        if request is None or course.checking.undecided:
+        if request is None or (course.checking.undecided and not course.prompt.rejected):
             return
         refusal = course.prompt.refusal
         if refusal is not None:

@@ -12,7 +12,7 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.decisions import Decisions
 from checkstream.core.exchange.endings import Endings
-from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, FEW_CHARS, Steps
+from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, Steps, is_short
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.waiting import CALL, Part, Waiting
 from checkstream.core.terms import Channel, Delta, Unit
@@ -92,7 +92,7 @@ class Intake:
         latest = self._paths[channel]
         if not choice.running or (latest is not delta.path and latest[2:] != delta.path[2:]):
             return None
-        if len(delta.text) > FEW_CHARS:
+        if not is_short(judge, delta.text):
             return None
         start = judge.holdback.received
         checking = self._checking

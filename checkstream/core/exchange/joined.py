@@ -22,15 +22,15 @@ PLACES_WORK = 300
 class Joined:
     """One such text."""
 
-    __slots__ = ("_parts", "judge", "text")
+    __slots__ = ("_parts", "besides", "judge", "reads", "text")
 
-    def __init__(self, judge: Judge) -> None:
-        """Begin with none.
-
-        Args:
-            judge: Judges them.
-        """
-        self.judge = judge
+    def __init__(self, *, reads: bool = True) -> None:
+        """Begin with none; without `reads` classifiers are asked only about what stands `besides`."""
+        self.judge: Judge
+        """Judges them; set once it is known what is to be asked."""
+        self.reads = reads
+        self.besides: list[str] = []
+        """Texts that stand encoded in it."""
         self.text = ""
         self._parts: list[tuple[int, int, int]] = []
 
@@ -84,6 +84,45 @@ class Joined:
                 if item.end > end:
                     break
                 item, said = next(items, None), False
+
+
+class Spelled(Joined):
+    """Sentences that stand in texts as names, a line each; what is replaced of one replaces the name wherever it is."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()
+        self._names: dict[str, list[tuple[int, int, int]]] = {}
+        """Sentence -> where it stands: the place of a text, and from where to where in it."""
+
+    def take(self, place: int, low: int, high: int, said: str) -> None:
+        """Take the sentence of a name that stands at `low..high` in the text at a place."""
+        self._names.setdefault(said, []).append((place, low, high))
+
+    def close(self) -> None:
+        """Put together what has been taken."""
+        at = 0
+        for said, ((place, _, _), *_) in self._names.items():
+            self._parts.append((place, at, at + len(said)))
+            at += len(said) + 1
+        self.text = "\n".join(self._names)
+
+    @property
+    def first(self) -> int:
+        """Place of the first text that has one."""
+        return self._parts[0][0]
+
+    def edits(self, found: dict[int, list[Replacement]]) -> None:
+        """Add to `found`, by place, what becomes of each name."""
+        all_names = list(self._names.values())
+        for item in self.judge.holdback.replacements:
+            for number in range(self._first(Span(item.start, item.end)), len(self._parts)):
+                if self._parts[number][1] >= item.end:
+                    break
+                for place, low, high in all_names[number]:
+                    found.setdefault(place, []).append(Replacement(low, high, item.text))
 
 
 def edited(text: str, edits: Sequence[Replacement]) -> str:

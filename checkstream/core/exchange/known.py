@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 from checkstream.core.exchange.meter import Meter
+from checkstream.core.match import names
 from checkstream.core.match.entities.canonical import keys
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
-from checkstream.core.policy.spares import KnownValues, digest_of
-from checkstream.core.terms import Finding
+from checkstream.core.policy.spares import digest_of
+from checkstream.core.terms import Delta, Finding, Told
 from checkstream.core.wire.surface import Request
 
 MAX_KNOWN = 20_000
 """Keys of one request that are remembered; values beyond them are no longer spared."""
+MAX_WORD_CHARS = 131_072
+"""Of the words of one request that are remembered: a name is looked for in all of them in less than a millisecond."""
+_WORD_WORK = 0.15
+"""Of a character that is read for its words, and of one of those."""
 _KEYS_A_STEP = 16
 _KEY_WORK = 30
 """Of what was found once, in the forms by which it is known."""
@@ -28,6 +33,10 @@ class _Search:
     def __init__(self, patterns: PatternSet) -> None:
         self._scan = Scan(patterns)
 
+    @property
+    def ahead(self) -> int:
+        return self._scan.ahead
+
     def feed(self, text: str) -> list[Finding]:
         return self._scan.feed(text)
 
@@ -38,10 +47,10 @@ class _Search:
         return self._scan.work.take()
 
 
-def values_of(
+def told_of(
     program: Program, request: Request, meter: Meter, degrade: Callable[[str], None]
-) -> Generator[None, None, KnownValues]:
-    """Return the values that the program's triggers may spare, as digests, by ingress channel; in steps.
+) -> Generator[None, None, Told]:
+    """Return what stands in the request and the program's triggers may spare, by ingress channel; in steps.
 
     Each text is searched apart: what only two of them make together nobody has said.
 
@@ -49,15 +58,25 @@ def values_of(
         program: The compiled policies.
         request: What was read.
         meter: Counts the work.
-        degrade: Notes that there were too many.
+        degrade: Notes that there was too much.
     """
+    said = [delta for delta in request.unit.deltas if delta.path[0] in _SAID_IN]
+    values = yield from _values(program, said, meter, degrade)
+    words = yield from _words(program, said, meter, degrade)
+    return Told(values=values, words=words)
+
+
+def _values(
+    program: Program, said: Sequence[Delta], meter: Meter, degrade: Callable[[str], None]
+) -> Generator[None, None, Mapping[str, frozenset[bytes]]]:
+    """Return what validators find, as digests, so that nothing of it is written out by being remembered."""
     found: dict[str, set[bytes]] = {}
     room = MAX_KNOWN
-    for delta in request.unit.deltas if program.remembered else ():
+    for delta in said if program.remembered else ():
         wanted = program.remembered.get(delta.channel.kind)
-        if wanted is None or delta.path[0] not in _SAID_IN or room <= 0:
+        if wanted is None or room <= 0:
             continue
-        patterns, names = wanted
+        patterns, entities = wanted
         search = _Search(patterns)
         known = found.setdefault(delta.channel.kind, set())
         before = len(known)
@@ -68,11 +87,35 @@ def values_of(
             if count % _KEYS_A_STEP == 0:
                 meter.spend(_KEYS_A_STEP * _KEY_WORK)
                 yield
-            name = names[finding.signal]
-            said = keys(name, delta.text[finding.span.start : finding.span.end])
-            known.update(digest_of(name, key) for key in said.known[: max(0, room - len(known) + before)])
+            name = entities[finding.signal]
+            each = keys(name, delta.text[finding.span.start : finding.span.end])
+            known.update(digest_of(name, key) for key in each.known[: max(0, room - len(known) + before)])
         room -= len(known) - before
         if room <= 0:
             degrade("values_not_remembered")
         yield
     return {kind: frozenset(digests) for kind, digests in found.items()}
+
+
+def _words(
+    program: Program, said: Sequence[Delta], meter: Meter, degrade: Callable[[str], None]
+) -> Generator[None, None, Mapping[str, str]]:
+    """Return the words of texts, among which what models find is looked for."""
+    found: dict[str, list[str]] = {}
+    room = MAX_WORD_CHARS
+    for delta in said if program.worded else ():
+        if delta.channel.kind not in program.worded:
+            continue
+        known = found.setdefault(delta.channel.kind, [])
+        for piece in names.pieces(delta.text):
+            if room <= 0:
+                break
+            words = names.words_of(piece)
+            known.append(words)
+            room -= len(words) + 1
+            meter.spend(int((len(piece) + len(words)) * _WORD_WORK) + 1)
+            yield
+        known.append(names.APART)
+    if room <= 0:
+        degrade("values_not_remembered")
+    return {kind: names.told(known) for kind, known in found.items()}

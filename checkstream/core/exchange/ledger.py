@@ -39,6 +39,8 @@ class Ledger:
         """Every channel that was scanned, of prompt and answer."""
         self.confirmed: tuple[str, ...] = ()
         """Ids of rules that asked for a confirmation, which the caller has sent."""
+        self.unheard: set[str] = set()
+        """Classifiers that were asked and not waited for: the exchange ended before they had read anything of it."""
         self.upstream_failure: str | None = None
         self.withheld: str | None = None
         """What the upstream has left torn and was not passed on."""
@@ -150,7 +152,7 @@ class Ledger:
         if found > _MAX_FINDINGS or any(judge.noted.uncounted for judge in self.judges):
             self.degraded("findings_not_listed")
         scanned = {f"{judge.stage}:{judge.channel.kind}" for judge in self.judges}
-        classifiers = {name for judge in self.judges for name in judge.asked}
+        classifiers = {name for judge in self.judges for name in judge.asked} - self.unheard
         return StreamRecord(
             surface=surface,
             streaming=streaming,

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from checkstream.core.steps import Pace, Steps, done
 
-__all__ = ["CHANNEL_WORK", "DONE", "FEED_WORK", "FEW_CHARS", "Meter", "Reader", "Steps", "done"]
+__all__ = ["CHANNEL_WORK", "DONE", "FEED_WORK", "Meter", "Reader", "Steps", "done", "is_short"]
 
 FEED_WORK = 30
 """Of any piece of text, however short."""
@@ -20,14 +20,20 @@ DONE: Iterable[None] = ()
 """Nothing is left to do."""
 Result = TypeVar("Result")
 
-FEW_CHARS = 128
-"""Of a text that is read in one step."""
+_FEW_CHARS = 128
+"""Of a text that is read in one step ..."""
+_LEAST_CHARS = 2
+"""... however dear each of so many is."""
 _TURN_S = 0.002
 """Of a turn: work is counted in units that are about a microsecond each, and may be off by much for once."""
 
 
 class Reader(Protocol[Result]):
     """What reads a text as it comes."""
+
+    @property
+    def ahead(self) -> int:
+        """How many characters can be read until each may be dear."""
 
     def feed(self, text: str) -> list[Result]:
         """Take text; return what it makes due."""
@@ -96,7 +102,7 @@ class Meter:
 
     def feed(self, reader: Reader[Result], text: str) -> list[Result] | None:
         """Feed a short text to a reader, and return what it makes of it; None: it is long (see `feeding`)."""
-        if len(text) > FEW_CHARS:
+        if not is_short(reader, text):
             return None
         made = reader.feed(text)
         self.spent += reader.take_work() + FEED_WORK
@@ -109,7 +115,7 @@ class Meter:
             return short
         checks, at, pace = list[Result](), 0, Pace()
         while at < len(text):
-            piece = text[at : at + pace.chars]
+            piece = text[at : at + min(pace.chars, max(reader.ahead, _LEAST_CHARS))]
             checks += reader.feed(piece)
             at += len(piece)
             work = reader.take_work()
@@ -117,3 +123,8 @@ class Meter:
             pace.took(len(piece), work)
             yield
         return checks
+
+
+def is_short(reader: Reader[Result], text: str) -> bool:
+    """Tell whether a text can be read in one step."""
+    return len(text) <= _LEAST_CHARS or (len(text) <= _FEW_CHARS and reader.ahead >= len(text))

@@ -18,6 +18,10 @@ from checkstream.errors import WireError
 
 MOST_UNITS = 128
 """That leave at a time, or as many texts in fewer."""
+_EDITED_UNITS = 8
+"""What a unit counts for that does not leave as it came ..."""
+_BYTES_A_UNIT = 512
+"""... and what so many bytes of it count for besides."""
 
 
 class Outbox:
@@ -117,7 +121,10 @@ class Outbox:
                 if self._is_plain(waiting):
                     data.append(self._writer.as_it_came(waiting))
                 else:
-                    data += self._leave(waiting)
+                    left = self._leave(waiting)
+                    data += left
+                    if left != [waiting.unit.raw]:
+                        taken += _EDITED_UNITS + len(waiting.unit.raw) // _BYTES_A_UNIT
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from itertools import accumulate
 from typing import Any
 
 import msgspec
 
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.actions import Firing, Outcome, Refusing, Removal, resolve
-from checkstream.core.channel.brief import Manner
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, written
-from checkstream.core.exchange.known import values_of
+from checkstream.core.exchange.joined import Joined, written
+from checkstream.core.exchange.joining import DECODING_WORK, Joining
+from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
+from checkstream.core.match.decoded import decoded
+from checkstream.core.match.hidden import made_legible
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
-from checkstream.core.terms import Channel, Delta, Dialogue, Document, Facts, Message, Span, Stage
+from checkstream.core.terms import Channel, Dialogue, Document, Facts, Message, Span, Stage
 from checkstream.core.wire.context import read_context
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
@@ -40,21 +41,16 @@ from checkstream.errors import RequestInvalid
 _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
 read it."""
-_QUIET = 2
-"""Index of the channel that ids, names and numbers are judged as."""
 
 
 _READ_WORK = 700
 """Of one step of reading a body."""
 _EDIT_WORK = 10
 """Of an edit of one text."""
+_LEGIBLE_WORK = 200
+"""Of looking at a piece of a text for what it spells out of sight."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
-
-
-def _is_part(delta: Delta) -> bool:
-    """Tell whether a text is one of the parts of a message's content."""
-    return len(delta.path) > 3 and delta.path[2] == "content"
 
 
 def _is_frame(path: Path) -> bool:
@@ -118,19 +114,45 @@ class Prompt:
             return fault
         yield from self._know(request, event, context)
         self._judge_request()
-        yield from self._join(request)
-        self._checking.together = len(self._joined) > _MANY_TEXTS
+        self._joined = yield from Joining(request, self._checking).steps()
+        self._places = {joined.judge.channel: joined for joined in self._joined}
+        meter.spend(CHANNEL_WORK * len(self._joined))
+        yield from self._ask()
         for joined in self._joined:
             checks = yield from meter.feeding(joined.judge, joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
             meter.spend(joined.judge.take_work() + CHANNEL_WORK)
             yield
-        self._checking.ask_gathered()
         for joined in self._joined:
             yield from self.ruling(joined.judge)
             meter.spend(_RULING_WORK)
             yield
         return None
+
+    def _ask(self) -> Steps:
+        """Ask classifiers about all texts, so that they read while patterns are matched: they see a text as it came."""
+        checking = self._checking
+        checking.together = len(self._joined) > _MANY_TEXTS
+        for joined in self._joined:
+            for check in joined.judge.holdback.ahead(joined.text):
+                check.said = yield from checking.meter.stepping(made_legible(joined.text), _LEGIBLE_WORK)
+                if joined.reads:
+                    checking.ask(joined.judge, [check])
+            checking.meter.spend(1)
+            yield
+        checking.ask_gathered()
+        for joined in self._joined:
+            yield from self._ask_besides(joined)
+
+    def _ask_besides(self, joined: Joined) -> Steps:
+        """Ask classifiers about what stands encoded in a text."""
+        checking = self._checking
+        for check in joined.judge.holdback.checks.due:
+            if joined.reads:
+                joined.besides = yield from checking.meter.stepping(decoded(joined.text), DECODING_WORK)
+            checking.ask_besides(joined.judge, check, joined.besides)
+        checking.meter.spend(1)
+        yield
 
     def _know(self, request: Request, event: RequestReceived, context: object) -> Steps:
         """Settle what policies know of the exchange, and which rules take part in it."""
@@ -156,8 +178,8 @@ class Prompt:
             fail_mode=self._plan.fail_mode,
         )
         checking = self._checking
-        values = yield from values_of(self._plan.program, request, checking.meter, checking.degrade)
-        checking.exchange = msgspec.structs.replace(facts, values=values) if values else facts
+        told = yield from told_of(self._plan.program, request, checking.meter, checking.degrade)
+        checking.exchange = msgspec.structs.replace(facts, told=told)
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 
@@ -185,54 +207,6 @@ class Prompt:
             outcome = resolve(firings, Stage.INGRESS, channel, page)
             self._checking.decided(outcome.verdicts)
             self._note(outcome, page, channel)
-
-    def _join(self, request: Request) -> Steps:
-        """Make a judge for the texts of each message and field, which the model may read as one text.
-
-        Ids, names and numbers of the whole request have one more, for each kind of channel: no classifier is asked.
-
-        Some servers part the texts of a message by a line end, some by nothing; what stands in one text alone is
-        the same both ways and counts once.
-        """
-        deltas = request.unit.deltas
-        places: dict[tuple[str, int], list[int]] = {}
-        quiet: dict[str, list[int]] = {}
-        parts: dict[tuple[str, int], list[int]] = {}
-        meter = self._checking.meter
-        for place, delta in enumerate(deltas):
-            if place % PLACES_A_STEP == 0:
-                meter.spend(PLACES_WORK)
-                yield
-            if place in request.quiet:
-                quiet.setdefault(delta.channel.kind, []).append(place)
-            else:
-                key = delta.channel.kind, delta.channel.choice
-                places.setdefault(key, []).append(place)
-                if _is_part(delta):
-                    parts.setdefault(key, []).append(place)
-        for kind, found in quiet.items():
-            channel = Channel(kind, deltas[found[0]].channel.choice, _QUIET)
-            names = Joined(self._checking.judge(channel, Stage.INGRESS, Manner(grid=False, asks=False)))
-            yield from meter.stepping(names.add(deltas, found, "\n"), PLACES_WORK)
-            self._take(names)
-        for (kind, position), found in places.items():
-            lines = Joined(self._checking.judge(Channel(kind, position), Stage.INGRESS, Manner(grid=False)))
-            yield from meter.stepping(lines.add(deltas, found, "\n"), PLACES_WORK)
-            self._take(lines)
-            beside = parts.get((kind, position), ())
-            if len(beside) > 1:
-                seams = tuple(accumulate(len(deltas[place].text) for place in beside[:-1]))
-                run = Joined(
-                    self._checking.judge(Channel(kind, position, 1), Stage.INGRESS, Manner(grid=False, seams=seams))
-                )
-                yield from meter.stepping(run.add(deltas, beside, ""), PLACES_WORK)
-                self._take(run)
-            yield
-
-    def _take(self, joined: Joined) -> None:
-        self._checking.meter.spend(CHANNEL_WORK)
-        self._joined.append(joined)
-        self._places[joined.judge.channel] = joined
 
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of one channel that can be taken now."""
@@ -277,6 +251,11 @@ class Prompt:
                 refusing = Refusing(removal.rule, Reject(), removal.span)
                 self._rejects.append((refusing, place_of(unit)))
             self._removed.setdefault(unit, removal.note)
+
+    @property
+    def rejected(self) -> bool:
+        """It is refused, whatever is still to be said of it."""
+        return bool(self._rejects)
 
     @property
     def refusal(self) -> Refusal | None:

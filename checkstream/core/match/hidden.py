@@ -7,7 +7,7 @@ them, up to `GAP_CHARS`, doesn't part their text. Sources: Unicode 16, 23.9 and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +30,8 @@ _SPELLS: Final[Mapping[int, str]] = MappingProxyType(
 CARRIERS: Final = r"[\x{e0020}-\x{e007e}\x{e0110}-\x{e016e}]"
 """Expression for the characters that say something."""
 _CARRIER: Final = compile_regex(CARRIERS)
+_LEGIBLE_CHARS: Final = 8192
+"""Of a long text, at a time."""
 
 
 def legible(text: str) -> str:
@@ -37,6 +39,17 @@ def legible(text: str) -> str:
     if text.isascii() or _CARRIER.search(text) is None:
         return text
     return text.translate(_SPELLS)
+
+
+def made_legible(text: str) -> Generator[None, None, str]:
+    """Return, in steps, what `legible` makes of a text."""
+    if text.isascii():
+        return text
+    pieces = []
+    for at in range(0, len(text), _LEGIBLE_CHARS):
+        pieces.append(legible(text[at : at + _LEGIBLE_CHARS]))
+        yield
+    return "".join(pieces)
 
 
 class Carried:

@@ -96,6 +96,11 @@ class Scan:
         self._trigger = self._any_trigger()
         self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
+    @property
+    def ahead(self) -> int:
+        """How many characters can be read until caps may fall due at each: there one costs as much as a long piece."""
+        return max(self._due, self._later) - self._received
+
     def feed(self, text: str) -> list[Finding]:
         """Read more text; return the findings decided by it, sorted by span and signal."""
         if not self._patterns.patterns:

@@ -22,7 +22,7 @@ not written. logit_bias: tokens made more or less likely. json_schema, grammar: 
 CHAT, COMPLETIONS = "openai.chat", "openai.completions"
 SURFACES = (CHAT, COMPLETIONS)
 """APIs whose answers are text."""
-PROMPT_ONLY = frozenset({"openai.embeddings", "openai.moderations"})
+PROMPT_ONLY = frozenset({"openai.embeddings", "openai.moderations", "cohere.rerank"})
 """APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
 _ALL = frozenset(SURFACES)
 _WITH_MESSAGES = frozenset({CHAT})

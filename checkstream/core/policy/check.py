@@ -155,6 +155,7 @@ class _RuleCheck:
         channels = channels_of(self._source, rule, stages, bare=bare)
         if len(self._source.faults) == before and not rule.incomplete:
             self._tree(group, stages)
+            self._unless(stages, channels)
             self._reach(stages)
         for placed, condition in self._triggers.conditions:
             self._charge(placed, condition)
@@ -223,6 +224,17 @@ class _RuleCheck:
                 "`findings.EMAIL == 0`"
             )
             self._source.fault(at, reason, advice)
+
+    def _unless(self, stages: frozenset[Stage], channels: frozenset[str]) -> None:
+        """Report a rule that reads only messages in which all that it could find is spared."""
+        written = self._rule.triggers
+        spares = [trigger.signal.spares for trigger in self._triggers.triggers]
+        if written is None or stages != {Stage.INGRESS} or not spares:
+            return
+        if all(each is not None and channels.issubset(each.request) for each in spares):
+            named = ", ".join(f"`{channel}`" for channel in sorted(channels))
+            reason = f"the rule reads {named} at `ingress`, and what stands there counts for nothing"
+            self._source.fault(written.at, reason, "run it at `midstream`, name other `channels`, or change `in`")
 
     def _reach(self, stages: frozenset[Stage]) -> None:
         """Report what the routes on which the rule runs can't do."""

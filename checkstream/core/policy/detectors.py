@@ -82,7 +82,7 @@ class TriggerCheck:
         self, named: Sequence[EntityTrigger], *, match_all: bool
     ) -> Iterator[tuple[Place, Trigger, tuple[tuple[str, float], ...]]]:
         domains = next((each for each in named if each.spares is not None and each.spares.domains), None)
-        if domains is not None and not any(each.name.value in (*DOMAIN_ENTITIES, _PII) for each in named):
+        if domains is not None and not any(_has_domain(each.name.value) for each in named):
             known = " and ".join(f"`{each}`" for each in DOMAIN_ENTITIES)
             reason = f"entity {shown(domains.name.value)} has no domain, and `allow` names some"
             self._source.fault(domains.name.at, reason, f"{known} have")
@@ -97,11 +97,9 @@ class TriggerCheck:
                 found = resolve_entity(name.value, self._classifiers)
                 if len(found) != 1:
                     self._source.fault(name.at, *unclear_entity(name.value, found, self._classifiers))
-                elif written is not None and written.request:
-                    reason = f"entity {shown(name.value)} is found by a model, and requests are searched by validators"
-                    self._source.fault(name.at, reason, "leave `unless` out; `allow: {values: [...]}` goes with it")
                 else:
-                    yield name.at, Trigger(model_entity_signal(found[0], spares_for(name.value, written))), ()
+                    spares = spares_for(found[0].name, written, by_model=True)
+                    yield name.at, Trigger(model_entity_signal(found[0], spares)), ()
 
     def _members(self, name: str, at: Place, *, match_all: bool) -> tuple[str, ...]:
         group = name.removeprefix(GROUP_PREFIX)
@@ -200,6 +198,11 @@ class TriggerCheck:
             self._source.fault(at, reason, f"the lowest calibrated rate is {lowest:g}")
         else:
             self._source.fault(at, f"classifier `{label.name}` is not calibrated", "give `threshold` in place of `fpr`")
+
+
+def _has_domain(name: str) -> bool:
+    """Tell whether what an entity, a group or `model.ENTITY` finds may have a domain."""
+    return name == _PII or name.rpartition(".")[2] in DOMAIN_ENTITIES
 
 
 def unclear_entity(name: str, found: Sequence[ModelEntity], classifiers: Sequence[Installed]) -> tuple[str, str]:

@@ -179,7 +179,7 @@ class _Look:
         signal = self._program.signals[finding.signal]
         if signal.spares is None or finding.capped:
             return ""
-        return signal.spares.let_pass(signal.name, text[finding.span.start : finding.span.end], self._exchange.values)
+        return signal.lets_pass(text[finding.span.start : finding.span.end], self._exchange.told)
 
     def report(self, index: int) -> RuleReport:
         """Return what became of one rule."""

@@ -174,9 +174,18 @@ def remembered_of(signals: Sequence[Signal]) -> Mapping[str, tuple[PatternSet, t
     """
     wanted: dict[str, dict[str, None]] = {}
     for signal in signals:
-        for channel in signal.spares.request if signal.spares is not None else ():
+        for channel in _asked_of(signal, by_model=False):
             wanted.setdefault(channel, {}).update(dict.fromkeys(_LOOSER.get(signal.name, (signal.name,))))
     return MappingProxyType({channel: _searched(tuple(names)) for channel, names in wanted.items()})
+
+
+def worded_of(signals: Sequence[Signal]) -> frozenset[str]:
+    """Return the ingress channels whose words are remembered for the triggers that spare what a model finds."""
+    return frozenset(channel for signal in signals for channel in _asked_of(signal, by_model=True))
+
+
+def _asked_of(signal: Signal, *, by_model: bool) -> tuple[str, ...]:
+    return signal.spares.request if signal.spares is not None and by_model is (signal.model is not None) else ()
 
 
 def _searched(names: tuple[str, ...]) -> tuple[PatternSet, tuple[str, ...]]:

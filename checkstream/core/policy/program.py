@@ -19,7 +19,7 @@ from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.policy.action import Allow, AnyAction, SafeMode, Severity, holds_text
 from checkstream.core.policy.spares import Spares
-from checkstream.core.terms import Facts, Stage
+from checkstream.core.terms import Facts, Stage, Told
 
 Word = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.:/+-]+\Z")]
 """A name: it stands in headers, logs and records as it is."""
@@ -42,6 +42,12 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     """Of an entity that a model finds: the score from which on it counts."""
     spares: Spares | None = None
     """Of an entity: what is found and counts for nothing."""
+
+    def lets_pass(self, text: str, told: Told) -> str:
+        """Return why a text that was found counts for nothing, in words; empty: it counts."""
+        if self.spares is None:
+            return ""
+        return self.spares.let_pass(self.name, text, told, by_model=self.model is not None)
 
     @property
     def title(self) -> str:
@@ -235,6 +241,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     remembered: Mapping[str, tuple[PatternSet, tuple[str, ...]]] = MappingProxyType({})
     """Ingress channel -> what of its messages is remembered, for triggers that spare it: patterns, and the entity that
     each one's signal stands for."""
+    worded: frozenset[str] = frozenset()
+    """Ingress channels whose words are remembered, for triggers on what models find."""
     steady: frozenset[int] = frozenset()
     """Starts of code that reads only the context and the request: its value is the same for a whole exchange."""
 

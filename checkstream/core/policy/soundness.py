@@ -71,8 +71,7 @@ def _spares_soundly(signal: Signal) -> bool:
         return True
     lists = (spares.request, spares.values, spares.domains)
     in_order = all(tuple(sorted(set(each))) == each for each in lists) and any(lists)
-    plain = signal.kind == "entity" and (not spares.domains or signal.name in DOMAIN_ENTITIES)
-    return in_order and plain and not (spares.request and signal.model)
+    return in_order and signal.kind == "entity" and (not spares.domains or signal.name in DOMAIN_ENTITIES)
 
 
 def _phrase_regex(phrase: str) -> str:

@@ -1,20 +1,23 @@
 """What an entity trigger lets pass: what the caller already has, and what the policy's author allows.
 
-Values of a request are kept as digests, so that nothing of it is written out by being remembered.
+What validators find is the same where its keys are (`entities.canonical`); what models find has no form, and is the
+same where its words are (`match.names`). So a request need not be read by the model that reads the answer: a name that
+was found is looked up in its words.
 """
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from checkstream.core.match.entities.canonical import domain_of, keys
-from checkstream.core.terms import Span
+from checkstream.core.match.entities.canonical import Keys, domain_of, keys
+from checkstream.core.match.names import name_key, tells
+from checkstream.core.terms import Span, Told
 
 MAX_VALUES = 10_000
 MAX_VALUE_CHARS = 320
@@ -23,8 +26,6 @@ MAX_DOMAINS = 1_000
 Said = Literal["system", "user", "assistant", "tool_result", "document"]
 Value = Annotated[str, Meta(min_length=1, max_length=MAX_VALUE_CHARS)]
 Domain = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"\A(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*\Z")]
-KnownValues = Mapping[str, frozenset[bytes]]
-"""Ingress channel -> digests of the values that stand in its messages."""
 
 
 class Spares(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,32 +34,42 @@ class Spares(msgspec.Struct, frozen=True, kw_only=True):
     request: tuple[Said, ...] = ()
     """Ingress channels: a value that stands in a message of one of them; sorted."""
     values: Annotated[tuple[Value, ...], Meta(max_length=4 * MAX_VALUES)] = ()
-    """Keys of the values that are allowed (`entities.canonical`); sorted."""
+    """Keys of the values that are allowed (see `keys_of`); sorted."""
     domains: Annotated[tuple[Domain, ...], Meta(max_length=MAX_DOMAINS)] = ()
     """Domains of e-mail and web addresses; `*.` before one stands for those below it. Sorted."""
 
-    def let_pass(self, entity: str, text: str, known: KnownValues) -> str:
+    def let_pass(self, entity: str, text: str, told: Told, *, by_model: bool = False) -> str:
         """Return why what was found as `entity` counts for nothing, in words; empty: it counts.
 
         Args:
             entity: Its name.
             text: What was found, as it says.
-            known: What stands in the request.
+            told: What stands in the request.
+            by_model: A model has found it.
         """
-        asked = keys(entity, text).asked
+        asked = keys_of(entity, text, by_model=by_model).asked
         if any(_stands_in(self.values, key) for key in asked):
             return "`allow` has this value"
         if self.domains and self._is_of_domain(domain_of(entity, text)):
             return "`allow` has its domain"
-        digests = [digest_of(entity, key) for key in asked] if self.request else []
+        digests = [digest_of(entity, key) for key in asked] if self.request and not by_model else []
         for channel in self.request:
-            if not known.get(channel, _NONE).isdisjoint(digests):
+            words = told.words.get(channel, "") if by_model else ""
+            if any(tells(words, key) for key in asked) or not told.values.get(channel, _NONE).isdisjoint(digests):
                 return f"`unless: in_request`: channel `{channel}` has it"
         return ""
 
     def _is_of_domain(self, domain: str) -> bool:
         below = (f"*.{domain[place + 1 :]}" for place, char in enumerate(domain) if char == ".")
         return any(_stands_in(self.domains, name) for name in (domain, *below))
+
+
+def keys_of(entity: str, text: str, *, by_model: bool) -> Keys:
+    """Return the keys of what was found as `entity`, by its validator or by a model."""
+    if not by_model:
+        return keys(entity, text)
+    key = name_key(text)
+    return Keys((key,), (key,))
 
 
 def spared_with(span: Span, spared: Iterable[Span]) -> Span | None:

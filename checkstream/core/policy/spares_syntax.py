@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from checkstream.core.match.entities.canonical import ascii_domain, keys
+from checkstream.core.match.entities.canonical import ascii_domain
 from checkstream.core.policy import fields
 from checkstream.core.policy.fields import Fields
 from checkstream.core.policy.nodes import (
@@ -30,7 +30,7 @@ from checkstream.core.policy.nodes import (
     read_nodes,
     shown,
 )
-from checkstream.core.policy.spares import MAX_DOMAINS, MAX_VALUE_CHARS, MAX_VALUES, Said, Spares
+from checkstream.core.policy.spares import MAX_DOMAINS, MAX_VALUE_CHARS, MAX_VALUES, Said, Spares, keys_of
 from checkstream.core.terms import INGRESS_CHANNELS
 
 SPARE_KEYS = ("unless", "in", "allow")
@@ -193,11 +193,11 @@ def _read_file(source: Source, path: Placed[str], values: list[str], domains: li
         source.fault(path.at, f"`allow` has more than {MAX_VALUES} values or {MAX_DOMAINS} domains", "use fewer")
 
 
-def spares_for(entity: str, written: WrittenSpares | None) -> Spares | None:
-    """Return what a trigger for one entity lets pass; None: nothing."""
+def spares_for(entity: str, written: WrittenSpares | None, *, by_model: bool = False) -> Spares | None:
+    """Return what a trigger for one entity, found by its validator or by a model, lets pass; None: nothing."""
     if written is None:
         return None
-    values = {key for value in written.values for key in keys(entity, value).known if key}
+    values = {key for value in written.values for key in keys_of(entity, value, by_model=by_model).known if key}
     domains = written.domains if entity in DOMAIN_ENTITIES else ()
     found = Spares(request=written.request, values=tuple(sorted(values)), domains=tuple(sorted(set(domains))))
     return None if found == Spares() else found

@@ -21,7 +21,7 @@ from checkstream.core.cel.functions import FUNCTIONS
 from checkstream.core.cel.values import Value
 from checkstream.core.cel.verify import verify
 from checkstream.core.policy.constants import read_constant, written_constant
-from checkstream.core.policy.link import bare_of, loads_of, remembered_of, scopes_of, steady_of
+from checkstream.core.policy.link import bare_of, loads_of, remembered_of, scopes_of, steady_of, worded_of
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
 from checkstream.core.policy.soundness import Soundness, check_signals
 from checkstream.core.policy.variables import REQUEST_FIELDS, STREAM_FIELDS
@@ -76,6 +76,7 @@ def assemble(
         bare=bare_of(rules, entries),
         loads=loads_of(variables),
         remembered=remembered_of(signals),
+        worded=worded_of(signals),
         steady=steady_of(code, variables, _starts(rules, entries)),
     )
     return msgspec.structs.replace(program, hash=hashlib.sha256(stored(program)).hexdigest())

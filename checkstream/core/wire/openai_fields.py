@@ -107,7 +107,11 @@ EMBEDDING_FIELDS = frozenset({
     "priority", "request_id", "normalize", "embed_dtype", "endianness",
 })  # fmt: skip
 MODERATION_FIELDS = frozenset({"model", "input", "user"})
-"""Plain fields of requests for figures, and the one that is read apart (`input`)."""
+RERANK_FIELDS = frozenset({
+    "model", "query", "top_n", "return_documents", "max_chunks_per_doc", "max_tokens_per_doc", "rank_fields",
+    "truncate_prompt_tokens", "truncation", "top_k", "priority", "request_id", "user",
+})  # fmt: skip
+"""Plain fields of requests for figures, and the one that is read apart (`input`, `query`)."""
 
 ROLES: Mapping[str, str] = MappingProxyType({
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant",

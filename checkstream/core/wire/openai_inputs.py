@@ -1,8 +1,8 @@
-"""OpenAI's APIs that answer a text with figures: embeddings (`POST /v1/embeddings`) and moderations.
+"""APIs that answer a text with figures: OpenAI's embeddings and moderations, and the rerank API that Cohere began.
 
-Their requests are read like any other: each text of `input` is checked, edited or refused (G13, G31). Their answers
-hold vectors and scores, and there is no stream; what an answer says besides is read as `extra`. Source: OpenAI API
-reference, "Embeddings" and "Moderations"; what vLLM adds to them.
+Their requests are read like any other: each text is checked, edited or refused (G13, G31). Their answers hold vectors
+and scores, and there is no stream; what an answer says besides is read as `extra`, a document that it repeats too.
+Source: OpenAI API reference, "Embeddings" and "Moderations"; Cohere API reference, "Rerank"; Jina's and what vLLM adds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extras import Extras, name_of
-from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS
+from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS, RERANK_FIELDS
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
+from checkstream.core.wire.openai_shaping import Shaped
 from checkstream.core.wire.openai_surface import OpenAISurface
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
@@ -26,6 +27,7 @@ from checkstream.errors import RequestInvalid, WireError
 _PLAIN_ANSWER = frozenset({"object", "model", "id", "created", "usage", "data", "results", "error"})
 _PLAIN_ENTRY = frozenset({
     "object", "index", "embedding", "flagged", "categories", "category_scores", "category_applied_input_types",
+    "relevance_score",
 })  # fmt: skip
 _BASE64 = b'"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\'
 _LEAST_VECTOR = 256
@@ -38,20 +40,22 @@ _NO_STREAM = "this API has no streams; check the upstream"
 
 
 class OpenAIInputs(OpenAISurface):
-    """The surfaces `openai.embeddings` and `openai.moderations`, which differ in their fields alone."""
+    """The surfaces `openai.embeddings`, `openai.moderations` and `cohere.rerank`, which differ in their fields."""
 
     events: frozenset[str] = frozenset()
 
-    def __init__(self, name: str, known: frozenset[str], answer: str) -> None:
+    def __init__(self, name: str, known: frozenset[str], asked: str, answer: str) -> None:
         """Be one of them.
 
         Args:
             name: Of the surface.
-            known: Fields of its requests that hold no text, and `input`.
+            known: Fields of its requests that hold no text, and `asked`.
+            asked: The field that holds what is asked about.
             answer: The member of an answer that holds the figures.
         """
         self.name = name
         self._known = known
+        self._asked = asked
         self._answer = answer
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
@@ -61,15 +65,24 @@ class OpenAIInputs(OpenAISurface):
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
         found, prompt = yield from start_request(body, self._known)
-        position = yield from _read_input(prompt, found.get("input"))
-        return (yield from finish_request(prompt, body, found, position, apart="input"))
+        position = yield from _read_input(prompt, found.get(self._asked), self._asked)
+        return (yield from finish_request(prompt, body, found, position, apart=self._asked))
 
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
     ) -> Generator[None, None, bytes]:
-        """Return, in steps, the body with texts replaced; `shaping` is of answers, and nothing answers here."""
-        del shaping
-        return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
+        """Return, in steps, the body with texts replaced, and notes in the place of what policies have taken out.
+
+        A note, since answers tell texts by their place. Nothing else of `shaping` is of a request without an answer.
+        """
+        if shaping is None or not shaping.removed:
+            return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
+        document = yield from openai_edits.request_places(request)
+        shaped = Shaped(request, document, texts)
+        for path, note in shaping.removed:
+            yield
+            shaped.note(path, note)
+        return (yield from shaped.writing())
 
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
         """Read an answer, in one step: figures, without choices.
@@ -154,18 +167,19 @@ class OpenAIInputs(OpenAISurface):
         return b""
 
 
-EMBEDDINGS = OpenAIInputs("openai.embeddings", EMBEDDING_FIELDS, "data")
-MODERATIONS = OpenAIInputs("openai.moderations", MODERATION_FIELDS, "results")
+EMBEDDINGS = OpenAIInputs("openai.embeddings", EMBEDDING_FIELDS, "input", "data")
+MODERATIONS = OpenAIInputs("openai.moderations", MODERATION_FIELDS, "input", "results")
+RERANK = OpenAIInputs("cohere.rerank", RERANK_FIELDS, "query", "results")
 
 
-def _read_input(prompt: Prompt, value: object) -> Generator[None, None, int]:
-    """Read `input`: a string, strings, parts, or token ids, which have no text to scan; return how many."""
+def _read_input(prompt: Prompt, value: object, name: str) -> Generator[None, None, int]:
+    """Read what is asked about: a string, strings, parts, or token ids, which have no text to scan; return how many."""
     parts = value if isinstance(value, list) else [value]
     if value and isinstance(value, list) and (yield from prompt.are_tokens(value)):
-        prompt.unscanned["input tokens"] = None
+        prompt.unscanned[f"{name} tokens"] = None
         return len(parts)
     for i, part in enumerate(parts):
-        at: Path = ("input", i) if isinstance(value, list) else ("input",)
+        at: Path = (name, i) if isinstance(value, list) else (name,)
         if prompt.spends():
             yield
         if isinstance(part, str):
@@ -173,9 +187,9 @@ def _read_input(prompt: Prompt, value: object) -> Generator[None, None, int]:
         elif isinstance(part, dict) and isinstance(value, list):
             yield from _read_part(prompt, i, part, at)
         elif isinstance(value, list) and (yield from prompt.are_tokens(part if isinstance(part, list) else [part])):
-            prompt.unscanned["input tokens"] = None
+            prompt.unscanned[f"{name} tokens"] = None
         else:
-            raise RequestInvalid("`input` must be a string, an array of strings or parts, or token ids")
+            raise RequestInvalid(f"`{name}` must be a string, an array of strings or parts, or token ids")
     return len(parts)
 
 
@@ -183,7 +197,7 @@ def _read_part(prompt: Prompt, position: int, part: dict[str, object], path: Pat
     """Read a part of an input that is more than text, such as a moderation's: its texts, and what is none by name."""
     for name in part:
         if name in MEDIA:
-            prompt.unscanned[f"input {name}"] = None
+            prompt.unscanned[f"{path[0]} {name}"] = None
     said = {name: value for name, value in part.items() if name not in MEDIA}
     return prompt.all("user", position, said, path)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import Literal
 
+from checkstream.core.match.spelled import LEAST_WORDS, names
 from checkstream.core.steps import Steps
 from checkstream.core.terms import Channel, Delta
 from checkstream.core.wire import openai_fields as fields
@@ -26,6 +27,8 @@ _WORK_A_STEP = 256
 """Values, or so many times `_CHARS_A_VALUE`, that are read before others may have their turn."""
 _CHARS_A_VALUE = 1024
 _IDS_AT_ONCE = 2048
+_MIN_SENTENCE = 12
+"""Characters of a name that may be a sentence (see `match.spelled`)."""
 _MIN_DIGITS = 4
 """A number of fewer says nothing."""
 _ID_MARKS = str.maketrans("-.:/$", "_____")
@@ -82,8 +85,9 @@ def is_plain(text: str) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    """Tell whether a plain text is a word of letters alone, as modes and members are called."""
-    return text.translate(_ID_MARKS).replace("_", "a").isalpha() or not text
+    """Tell whether a plain text is a word of letters alone, as modes and members are called, and no sentence."""
+    letters = text.translate(_ID_MARKS).replace("_", "a").isalpha() or not text
+    return letters and (len(text) < _MIN_SENTENCE or next(filter(None, names(text, LEAST_WORDS)), None) is None)
 
 
 class Prompt:
@@ -104,7 +108,7 @@ class Prompt:
         self._work = 0
         self._next: dict[tuple[str, int], int] = {}
         self._words: set[str] = set()
-        """Names of members that were seen to be words."""
+        """Names of members of schemas that were read, or are words."""
 
     def spends(self, work: int = 1) -> bool:
         """Note that something was read; tell whether it is the others' turn (`Steps`)."""
@@ -151,15 +155,19 @@ class Prompt:
                 elif not (at[-1] == "type" and text in fields.SCHEMA_TYPES):
                     self.add(kind, position, text, at)
             elif form == "name":
-                if kind == "system" and text in self._words:
-                    continue
-                plain = is_plain(text)
-                if kind == "system" and plain and _is_word(text):
-                    self._words.add(text)
-                else:
-                    self.add(kind, position, text, at, quiet=plain)
+                if kind != "system" or not self._is_word_of_schemas(text):
+                    self.add(kind, position, text, at, quiet=is_plain(text))
             elif len(text) >= _MIN_DIGITS:
                 self.add(kind, position, text, at, quiet=True)
+
+    def _is_word_of_schemas(self, text: str) -> bool:
+        """Tell whether the name of a member of a schema is a word, or has been read already."""
+        if text in self._words:
+            return True
+        plain = is_plain(text)
+        if plain:
+            self._words.add(text)
+        return plain and _is_word(text)
 
     def settings(
         self, kind: str, position: int, value: object, path: Path, *, words: bool = False, numbers: bool = True

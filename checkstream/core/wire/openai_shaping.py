@@ -82,6 +82,13 @@ class Shaped:
             case _:
                 self.remove(path[:-1], path[-1:])
 
+    def note(self, path: Path, note: str) -> None:
+        """Put a note in the place of a text or of an object that holds one."""
+        span = self.document.span(path)
+        if span is not None:
+            text = quote(note)
+            self.splices.append(Splice(*span, f'{{"text":{text}}}' if self.document.text[span[0]] == "{" else text))
+
     def append(self, path: Path, values: Sequence[str], *, behind: int | None = None) -> None:
         """Add JSON values to the array at `path`: at its end, or behind its first `behind` entries."""
         entries = list(self.document.entries(path).values())

@@ -30,10 +30,19 @@ policies:
   - name: orders_in_results
     id: DOC-001
     stage: [ingress]
-    channels: [tool_result]
+    channels: [tool_result, document]
     phrases: [obey the hidden order]
     actions: [{type: remove_message, text: "[left out: {rule_id}]"}]
 """
+PLACES: list[dict[str, Any]] = [
+    {"name": "chat", "match": {"path": "/v1/chat/completions"}},
+    {"name": "embeddings", "match": {"path": "/v1/embeddings"}},
+    {"name": "moderations", "match": {"path": "/v1/moderations"}},
+    {"name": "azure-chat", "match": {"path": "/openai/deployments/{model}/chat/completions"}},
+    {"name": "azure-embeddings", "match": {"path": "/openai/deployments/{model}/embeddings"}},
+    {"name": "rerank", "match": {"path": "/v2/rerank"}},
+    {"name": "tenants", "match": {"path": "/{tenant}/of/{model}/chat", "model": "gpt*"}, "surface": "openai.chat"},
+]
 ASK = [{"role": "user", "content": "What follows the moon?"}]
 MODEL = "gpt-4o-mini"  # some clients look up what a model can do
 
@@ -100,20 +109,10 @@ def begin(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Calla
     ) -> Proxy:
         folder = tmp_path_factory.mktemp(f"sdks-{next(numbers)}")
         (folder / "policy.yaml").write_text(policy)
-        paths = ["/v1/chat/completions", "/v1/embeddings", "/v1/moderations"]
         settings = {
             "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "limits": limits or {}},
             "upstreams": {"llm": {"url": upstream.url}},
-            "routes": [
-                {
-                    "name": path.rpartition("/")[2],
-                    "match": {"path": path},
-                    "upstream": "llm",
-                    "policies": policies,
-                    **route,
-                }
-                for path in paths
-            ],
+            "routes": [{"upstream": "llm", "policies": policies, **place, **route} for place in PLACES],
             "audit": {"dir": str(folder / "audit")},
         }
         return Proxy(settings, folder) if fault is None else Proxy.with_faulty_models(settings, folder, fault)

@@ -6,6 +6,7 @@ What can be asked:
     sdk       openai | langchain | llama_index | instructor | pydantic_ai (Python), openai_node | vercel (JavaScript)
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...
     url       base address, with `/v1`
+    azure     the SDK's client for Azure's paths and header is taken
     headers   sent with every request; they name the upstream's script
     model, messages, stream, fields (of the body, besides), retries, how (a way to get structured output)
 """

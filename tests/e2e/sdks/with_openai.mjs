@@ -1,11 +1,14 @@
 // The openai SDK for node: plain calls, the accumulating helper, `parse`, and `runTools`.
-import OpenAI from "openai";
+import OpenAI, { AzureOpenAI } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import { Person, look_up, pay } from "./tools.mjs";
 
-const open = (asked) =>
-  new OpenAI({ baseURL: asked.url, apiKey: "k", maxRetries: asked.retries ?? 0, defaultHeaders: asked.headers });
+const open = (asked) => {
+  const settings = { apiKey: "k", maxRetries: asked.retries ?? 0, defaultHeaders: asked.headers };
+  if (!asked.azure) return new OpenAI({ baseURL: asked.url, ...settings });
+  return new AzureOpenAI({ endpoint: asked.url.replace(/\/v1$/, ""), apiVersion: "2024-10-21", ...settings });
+};
 
 const fields = (asked) => ({ model: asked.model, messages: asked.messages, ...asked.fields });
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from openai import OpenAI, pydantic_function_tool
+from openai import AzureOpenAI, OpenAI, pydantic_function_tool
 from pydantic import BaseModel
 
 from tests.e2e.sdks import tools
@@ -13,9 +13,12 @@ from tests.e2e.sdks.client import Asked
 
 
 def _client(asked: Asked) -> OpenAI:
-    return OpenAI(
-        base_url=asked["url"], api_key="k", max_retries=asked.get("retries", 0), default_headers=asked["headers"]
-    )
+    settings: dict[str, Any] = {
+        "api_key": "k", "max_retries": asked.get("retries", 0), "default_headers": asked["headers"],
+    }  # fmt: skip
+    if not asked.get("azure"):
+        return OpenAI(base_url=asked["url"], **settings)
+    return AzureOpenAI(azure_endpoint=asked["url"].removesuffix("/v1"), api_version="2024-10-21", **settings)
 
 
 def _fields(asked: Asked) -> dict[str, Any]:

@@ -201,6 +201,21 @@ def test_explain_asks_the_models_that_are_installed(
     assert "safety.toxicity score 0.95" in capsys.readouterr().out
 
 
+def test_explain_says_which_names_were_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the models of the package itself
+    path = tmp_path / "names.yaml"
+    rule = "{name: n, id: N-1, stage: [midstream], entities: [PERSON], unless: in_request, actions: [{type: redact}]}"
+    path.write_text(f"pack: {{name: names, version: 1.0.0}}\npolicies:\n  - {rule}\n")
+    text = "Anna's doctor is Peter Jones."
+    assert call("explain", str(path), "--text", text, "--prompt", "I am Anna Schmidt") == 0
+    fired, *rest = capsys.readouterr().out.splitlines()
+    spared = "0..4 spared (`unless: in_request`: channel `user` has it)"
+    assert fired == f"FIRED  N-1 -> redact: entity:PERSON found at 17..28, {spared}"
+    assert rest == ["result: redact; the caller gets", "  content: Anna's doctor is [PERSON]."]
+
+
 RICH = """pack: {name: rich, version: 1.0.0}
 policies:
   - name: young

@@ -18,8 +18,7 @@ from checkstream.config import (
     reveal,
     warnings,
 )
-from checkstream.config.load import GUARDED_PATHS
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.places import PLACES
 from checkstream.errors import ConfigError
 
 GOOD = """
@@ -44,8 +43,23 @@ def faults(text: str, base: Path = Path("/nowhere")) -> list[str]:
     return [f"{fault.line}:{fault.column}: {fault.reason}; {fault.advice}" for fault in caught.value.faults]
 
 
-def test_what_can_be_guarded_is_what_has_a_surface() -> None:
-    assert set(GUARDED_PATHS) == set(SURFACES)
+ROUTE = "upstreams: {u: {url: 'http://h'}}\nroutes: [{name: r, upstream: u, policies: ['builtin:default'], %s}]\n"
+
+
+def test_a_route_speaks_what_its_path_says_or_what_it_says_itself() -> None:
+    known = read_config("c.yaml", ROUTE % "match: {path: '/openai/deployments/{model}/chat/completions'}", Path("/n"))
+    own = read_config("c.yaml", ROUTE % "match: {path: '/{tenant}/chat'}, surface: openai.chat", Path("/nowhere"))
+    other = read_config("c.yaml", ROUTE % "match: {path: /v1/completions}, surface: openai.chat", Path("/nowhere"))
+    assert [config.routes[0].api for config in (known, own, other)] == ["openai.chat"] * 3
+    (fault,) = faults(ROUTE % "match: {path: /chat}")
+    assert "nobody knows which API is spoken at `/chat`; add `surface:` with one of openai.chat, " in fault
+    (fault,) = faults(ROUTE % "match: {path: /chat}, surface: openai.chats")
+    assert "openai.chat" in fault
+    (fault,) = faults(ROUTE % "match: {path: '/a{b}/chat'}, surface: openai.chat")
+    assert "stands for a whole part of a path" in fault
+    (fault,) = faults("upstreams: {u: {url: 'http://h'}}\nroutes: [{name: r, upstream: u, pass: true, "
+                      "match: {path: /chat}, surface: openai.chat}]\n")  # fmt: skip
+    assert "speaks no `surface`" in fault
 
 
 def test_answers_without_text_can_not_be_scored() -> None:
@@ -185,7 +199,7 @@ routes:
             tmp_path,
         )
     )
-    for said in ("`gone` is not defined", "stands twice", "is no policy file", "can't be guarded", "NOT_SET_ANYWHERE"):
+    for said in ("`gone` is not defined", "stands twice", "is no policy file", "nobody knows", "NOT_SET_ANYWHERE"):
         assert said in found
 
 
@@ -264,7 +278,7 @@ def test_an_unreadable_file_is_one_fault(tmp_path: Path) -> None:
 def test_one_argument_is_enough() -> None:
     config = default_config("http://host:8000/v1/")
     assert config.upstreams["default"].root == "http://host:8000"
-    guarded, passed = list(SURFACES), ["/v1/models", "/v1/models/*"]
+    guarded, passed = list(PLACES), ["/v1/models", "/v1/models/*"]
     assert [route.match.path for route in config.routes] == guarded + passed
     assert [route.match.path for route in config.routes if route.pass_] == passed
     assert override(config, listen="127.0.0.1:0").server.listen == "127.0.0.1:0"
@@ -281,6 +295,9 @@ def test_one_argument_is_enough() -> None:
         ("/v1/c*", "POST", True),
         ("/v1/embeddings*", "POST", True),
         ("/*", "POST", True),
+        ("/openai/deployments/*", "POST", True),
+        ("/openai/deployments/gpt-5/*", "POST", True),
+        ("/openai/deployments/gpt-5/images/*", "POST", False),
         ("/v1/*", "GET", False),
         ("/v1/images/*", "POST", False),
     ],
@@ -291,7 +308,7 @@ def test_g17_a_beginning_of_paths_passes_nothing_unguarded_that_can_be_guarded(
     match = f"{{path: '{path}', method: {method}}}"
     text = f"upstreams: {{u: {{url: 'http://h'}}}}\nroutes: [{{name: p, match: {match}, upstream: u, pass: true}}]\n"
     if refused:
-        assert any("would also pass `/v1/" in fault for fault in faults(text))
+        assert any("would also pass `/" in fault for fault in faults(text))
     else:
         assert read_config("c.yaml", text, Path("/nowhere")).routes[0].match.path == path
 
@@ -300,7 +317,7 @@ def test_a_guarded_route_names_one_path() -> None:
     text = (
         "upstreams: {u: {url: 'http://h'}}\nroutes: [{name: g, match: {path: '/v1/c*'}, upstream: u, policies: [x]}]\n"
     )
-    assert any("can't be guarded" in fault for fault in faults(text))
+    assert any("a guarded route speaks one" in fault for fault in faults(text))
 
 
 def test_addresses() -> None:

@@ -10,6 +10,9 @@ from checkstream.proxy.upstream import UpstreamClient
 CLIENT = UpstreamClient("u", Upstream(url="http://127.0.0.1:1"), {})
 
 
+CHAT = "/v1/chat/completions"
+
+
 def route(name: str, path: str = "/v1/chat/completions", method: str = "POST", model: str = "*") -> Route:
     return Route(name=name, match=Match(path=path, method=method, model=model), upstream=CLIENT)  # type: ignore[arg-type]
 
@@ -35,7 +38,18 @@ ROUTES = [
     ],
 )
 def test_the_first_route_that_takes_the_model(body: bytes, name: str) -> None:
-    assert choose(candidates(ROUTES, "/v1/chat/completions", "POST"), body).name == name
+    assert choose(candidates(ROUTES, CHAT, "POST"), CHAT, body).name == name
+
+
+@pytest.mark.parametrize("body", [b'{"model": "gpt-5"}', b"{}", b"x"])
+def test_the_model_of_the_path_counts_before_that_of_the_body(body: bytes) -> None:
+    azure = "/openai/deployments/{model}/chat/completions"
+    routes = [route("gpt", azure, model="gpt-*"), route("own", azure, model="own")]
+    for model, name in (("gpt-4", "gpt"), ("own", "own")):
+        path = azure.replace("{model}", model)
+        assert choose(candidates(routes, path, "POST"), path, body).name == name
+    with pytest.raises(RouteUnknown):
+        choose(routes, azure.replace("{model}", "other"), body)
 
 
 def test_no_route_is_never_an_unguarded_pass() -> None:
@@ -43,7 +57,7 @@ def test_no_route_is_never_an_unguarded_pass() -> None:
         with pytest.raises(RouteUnknown):
             candidates(ROUTES, path, "POST")
     with pytest.raises(RouteUnknown, match="`other`"):
-        choose([ROUTES[1]], b'{"model": "other"}')
+        choose([ROUTES[1]], CHAT, b'{"model": "other"}')
 
 
 def test_a_beginning_of_paths_takes_what_is_below_it_and_nothing_that_leads_out_of_it() -> None:

@@ -14,7 +14,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import NotReady
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 
-SURFACE = SURFACES["/v1/chat/completions"]
+SURFACE = SURFACES["openai.chat"]
 ASKED = Asked(caller="app1", route="chat", program="p1", context='{"a":1}', body=b'{"messages":[]}')
 WANTED = ConfirmationWanted(("PAY-1", "PAY-2"), 300, "p1")
 

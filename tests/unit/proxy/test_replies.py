@@ -9,7 +9,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import CheckstreamError, MethodWrong, Overloaded, UpstreamError
 from checkstream.proxy.replies import TABLE, error_response, guard_response, row
 
-SHAPE = SURFACES["/v1/chat/completions"]
+SHAPE = SURFACES["openai.chat"]
 
 
 def descendants(parent: type[CheckstreamError]) -> Iterator[type[CheckstreamError]]:

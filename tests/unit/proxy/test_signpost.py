@@ -52,6 +52,9 @@ def test_another_path_is_told_which_there_are() -> None:
         ("POST", "/v1/audio/transcriptions", "/v1/audio/*"),
         ("POST", "/v1/chat/completions", "/v1/chat/completions"),
         ("POST", "/v1/moderations", "/v1/moderations"),
+        ("POST", "/openai/deployments/gpt-5/embeddings", "/openai/deployments/gpt-5/embeddings"),
+        ("POST", "/inference/v1/chat/completions", "/inference/v1/chat/completions"),
+        ("POST", "/api/v1/rerank", "/api/v1/rerank"),
     ],
 )
 def test_the_line_of_configuration_that_is_shown_takes_the_request(method: str, path: str, name: str) -> None:

@@ -10,7 +10,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from checkstream.trial.cases import Case, Expect
 from checkstream.trial.script import Cut, answer_pieces, cuts, request_body
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 TEXT = 'Grüße, "Ann" \U0001f469\u200d\U0001f4bb; write to joe@example.com.\nBye.'
 
 

@@ -14,6 +14,8 @@ _LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0dff\u1e00-\u1fff\uac00-\ud7a3"
 _DOMAIN_LETTERS = "\u00c0-\u1fff\u3005-\u3007\u3041-\u318e\u31a0-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
 _BLANK = "\u2800"
 """The empty pattern of Braille, which shows nothing, and which the folded view takes for a space."""
+_BESIDE = f' "{_BLANK}'
+"""What may stand between the first part of an address and its sign."""
 _EMAIL = (
     rf"[A-Za-z0-9._%+'\-{_LETTERS}]{{1,64}}"
     rf"(?:(?:\"?{_BLANK}{{0,2}}@(?:{_BLANK}{{0,2}}| |\r?\n[ \t>|#]{{0,8}})| @ |%40| ?[\[(](?:at|AT|@)[\])] ?)"
@@ -98,7 +100,7 @@ def refine_email(text: str, start: int, end: int) -> Sequence[SpanPair]:
         mark = candidate.find("%40")
     if mark <= 0:
         return ()
-    local = candidate[:mark].rstrip(f' "{_BLANK}')
+    local = candidate[:mark].rstrip(_BESIDE)
     if candidate[max(0, mark - 1) : mark + 2] == " @ " and (
         local.casefold() in _NO_LOCALS or before(text, start).isalnum()
     ):
@@ -118,10 +120,12 @@ def refine_email(text: str, start: int, end: int) -> Sequence[SpanPair]:
 def skip_email(text: str, start: int, end: int) -> int:
     """Return where the next candidate may begin: those before a sign share its domain, those before `..` have that."""
     mark = next((at for at in range(start, end) if text[at] in "@[("), -1)
-    if mark <= start or text[mark - 1] == " ":
+    if mark <= start:
         return start + 1
-    if text[mark - 1] == "." or not _with_domain(text, mark - 1, mark, end):
+    if not _with_domain(text, mark - 1, mark, end) or text[start:mark].rstrip(_BESIDE)[-1:] == ".":
         return mark
+    if text[mark - 1 : mark + 2] == " @ ":  # no candidate within a word is taken before that
+        return next((at for at in range(start + 1, mark) if not text[at - 1].isalnum()), mark)
     return max(text.rfind("..", start, mark), start) + 1
 
 

@@ -31,7 +31,7 @@ def answered(rule: str, text: str) -> tuple[str, StreamRecord]:
     request = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
     message = {"role": "assistant", "content": text}
     body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
-    chat = SURFACES["/v1/chat/completions"]
+    chat = SURFACES["openai.chat"]
     played = play(chat, plan, request, [body], streaming=False, scorer=by_words("toy.risk", ()))
     assert played.reply is not None
     assert played.record is not None

@@ -31,7 +31,7 @@ def played(fail_mode: FailMode, text: str) -> Played:
     body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
     request = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
     return play(
-        SURFACES["/v1/chat/completions"],
+        SURFACES["openai.chat"],
         Plan(program=program, fail_mode=fail_mode),
         request,
         [body],

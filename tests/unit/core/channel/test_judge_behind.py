@@ -14,7 +14,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.playbook import Played, Scorer, by_words, play
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 LABELS = (ClassifierLabel("toy.risk", 0.9),)
 HEAD = "pack: {name: p, version: 1.0.0}\npolicies:\n"
 RISK = """  - name: stop

@@ -73,7 +73,7 @@ def answer(streamed: bool, content: str, calls: Sequence[tuple[str, str]]) -> li
 
 def run(streamed: bool, content: str, calls: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]], list[str]]:
     """Return content, calls and finish reasons as the caller gets them."""
-    running = Exchange(SURFACES["/v1/chat/completions"], Plan(program=compile_sources([("p.yaml", RULES)])))
+    running = Exchange(SURFACES["openai.chat"], Plan(program=compile_sources([("p.yaml", RULES)])))
     asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": streamed}
     running.send(RequestReceived(json.dumps(asked).encode()))
     running.send(UpstreamOpened(200, streamed))
@@ -128,7 +128,7 @@ def test_g01_what_stands_behind_a_stop_does_not_come_streamed_or_whole(
 
 def test_a_choice_that_comes_in_one_event_is_decided_as_a_whole_answer_is() -> None:
     message = {"content": "I see a lion", "tool_calls": [call(0, *CALLS[0])]}
-    running = Exchange(SURFACES["/v1/chat/completions"], Plan(program=compile_sources([("p.yaml", RULES)])))
+    running = Exchange(SURFACES["openai.chat"], Plan(program=compile_sources([("p.yaml", RULES)])))
     asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     running.send(RequestReceived(json.dumps(asked).encode()))
     running.send(UpstreamOpened(200, streaming=True))

@@ -13,7 +13,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.playbook import Played, play
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 HEAD = "pack: {name: p, version: 1.0.0}\npolicies:\n"
 STOP = """  - name: stop
     id: STOP-1

@@ -24,7 +24,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.playbook import Exchange, Played, Scorer, by_words
 
-CHAT = SURFACES["/v1/chat/completions"]
+CHAT = SURFACES["openai.chat"]
 LABELS = (ClassifierLabel("toy.risk", 0.5),)
 RULES = """pack: {name: p, version: 1.0.0}
 policies:

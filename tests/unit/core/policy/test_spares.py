@@ -15,6 +15,7 @@ from checkstream.core.policy.program import Program
 from checkstream.core.policy.spares import Spares
 from checkstream.core.policy.spares_syntax import list_name, wanted_files
 from checkstream.core.policy.stored import load, stored
+from checkstream.core.terms import Told
 from checkstream.errors import PolicyError, ProgramInvalid
 
 
@@ -67,7 +68,39 @@ def test_allowed_values_are_compared_as_the_entity_is() -> None:
         "a@badexample.org": False,
         "a@B\u00dcCHER.example": True,
     }.items():
-        assert (found.let_pass("EMAIL", text, {}) != "") is passes, text
+        assert (found.let_pass("EMAIL", text, Told()) != "") is passes, text
+
+
+def test_what_a_model_finds_is_compared_by_its_words() -> None:
+    lists = {"ours": b"Contoso Ltd\n@x.example\n"}
+    where = "unless: in_request\nin: [user, document]"
+    rule = f"entities: [PERSON, EMAIL]\n{where}\nallow: {{values: [Anna  SCHMIDT], file: ours.txt}}"
+    program = compiled(rule, **lists)
+    (person,) = (signal for signal in program.signals if signal.name == "PERSON")
+    assert person.spares == Spares(request=("document", "user"), values=("anna schmidt", "contoso ltd"))
+    assert program.worded == {"document", "user"}
+    assert program.remembered.keys() == {"document", "user"}
+    told = Told(words={"user": " ask bert miller now ", "system": " cara "})
+    for text, why in {
+        "Anna Schmidt\u2019s": "`allow` has this value",
+        "CONTOSO LTD.": "`allow` has this value",
+        "Anna": "",
+        "Bert": "`unless: in_request`: channel `user` has it",
+        "Bert Miller": "`unless: in_request`: channel `user` has it",
+        "Miller Bert": "",
+        "Cara": "",
+    }.items():
+        assert person.lets_pass(text, told) == why, text
+    again = load(stored(program), program.hash)
+    assert again.signals == program.signals
+    assert again.worded == program.worded
+
+
+def test_an_entity_that_has_domains_has_them_when_a_model_finds_it() -> None:
+    text = pack("entities: [ner.EMAIL]\nallow: {domains: [ours.example]}")
+    (mail,) = compile_sources([("p.yaml", text)], [ModelEntity("EMAIL", "ner", 0.5)]).signals
+    assert mail.lets_pass("help@OURS.example", Told()) == "`allow` has its domain"
+    assert mail.lets_pass("help@other.example", Told()) == ""
 
 
 def test_a_file_is_compiled_in_and_hashed() -> None:
@@ -78,7 +111,7 @@ def test_a_file_is_compiled_in_and_hashed() -> None:
     assert found["PHONE"] is not None
     assert found["EMAIL"].domains == ("*.example.org",)
     assert found["PHONE"].domains == ()
-    assert found["PHONE"].let_pass("PHONE", "+1 415 555 0132", {})
+    assert found["PHONE"].let_pass("PHONE", "+1 415 555 0132", Told())
     assert compiled(rule, ours=lines).hash != compiled(rule, ours=lines + b"x@y.zz\n").hash
 
 
@@ -108,7 +141,10 @@ def test_files_are_read_from_beside_the_policy(tmp_path: Path) -> None:
         ("entities: [EMAIL]\nallow: {domains: ['*.*']}", "is no domain"),
         ("entities: [EMAIL]\nallow: {domains: ['a b.com']}", "is no domain"),
         ("entities: [PHONE]\nallow: {domains: [example.com]}", "has no domain"),
-        ("entities: [PERSON]\nunless: in_request", "is found by a model"),
+        ("entities: [PERSON]\nallow: {domains: [example.com]}", "has no domain"),
+        ("entities: [ner.PERSON]\nunless: in_request\nin: [nowhere]", "can't be `nowhere`"),
+        ("entities: [PERSON]\nstage: [ingress]\nchannels: [user]\nunless: in_request", "counts for nothing"),
+        ("entities: [EMAIL]\nstage: [ingress]\nchannels: [user]\nunless: in_request", "counts for nothing"),
         ("entities: [EMAIL]\nallow: {file: none.txt}", "is not there"),
         ("entities: [EMAIL]\nallow: {file: /etc/passwd}", "is not beside the policy"),
         ("entities: [EMAIL]\nallow: {file: a/../../b}", "is not beside the policy"),

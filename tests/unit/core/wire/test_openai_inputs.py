@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.terms import Channel
-from checkstream.core.wire.openai_inputs import EMBEDDINGS, MODERATIONS
+from checkstream.core.wire.openai_inputs import EMBEDDINGS, MODERATIONS, RERANK
 from checkstream.core.wire.surface import Edit, Frame, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -82,6 +82,43 @@ def test_an_edit_is_made_in_the_text_that_was_read_and_nothing_else_changes(surf
     edited = surface.write_request(request, {place: "mail [EMAIL]"}, shaping)
     assert json.loads(edited) == {"model": "m", "input": ["a", "mail [EMAIL]"], "user": "u"}
     assert edited.startswith(b'{"model" : "m", "input":["a","mail [EMAIL]"]')
+
+
+@pytest.mark.parametrize("surface", [EMBEDDINGS, MODERATIONS, RERANK], ids=lambda each: each.name)
+def test_g31_a_document_that_policies_take_out_leaves_a_note_in_its_place(surface: Any) -> None:
+    asked = {"query": "q", "input": "q", "documents": ["a", "bad", {"text": "worse", "id": 7}, "b"]}
+    request = surface.read_request(json.dumps(asked).encode())
+    shaping = Shaping(removed=((("documents", 1), "[out]"), (("documents", 2), "[out]")))
+    edited = json.loads(surface.write_request(request, {}, shaping))
+    assert edited == {**asked, "documents": ["a", "[out]", {"text": "[out]"}, "b"]}
+
+
+RANKED = {
+    "id": "r",
+    "results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.1}],
+    "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
+}
+
+
+def test_g13_a_question_and_each_document_are_read_apart() -> None:
+    body = {"model": "m", "query": TEXT, "documents": ["a", {"text": TEXT, "title": "t"}], "top_n": 2}
+    unit = RERANK.read_request(json.dumps(body).encode()).unit
+    assert [(delta.channel, delta.text, delta.path) for delta in unit.deltas if delta.text in {TEXT, "a", "t"}] == [
+        (Channel("user", 0), TEXT, ("query",)),
+        (Channel("document", 1), "a", ("documents", 0)),
+        (Channel("document", 2, 1), TEXT, ("documents", 1, "text")),
+        (Channel("document", 2, 3), "t", ("documents", 1, "title")),
+    ]
+    for wrong in ({}, {"query": 3}, {"query": None}):
+        with pytest.raises(RequestInvalid, match="`query`"):
+            RERANK.read_request(json.dumps({"documents": ["a"], **wrong}).encode())
+
+
+def test_g34_a_document_that_an_answer_repeats_is_read() -> None:
+    raw = json.dumps(RANKED).encode()
+    assert RERANK.write_whole(RERANK.read_whole(raw), Edit({}), {}) == raw
+    repeated = {**RANKED, "results": [{"index": 0, "relevance_score": 1, "document": {"text": TEXT}}]}
+    assert TEXT in {extra.text for extra in RERANK.read_whole(json.dumps(repeated).encode()).extras}
 
 
 VECTOR = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.1, -2e-3]}], "model": "m"}

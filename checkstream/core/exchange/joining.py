@@ -1,0 +1,113 @@
+"""Which texts of a prompt are judged as one: those of a message, its names, and the sentences that names spell.
+
+A judge has each of them. Classifiers read what is written for a reader: texts, sentences in the dress of a name, and
+what stands encoded in either; single names and numbers would only be noise to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from itertools import accumulate
+
+from checkstream.core.channel.brief import Manner
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
+from checkstream.core.match.decoded import decoded
+from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
+from checkstream.core.terms import Channel, Delta, Stage
+from checkstream.core.wire.surface import Request
+
+_PARTS, _QUIET, _SPELLED = 1, 2, 3
+"""Indexes of the channels that parts without a gap between them, names, and the sentences of names are judged as."""
+DECODING_WORK = 25
+"""Of looking at a piece of a text for what is encoded in it (see `match.work`)."""
+_NAMING_WORK = 40
+"""Of looking for names in one; in short texts it is what taking them costs besides."""
+
+
+def _is_part(delta: Delta) -> bool:
+    """Tell whether a text is one of the parts of a message's content."""
+    return len(delta.path) > 3 and delta.path[2] == "content"
+
+
+class Joining:
+    """Puts the texts of one request together."""
+
+    def __init__(self, request: Request, checking: Checking) -> None:
+        """Begin with none."""
+        self.joined: list[Joined] = []
+        self._request = request
+        self._deltas = request.unit.deltas
+        self._checking = checking
+        self._spelled: dict[str, Spelled] = {}
+
+    def steps(self) -> Generator[None, None, list[Joined]]:
+        """Return, in steps, the texts that are judged, each with its judge.
+
+        Some servers part the texts of a message by a line end, some by nothing; what stands in one text alone is
+        the same both ways and counts once.
+        """
+        meter = self._checking.meter
+        places: dict[tuple[str, int], list[int]] = {}
+        quiet: dict[str, list[int]] = {}
+        for place, delta in enumerate(self._deltas):
+            if place % PLACES_A_STEP == 0:
+                meter.spend(PLACES_WORK)
+                yield
+            if place in self._request.quiet:
+                quiet.setdefault(delta.channel.kind, []).append(place)
+            else:
+                places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
+            yield from self._spell(place, delta)
+        for kind, found in quiet.items():
+            yield from self._names(Channel(kind, self._deltas[found[0]].channel.choice, _QUIET), found)
+        for (kind, position), found in places.items():
+            yield from self._message(kind, position, found)
+            yield
+        for spelled in self._spelled.values():
+            spelled.close()
+            place = spelled.first
+            kind, position = self._deltas[place].channel.kind, self._deltas[place].channel.choice
+            self._take(spelled, Channel(kind, position, _SPELLED), Manner(grid=False))
+        return self.joined
+
+    def _message(self, kind: str, position: int, found: Sequence[int]) -> Generator[None, None, None]:
+        """Take the texts of a message or field."""
+        meter = self._checking.meter
+        lines = Joined()
+        yield from meter.stepping(lines.add(self._deltas, found, "\n"), PLACES_WORK)
+        self._take(lines, Channel(kind, position), Manner(grid=False))
+        parts = [place for place in found if _is_part(self._deltas[place])]
+        if len(parts) > 1:
+            seams = tuple(accumulate(len(self._deltas[place].text) for place in parts[:-1]))
+            run = Joined()
+            yield from meter.stepping(run.add(self._deltas, parts, ""), PLACES_WORK)
+            self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=seams))
+
+    def _names(self, channel: Channel, found: Sequence[int]) -> Generator[None, None, None]:
+        """Take the ids, names and numbers of the whole request: no classifier is asked but about what they encode."""
+        meter = self._checking.meter
+        quiet = Joined(reads=False)
+        yield from meter.stepping(quiet.add(self._deltas, found, "\n"), PLACES_WORK)
+        if self._checking.program.scope(Stage.INGRESS, channel.kind).hold_classifiers:
+            quiet.besides = yield from meter.stepping(decoded(quiet.text), DECODING_WORK)
+        self._take(quiet, channel, Manner(grid=False, asks=bool(quiet.besides)))
+
+    def _spell(self, place: int, delta: Delta) -> Generator[None, None, None]:
+        """Take the sentences that stand as names in a text."""
+        least = LEAST_WORDS if place in self._request.quiet or not _is_spaced(delta.text) else LEAST_WORDS_IN_TEXT
+        for each in names(delta.text, least):
+            if each is not None:
+                self._spelled.setdefault(delta.channel.kind, Spelled()).take(place, *each)
+            elif len(delta.text) > NAMES_CHARS:
+                self._checking.meter.spend(_NAMING_WORK)
+                yield
+
+    def _take(self, joined: Joined, channel: Channel, manner: Manner) -> None:
+        joined.judge = self._checking.judge(channel, Stage.INGRESS, manner)
+        self.joined.append(joined)
+
+
+def _is_spaced(text: str) -> bool:
+    """Tell whether a text has gaps between words: it is no name."""
+    return len(text.split(None, 1)) > 1
