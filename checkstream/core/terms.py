@@ -129,8 +129,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """Names of what may carry text and is not scanned (`image_url`, `delta.audio`), for the record."""
     binary: tuple[tuple[str | int, ...], ...] = ()
     """Where bytes stand in it that are spelled as text."""
-    stray: tuple[tuple[str | int, ...], ...] = ()
-    """Where calls of tools stand in it that no client of a stream looks for there; nobody has read them."""
+    stray: Mapping[tuple[str | int, ...], int] = MappingProxyType({})
+    """Where calls of tools stand in it that no client of a stream looks for there, with the choice that each is of;
+    nobody has read them."""
     opaque: bool = False
     """Nothing here is known to the surface: the route's fail mode decides."""
 

@@ -418,6 +418,8 @@ def test_g35_a_call_where_no_client_of_the_kind_looks_for_one_never_leaves(
     assert b"pay" not in left
     assert out.record is not None
     assert "stray_call_dropped" in out.record.degradations
+    reasons = finishes(out) if out.reply is None else {0: json.loads(left)["choices"][0]["finish_reason"]}
+    assert reasons == {0: "stop"}
 
 
 def test_g35_a_call_that_is_withheld_leaves_an_answer_of_a_form_alone() -> None:

@@ -22,6 +22,8 @@ class Choice(msgspec.Struct):
     """Tool calls whose arguments are JSON; what else is called takes any text."""
     calling: set[int] = msgspec.field(default_factory=set)
     """Tool calls that may still go on: the one that has begun last, and those that have gone on since."""
+    strayed: bool = False
+    """Calls of it were left out, since they stood where no client of the kind looks for any."""
     calls_nothing: bool = False
     """Its finish reason says that tools are called, and no call is left."""
     withheld: str = ""

@@ -70,6 +70,8 @@ class Endings:
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
             self._answer.calls.withhold_torn(choice, broken)
+        if choice.strayed and broken is None and not choice.calls.keys() - choice.dropped:
+            choice.calls_nothing = True
 
     def ending(self) -> Steps:
         """End every channel that still runs: nothing more will come."""

@@ -48,8 +48,8 @@ class _Place(msgspec.Struct):
     """What has been said at one place of the events."""
 
     channel: Channel
-    name: str
-    """As people write it."""
+    key: tuple[int, Path, int]
+    """What stands there of a unit (see `_key`)."""
     judge: Judge | None = None
     open: bool = False
     """What has come may go on with the next unit."""
@@ -231,7 +231,7 @@ class Extras:
         if place is None:
             number = self._next.get(extra.choice, 0)
             self._next[extra.choice] = number + 1
-            place = _Place(Channel("extra", extra.choice, number), spelled(key[1]))
+            place = _Place(Channel("extra", extra.choice, number), key)
             self._places[key] = self._by_channel[place.channel] = place
         return place
 
@@ -315,12 +315,11 @@ class Extras:
         """Note who judges one of the channels; return where its text stands, for the record."""
         place = self._by_channel[judge.channel]
         place.judge = judge
-        return place.name
+        return spelled(place.key[1])
 
     def said_before(self, channel: Channel) -> str:
         """Return the words of the protocol that have been sent from the place of a channel before it was one."""
-        place = self._by_channel[channel]
-        return next((self._words[key] for key in self._words if self._places.get(key) is place), "")
+        return self._words.get(self._by_channel[channel].key, "")
 
     def passed(self, unit: Unit) -> list[Judge]:
         """Return the judges of what could have gone on with a unit, which has been taken, and did not."""

@@ -55,6 +55,8 @@ class Intake:
             if number not in self._choices:
                 self._answer.begin(number)
                 yield
+        for number in unit.stray.values():
+            self._choices[number].strayed = True
         self._look_whether_at_once(unit)
         due: list[tuple[Judge, list[Check]]] = []
         parts = yield from self._take_deltas(unit, due)

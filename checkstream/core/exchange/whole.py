@@ -83,10 +83,10 @@ class WholeAnswer:
             if tail:
                 texts[place] = texts.get(place, unit.deltas[place].text) + tail
         held_s = now - waiting.arrived
-        if not texts and not halted and not gone:
-            return Released(unit.raw, held_s)
         finish = dict.fromkeys(halted, "content_filter")
         finish |= {number: "stop" for number, choice in self._choices.items() if choice.calls_nothing}
+        if not texts and not finish and not gone:
+            return Released(unit.raw, held_s)
         return Released(self._surface.write_whole(unit, Edit(texts, halted, gone), finish), held_s)
 
     def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:

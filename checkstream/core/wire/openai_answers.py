@@ -71,7 +71,7 @@ class Answer:
         self.deltas: list[Delta] = []
         self.extras = Extras(most)
         self.shadows: list[Path] = []
-        self.stray: list[Path] = []
+        self.stray: dict[Path, int] = {}
         self.choices: list[int] = []
         self.finished: list[int] = []
         self.broken: dict[int, str] = {}
@@ -109,17 +109,18 @@ class Answer:
         if word not in _ORDERLY:
             self.broken[choice] = _REASONS.get(word, "other")
 
-    def leave_out_calls(self, choice: dict[str, object], name: str, path: Path) -> None:
+    def leave_out_calls(self, number: int, choice: dict[str, object], name: str, path: Path) -> None:
         """Take the calls of tools out of an object that is not the one which tells them, and note where they stand.
 
         Args:
-            choice: The fields of the choice.
+            number: Of the choice.
+            choice: Its fields.
             name: Of its member that is the object.
             path: Where the choice stands.
         """
         found = choice.get(name)
         if isinstance(found, dict) and not CALLS.isdisjoint(found):
-            self.stray += [(*path, name, each) for each in found if each in CALLS and found[each]]
+            self.stray |= {(*path, name, each): number for each in found if each in CALLS and found[each]}
             choice[name] = {each: value for each, value in found.items() if each not in CALLS}
 
     def source(self, kind: str, choice: int, index: int, path: Path) -> None:
@@ -194,7 +195,7 @@ class Answer:
             broken=self.broken,
             unscanned=tuple(dict.fromkeys(map(name_of, self.extras.binary))),
             binary=tuple(self.extras.binary),
-            stray=tuple(self.stray),
+            stray=self.stray,
             usage=usage,
             failure=failure,
             opaque=opaque,

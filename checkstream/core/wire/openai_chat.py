@@ -121,7 +121,7 @@ class OpenAIChat(OpenAISurface):
 
 
 def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:
-    answer.leave_out_calls(choice, "message", path)
+    answer.leave_out_calls(number, choice, "message", path)
     delta = choice.get("delta")
     if delta is None:
         return
@@ -131,7 +131,7 @@ def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Pa
 
 
 def _read_message(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:
-    answer.leave_out_calls(choice, "delta", path)
+    answer.leave_out_calls(number, choice, "delta", path)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise WireError("`message` is not an object; check the upstream")
