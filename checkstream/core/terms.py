@@ -113,6 +113,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """All else that it says; the guard makes deltas of what rules must judge."""
     shadows: tuple[tuple[str | int, ...], ...] = ()
     """Paths of members that spell text once more and are not known to spell the unit's own: log probabilities, ids."""
+    halves: Mapping[tuple[str | int, ...], tuple[str, str]] = MappingProxyType({})
+    """Path of a text that begins with the second half of a character, or ends with the first -> these halves, each
+    empty where there is none. In the text U+FFFD stands for them."""
     choices: tuple[int, ...] = ()
     """The choices that this unit speaks of; empty: it speaks of the stream as a whole (usage, terminator)."""
     finished: tuple[int, ...] = ()

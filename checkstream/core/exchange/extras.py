@@ -49,7 +49,7 @@ class _Place(msgspec.Struct):
 
     channel: Channel
     key: tuple[int, Path, int]
-    """What stands there of a unit (see `_key`)."""
+    """What stands there of a unit (see `key_of`)."""
     judge: Judge | None = None
     open: bool = False
     """What has come may go on with the next unit."""
@@ -165,7 +165,7 @@ class Extras:
 
         What is said behind a gap would be joined to what stood before it.
         """
-        place = self._places.get(_key(extra))
+        place = self._places.get(key_of(extra))
         return place is not None and place.judge is not None and bool(place.judge.noted.digests)
 
     def _is_said(self, extra: Extra) -> Generator[None, None, bool]:
@@ -175,7 +175,7 @@ class Extras:
             return True
         if not extra.joins:
             return True
-        key = _key(extra)
+        key = key_of(extra)
         if key not in self._places:
             if not extra.word or (key not in self._words and len(self._words) >= _MOST_WORDS):
                 return False  # it opens a place; how many there may be is bounded where channels are
@@ -192,7 +192,7 @@ class Extras:
         if len(extras) > _MOST_ENDS:
             for number, extra in enumerate(extras):
                 if extra.joins and extra.again == "read" and number not in loud:
-                    places.setdefault(_key(extra), []).append(number)
+                    places.setdefault(key_of(extra), []).append(number)
         share = max(1, _MOST_ENDS // 2 // max(1, len(places)))
         return {number for numbers in places.values() for number in numbers[share:-share]}
 
@@ -204,7 +204,7 @@ class Extras:
 
     def _say_once(self, extra: Extra) -> None:
         """Let what stands at a place be said by the first unit that says something there."""
-        key = _key(extra)[:2]
+        key = key_of(extra)[:2]
         first = self._first.get(key)
         if first is None:
             self._first[key] = extra.text
@@ -226,7 +226,7 @@ class Extras:
         return True
 
     def _place(self, extra: Extra) -> _Place:
-        key = _key(extra)
+        key = key_of(extra)
         place = self._places.get(key)
         if place is None:
             number = self._next.get(extra.choice, 0)
@@ -258,7 +258,7 @@ class Extras:
         together: dict[tuple[int, Path, int], list[int]] = {}
         for number, extra in enumerate(extras):
             if extra.joins and number not in loud and extra.place is not None:
-                together.setdefault(_key(extra), []).append(number)
+                together.setdefault(key_of(extra), []).append(number)
         found: set[int] = set()
         for numbers in together.values():
             says = len(numbers) > 1 and not all(extras[number].word for number in numbers)
@@ -344,7 +344,8 @@ def _speaks_of(unit: Unit, choice: int) -> bool:
     return choice in unit.choices
 
 
-def _key(extra: Extra) -> tuple[int, Path, int]:
+def key_of(extra: Extra) -> tuple[int, Path, int]:
+    """Return what callers join: what stands at one place of all units, for a choice, and which text of several."""
     return extra.choice, place_of(extra.place or extra.path), extra.part
 
 

@@ -10,6 +10,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.extras import Extras
+from checkstream.core.exchange.halves import Halves
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_size import MOST_TEXTS
@@ -49,6 +50,7 @@ class Sieve:
         self._choices = choices
         self._judges = judges
         self.extras = Extras(checking.program, checking.meter)
+        self._halves = Halves(judges)
         self._surface = surface
         self._prompt = prompt
         self._checking = checking
@@ -65,6 +67,7 @@ class Sieve:
                 begun), or says more apart than anybody has asked for.
         """
         gone: list[Path] = []
+        unit = self._halves.joined(unit)
         if unit.shadows and self._changes:
             for path in unit.shadows:
                 self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")

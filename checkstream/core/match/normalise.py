@@ -82,13 +82,19 @@ def folds_nowhere(text: str) -> bool:
 
 
 def ignorable(char: str) -> bool:
-    """Whether a character shows nothing: controls, format characters (Cf), variation selectors, fillers."""
+    """Whether a character shows nothing: controls, format characters (Cf), variation selectors, fillers.
+
+    So does what stands in place of half a character: many clients leave it out, and a reader looks past it.
+    """
     category = unicodedata.category(char)
     return category == "Cf" or char in _FILLERS or (category == "Cc" and char not in "\t\n\f\r\x85")
 
 
+HALF: Final = "\ufffd"
+"""Stands for what is no character: a surrogate without its other half, octets that are no UTF-8."""
 _FILLERS: Final = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    HALF
+    + "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
     + "".join(map(chr, range(0xFE00, 0xFE10)))
     + "".join(map(chr, range(0xE0100, 0xE01F0)))
 )

@@ -70,7 +70,7 @@ class Moulds:
         except UnicodeDecodeError:
             return None
         found = string_at(text, mould.head_chars)
-        if found is None or not found[0]:
+        if found is None or not found[0] or clean(found[0]) is not found[0]:
             return None
         said, end = found
         padded = mould.fits(text[end:])
@@ -80,7 +80,7 @@ class Moulds:
         if padded and mould.ends is not None:
             close = len(raw) - len(mould.ends[1]) - _END
             raw = raw[: close - padded] + PAD.encode() * padded + raw[close:]
-        return Unit(raw=raw, deltas=(Delta(mould.channel, clean(said), mould.path),), choices=mould.choices)
+        return Unit(raw=raw, deltas=(Delta(mould.channel, said, mould.path),), choices=mould.choices)
 
     def learn(self, frame: Frame, unit: Unit) -> None:
         """Make a mould of an event, all of which but its one text has been found to say nothing."""

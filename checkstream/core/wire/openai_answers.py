@@ -15,7 +15,7 @@ from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
 from checkstream.core.wire.json_spans import JsonText, Path
 from checkstream.core.wire.openai_edits import CALLS, put
 from checkstream.core.wire.openai_extras import Extras, name_of
-from checkstream.core.wire.openai_json import PAD, PADDING, clean, failure_of, read_object, reading_object
+from checkstream.core.wire.openai_json import PAD, PADDING, clean, failure_of, halves_of, read_object, reading_object
 from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
 from checkstream.core.wire.strict_json import dropping
 from checkstream.core.wire.surface import Frame
@@ -91,7 +91,10 @@ class Answer:
             raise WireError(f"`{path[-1]}` in an answer is not a string; check the upstream")
         if value:
             free = kind == "tool_arguments" and path[-2] == "custom"
-            self._put(Delta(Channel(kind, choice, index), clean(value), path, free=free))
+            said = clean(value)
+            if said is not value:
+                self.extras.halves[path] = halves_of(value)
+            self._put(Delta(Channel(kind, choice, index), said, path, free=free))
 
     def begin_call(self, choice: int, number: int, path: Path) -> None:
         """Take what belongs to a tool call and says nothing: it must not leave without the call."""
@@ -190,6 +193,7 @@ class Answer:
             deltas=tuple(self.deltas),
             extras=tuple(self.extras.found),
             shadows=tuple(self.shadows),
+            halves=self.extras.halves,
             choices=tuple(dict.fromkeys(self.choices)),
             finished=tuple(dict.fromkeys(self.finished)),
             broken=self.broken,

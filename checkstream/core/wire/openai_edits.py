@@ -9,7 +9,7 @@ import msgspec
 from checkstream.core.terms import COMMON, Delta, Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice, string_end, value_start
-from checkstream.core.wire.openai_json import quote
+from checkstream.core.wire.openai_json import quote, quote_like
 from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.surface import Edit, Request
 from checkstream.errors import WireError
@@ -351,7 +351,7 @@ def _replace(document: JsonText, path: Path, text: str) -> Splice:
     span = document.span(path)
     if span is None:
         raise WireError(f"`{path[-1]}` can't be edited: it is not where it was read")
-    return Splice(span[0], span[1], quote(text))
+    return Splice(*span, quote_like(text, document.text[slice(*span)]))
 
 
 def _replace_extra(document: JsonText, path: Path, text: str) -> Splice:
@@ -372,7 +372,7 @@ def _put(
     """
     span = document.span((*path, name))
     if span is not None:
-        return Splice(span[0], span[1], quote(text))
+        return Splice(*span, quote_like(text, document.text[slice(*span)]))
     start = document.span(path)
     if start is None:
         raise WireError(f"`{name}` can't be added: the object that it belongs to is not there")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.openai_json import clean
+from checkstream.core.wire.openai_json import clean, halves_of
 from checkstream.errors import WireError
 
 CONSTANTS = frozenset({
@@ -76,6 +76,8 @@ class Extras:
         self.found: list[Extra] = []
         self.binary: list[Path] = []
         """Where bytes stand that are spelled as text, which can't be read."""
+        self.halves: dict[Path, tuple[str, str]] = {}
+        """Path of a text that halves of characters stand in -> those at its ends."""
 
     def known(
         self,
@@ -89,7 +91,8 @@ class Extras:
         if isinstance(value, str):
             word = value in CONSTANTS
             if value and not (word and again == "first"):
-                self._put(Extra(choice, clean(value), path, joins=True, place=place, again=again, word=word))
+                said = self._clean(value, path)
+                self._put(Extra(choice, said, path, joins=True, place=place, again=again, word=word))
         elif isinstance(value, int | float):
             if not _is_plain(value):
                 self._number(choice, value, path)
@@ -142,7 +145,14 @@ class Extras:
         elif path[-1] in _BINARY_NAMES and is_binary(text):
             self.binary.append(path)
         elif text:
-            self._put(Extra(choice, clean(text), path, joins=True, place=place, word=text in CONSTANTS))
+            said = self._clean(text, path)
+            self._put(Extra(choice, said, path, joins=True, place=place, word=text in CONSTANTS))
+
+    def _clean(self, text: str, path: Path) -> str:
+        said = clean(text)
+        if said is not text:
+            self.halves[path] = halves_of(text)
+        return said
 
     def _bytes(self, choice: int, value: object, path: Path) -> None:
         """Take a list of numbers as the text that it spells; callers may put such lists together, however short."""

@@ -88,6 +88,24 @@ def clean(text: str) -> str:
     return text
 
 
+def halves_of(text: str) -> tuple[str, str]:
+    """Return the second half of a character that a text begins with, and the first that it ends with; "": none."""
+    return text[:1] if _is_second(text[:1]) else "", text[-1:] if _is_first(text[-1:]) else ""
+
+
+def _is_first(char: str) -> bool:
+    return "\ud800" <= char <= "\udbff"
+
+
+def _is_second(char: str) -> bool:
+    return "\udc00" <= char <= "\udfff"
+
+
+def whole_of(first: str, second: str) -> str:
+    """Return the character that two halves make."""
+    return (first + second).encode("utf-16", "surrogatepass").decode("utf-16")
+
+
 def _mended(text: str) -> str:
     """Replace lone surrogates of a long text without looking at each character: each is three bytes that are no UTF-8.
 
@@ -102,6 +120,24 @@ def _mended(text: str) -> str:
 def quote(text: str) -> str:
     """Return `text` as a JSON string."""
     return msgspec.json.encode(clean(text)).decode()
+
+
+def quote_like(text: str, original: str) -> str:
+    """Return `text` as a JSON string that begins and ends with the halves of characters that `original` does.
+
+    Args:
+        text: In place of half a character that it begins with stands the whole, for that at its end U+FFFD.
+        original: What stands there, as JSON.
+    """
+    quoted = quote(text)
+    if not text or "\\" not in original or not original.startswith('"'):
+        return quoted
+    second, first = halves_of(json.loads(original))
+    if second and text[0] > "\uffff" and text[0].encode("utf-16-be")[2:] == second.encode("utf-16-be", "surrogatepass"):
+        quoted = f'"\\u{ord(second):04x}{quoted[2:]}'
+    if first and text.endswith("\ufffd"):
+        quoted = f'{quoted[:-2]}\\u{ord(first):04x}"'
+    return quoted
 
 
 def leaves(value: object, path: Path) -> Iterator[tuple[str, Path]]:

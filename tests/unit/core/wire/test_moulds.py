@@ -93,7 +93,13 @@ def learnt(server: str) -> Moulds:
 
 
 @pytest.mark.parametrize("server", sorted(SERVERS))
-@pytest.mark.parametrize("text", [" sun", 'q"\\\n\u20ac\U0001f600', '{"content":"x"}', "\ud83d"])
+@pytest.mark.parametrize("text", ["\\ud83d", "a\\ude00", "\\udc00 b"])
+def test_an_event_with_half_a_character_is_read_in_full_since_another_may_have_the_rest(server: str, text: str) -> None:
+    assert learnt(server).read(frame(server, json.loads(f'"{text}"'), "kq7Ww")) is None
+
+
+@pytest.mark.parametrize("server", sorted(SERVERS))
+@pytest.mark.parametrize("text", [" sun", 'q"\\\n\u20ac\U0001f600', '{"content":"x"}'])
 def test_g34_an_event_that_differs_in_its_text_is_read_as_the_surface_reads_it(server: str, text: str) -> None:
     found = frame(server, text, "kq7Ww")
     quick, slow = learnt(server).read(found), SERVERS[server][0].read_event(found)
