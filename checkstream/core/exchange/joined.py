@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 
 from checkstream.core.channel.json_leaves import inside_json, is_json
 from checkstream.core.channel.judge import Judge
@@ -34,17 +34,26 @@ class Joined:
         self.text = ""
         self._parts: list[tuple[int, int, int]] = []
 
-    def add(self, deltas: Sequence[Delta], places: Sequence[int], between: str) -> Generator[None, None, None]:
-        """Take the texts at some places of a request, with `between` between them, in steps."""
+    def add(
+        self, deltas: Sequence[Delta], places: Sequence[int], between: str, ends: Collection[int] = ()
+    ) -> Generator[None, None, None]:
+        """Take the texts at some places of a request, with `between` between them, in steps.
+
+        Args:
+            deltas: The texts of the request.
+            places: Of those that are taken.
+            between: What stands between two of them ...
+            ends: ... but behind these places, where a line ends.
+        """
         at, texts = 0, list[str]()
         for count, place in enumerate(places, 1):
-            texts.append(deltas[place].text)
-            size = len(texts[-1])
-            self._parts.append((place, at, at + size))
-            at += size + len(between)
+            text = deltas[place].text
+            self._parts.append((place, at, at + len(text)))
+            texts += (text, "\n" if place in ends else between)
+            at += len(text) + len(texts[-1])
             if count % PLACES_A_STEP == 0:
                 yield
-        self.text = between.join(texts)
+        self.text = "".join(texts[:-1])
 
     def touched(self, span: Span) -> list[int]:
         """Return the places of the texts that a span touches."""

@@ -17,8 +17,9 @@ from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAM
 from checkstream.core.terms import Channel, Delta, Stage
 from checkstream.core.wire.surface import Request
 
-_PARTS, _QUIET, _SPELLED = 1, 2, 3
-"""Indexes of the channels that parts without a gap between them, names, and the sentences of names are judged as."""
+_PARTS, _QUIET, _SPELLED, _LISTED = 1, 2, 3, 4
+"""Indexes of the channels that parts without a gap between them, names, the sentences of names, and entries of lists
+are judged as."""
 DECODING_WORK = 25
 """Of looking at a piece of a text for what is encoded in it (see `match.work`)."""
 _NAMING_WORK = 40
@@ -61,6 +62,7 @@ class Joining:
             yield from self._spell(place, delta)
         for kind, found in quiet.items():
             yield from self._names(Channel(kind, self._deltas[found[0]].channel.choice, _QUIET), found)
+        yield from self._lists()
         for (kind, position), found in places.items():
             yield from self._message(kind, position, found)
             yield
@@ -83,6 +85,24 @@ class Joining:
             run = Joined()
             yield from meter.stepping(run.add(self._deltas, parts, ""), PLACES_WORK)
             self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=seams))
+
+    def _lists(self) -> Generator[None, None, None]:
+        """Take, for each kind of channel, what entries of lists say one behind the other."""
+        lists: dict[str, list[tuple[int, ...]]] = {}
+        for run in self._request.runs:
+            lists.setdefault(self._deltas[run[0]].channel.kind, []).append(run)
+        for kind, runs in lists.items():
+            found = [place for run in runs for place in run]
+            seams, at = list[int](), 0
+            for run in runs:
+                seams += (at := at + len(self._deltas[place].text) for place in run)
+                at += 1
+            entries = Joined(reads=False)
+            ends = frozenset(run[-1] for run in runs)
+            yield from self._checking.meter.stepping(entries.add(self._deltas, found, "", ends), PLACES_WORK)
+            channel = Channel(kind, self._deltas[found[0]].channel.choice, _LISTED)
+            self._take(entries, channel, Manner(grid=False, asks=False, seams=tuple(seams)))
+            yield
 
     def _names(self, channel: Channel, found: Sequence[int]) -> Generator[None, None, None]:
         """Take the ids, names and numbers of the whole request: no classifier is asked but about what they encode."""

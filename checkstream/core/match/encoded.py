@@ -1,8 +1,8 @@
 """The `encoded` view, base64: the texts that stand encoded in a channel, each searched by itself.
 
 A run of at least 16 characters of the base64 or base64url alphabet is read in blocks of 64 from its
-start. A block that decodes, at one of the four alignments, to UTF-8 text of which nearly all is
-printable becomes a text; blocks that follow it continue that text. A text ends where its run
+start. A block that decodes, at one of the four alignments, to UTF-8 of which nearly all is printable text, but for a
+few octets, becomes a text; blocks that follow it continue that text. A text ends where its run
 ends or a block is no text; a line end, with what quotes or indents the next line, doesn't end the run of a
 text. Source: RFC 4648, sections 4 and 5; RFC 2045, section 6.8 (lines).
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 from checkstream.core.match.inner import Inner, Open
 from checkstream.core.match.lane import Found
-from checkstream.core.match.normalise import ignorable
+from checkstream.core.match.normalise import HALF, ignorable
 from checkstream.core.match.patterns import compile_regex
 
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
@@ -32,6 +32,10 @@ _WRAP: Final = compile_regex(rf"(?:{_LINE}|{_JOIN})[A-Za-z0-9+/_-]")
 """From one line of a text to the next, or from one literal to the next."""
 _WRAP_BEGUN: Final = compile_regex(rf"(?:{_LINE}|{_JOIN}|{_QUOTE}|(?:{_QUOTE})?(?:\r|\\|\\r\\?))\z")
 _STANDARD: Final = str.maketrans("-_", "+/")
+_LEAST_MIXED: Final = 24
+"""Octets, at least, of a text in which a few are no UTF-8; fewer could be chance."""
+_NO_UTF8: Final = dict.fromkeys(range(0xDC80, 0xDD00), HALF)
+"""What stands for octets that are no UTF-8."""
 
 
 class Encoded:
@@ -127,9 +131,12 @@ class Encoded:
         try:
             text = whole.decode()
         except UnicodeDecodeError as error:
-            if last or error.reason != "unexpected end of data":
+            if not last and error.reason == "unexpected end of data":
+                text = whole[: error.start].decode()
+            elif self._inner is not None or len(data) >= _LEAST_MIXED:
+                text = whole.decode(errors="surrogateescape")
+            else:
                 return False
-            text = whole[: error.start].decode()
         shown = sum(char.isprintable() or char in "\n\r\t" or ignorable(char) for char in text)
         if not text or shown < _PRINTABLE_SHARE * len(text):
             return False
@@ -139,10 +146,10 @@ class Encoded:
         ends: list[int] = []
         place = 0
         for char in text:
-            size = len(char.encode())
+            size = len(char.encode(errors="surrogateescape"))
             starts.append(octets[place][1])
             ends.append(octets[place + size - 1][2])
             place += size
         self._carry = octets[place:]
-        self._inner.append(text, starts, ends, at + len(part), out)
+        self._inner.append(text.translate(_NO_UTF8), starts, ends, at + len(part), out)
         return True

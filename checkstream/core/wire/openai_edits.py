@@ -240,7 +240,9 @@ def request_splices(
             splices.append(_replace(document, path, beside.new(text)))
         else:
             form = request.files.get(i)
-            splices.append(_replace(document, path, text if form is None else form.written(text)))
+            splice = _replace(document, path, text if form is None else form.written(text))
+            is_list = document.text[splice.start] == "["
+            splices.append(msgspec.structs.replace(splice, text="[]") if is_list else splice)
     return splices
 
 

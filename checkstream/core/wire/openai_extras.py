@@ -11,6 +11,7 @@ from typing import Literal
 
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.lists import ANYWHERE, spelled_by
 from checkstream.core.wire.openai_json import clean, halves_of
 from checkstream.errors import WireError
 
@@ -54,13 +55,10 @@ _MOST_MEDIA, _MOST_FIGURES = 80, 4
 _LEAST_BINARY = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
-ANYWHERE = "*"
-"""In a place: an entry of a list. Callers may join what its entries say."""
 MOST_LEVELS = 64
 """Of containers within containers: the places of what stands in more would be dearer than what stands there."""
-_LEAST_BYTES = 4
-_MOST_BYTE = 255
-_SPACES = [ord(" ")] * _LEAST_BYTES
+_SPACES = [ord(" ")] * 4
+"""Make a list that says something of any."""
 
 
 class Extras:
@@ -159,7 +157,7 @@ class Extras:
         spelled = spelled_by(value)
         if spelled is not None:
             self._put(Extra(choice, spelled, path, joins=True))
-        elif isinstance(value, list) and len(value) < _LEAST_BYTES:
+        elif isinstance(value, list) and len(value) < len(_SPACES):
             short = spelled_by([*value, *_SPACES])
             if short is not None and short.isprintable():
                 self._put(Extra(choice, short[: -len(_SPACES)], path, joins=True))
@@ -217,12 +215,3 @@ def _members(value: object, path: Path, place: Path | None) -> Iterator[tuple[ob
             index = inner.get("index") if isinstance(inner, dict) else None
             at = index if type(index) is int else ANYWHERE
             yield inner, (*path, i), (*(path if place is None else place), at)
-
-
-def spelled_by(value: object) -> str | None:
-    """Return the text that a list of numbers spells byte by byte, as log probabilities do; None for any other."""
-    if not isinstance(value, list) or len(value) < _LEAST_BYTES:
-        return None
-    entries: list[object] = value
-    spelled = [byte for byte in entries if isinstance(byte, int) and 0 <= byte <= _MOST_BYTE]
-    return None if len(spelled) < len(value) else bytes(spelled).decode(errors="replace")

@@ -57,6 +57,18 @@ MODE_FIELDS = frozenset({
 })  # fmt: skip
 """Fields that hold mode words and names, which some templates print: what is no such word is scanned."""
 
+MODE_WORDS = frozenset({
+    "auto", "none", "required", "any", "function", "custom", "tool", "text", "default", "flex", "scale", "priority",
+    "standard", "standard_only", "minimal", "low", "medium", "high", "max", "xhigh", "enabled", "disabled", "adaptive",
+    "ephemeral", "in_memory", "in-memory", "24h", "5m", "1h", "auto_tool_choice", "allowed_tools", "mode", "type",
+    "name", "effort", "summary", "concise", "detailed", "raw", "parsed", "hidden", "include_usage", "exclude",
+    "include_obfuscation", "budget_tokens", "max_tokens", "cache_control", "ttl", "tools", "audio", "voice", "format",
+    "alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer", "verse", "marin", "cedar",
+    "wav", "mp3", "flac", "opus", "pcm16", "aac", "png", "jpeg", "webp", "float", "base64", "message", "assistant",
+    "user", "system", "enable_thinking", "generate_summary", "id", "data", "", "arguments", "parameters",
+})  # fmt: skip
+"""Words of the APIs, as names and values of settings: they say nothing."""
+
 _SAMPLING = frozenset({
     # OpenAI
     "model", "stream", "stream_options", "n", "temperature", "top_p", "max_tokens", "max_completion_tokens",

@@ -17,6 +17,7 @@ from checkstream.core.wire import openai_edits, openai_json
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extras import Extras, name_of
 from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS, RERANK_FIELDS
+from checkstream.core.wire.openai_media import read_media
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
 from checkstream.core.wire.openai_shaping import Shaped
@@ -194,12 +195,12 @@ def _read_input(prompt: Prompt, value: object, name: str) -> Generator[None, Non
 
 
 def _read_part(prompt: Prompt, position: int, part: dict[str, object], path: Path) -> Steps:
-    """Read a part of an input that is more than text, such as a moderation's: its texts, and what is none by name."""
-    for name in part:
+    """Read a part of an input that is more than text, such as a moderation's: its texts and files."""
+    for name, value in part.items():
         if name in MEDIA:
-            prompt.unscanned[f"{path[0]} {name}"] = None
+            yield from read_media(prompt, "user", position, value, (*path, name))
     said = {name: value for name, value in part.items() if name not in MEDIA}
-    return prompt.all("user", position, said, path)
+    yield from prompt.all("user", position, said, path)
 
 
 def _members(body: bytes) -> dict[str, msgspec.Raw]:

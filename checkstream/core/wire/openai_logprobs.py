@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_extras import spelled_by
+from checkstream.core.wire.lists import spelled_by
 from checkstream.core.wire.openai_json import clean
 
 SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")

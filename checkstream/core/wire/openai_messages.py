@@ -7,11 +7,13 @@ from collections.abc import Generator, Sequence
 from checkstream.core.steps import Steps
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_media import read_media, read_other
 from checkstream.core.wire.openai_prompt import Prompt
-from checkstream.core.wire.text_files import is_data_url
 from checkstream.errors import RequestInvalid
 
-_ADDRESSES = ("http:", "https:", "gs:", "s3:")
+_Beside = tuple[str, object, Path, bool, bool]
+"""What a part carries besides its text: name, value, path, whether nobody knows the name, whether the part's type is
+that of a file."""
 
 
 def read_messages(prompt: Prompt, messages: object) -> Generator[None, None, int]:
@@ -51,18 +53,11 @@ def _message(prompt: Prompt, position: int, message: dict[str, object]) -> Steps
         elif name == "function_call":
             yield from _function(prompt, kind, position, value, at)
         elif name in fields.MEDIA:
-            yield from _media(prompt, kind, position, value, at)
+            yield from read_media(prompt, kind, position, value, at)
         elif name in fields.SPOKEN_FIELDS:
             yield from prompt.all("system" if name == "tools" else kind, position, value, at)
         else:
-            yield from _other(prompt, kind, position, value, at, strange=name in strange or name == "parsed")
-
-
-def _other(prompt: Prompt, kind: str, position: int, value: object, path: Path, *, strange: bool) -> Steps:
-    """Read a member that is not there to be read; of one that nobody knows its name as well."""
-    if strange:
-        prompt.name(kind, position, path)
-    yield from prompt.settings(kind, position, value, path, words=strange)
+            yield from read_other(prompt, kind, position, value, at, strange=name in strange or name == "parsed")
 
 
 def _content(prompt: Prompt, kind: str, position: int, content: object) -> Steps:
@@ -72,7 +67,7 @@ def _content(prompt: Prompt, kind: str, position: int, content: object) -> Steps
     if isinstance(content, str):
         prompt.add(kind, position, content, path)
     elif isinstance(content, list):
-        rest: list[tuple[str, object, Path, bool]] = []
+        rest: list[_Beside] = []
         for i, part in enumerate(content):
             if prompt.spends():
                 yield
@@ -89,23 +84,23 @@ def _content(prompt: Prompt, kind: str, position: int, content: object) -> Steps
         raise RequestInvalid(f"`messages[{position}].content` must be a string or an array of parts")
 
 
-def _beside(prompt: Prompt, kind: str, position: int, rest: Sequence[tuple[str, object, Path, bool]]) -> Steps:
+def _beside(prompt: Prompt, kind: str, position: int, rest: Sequence[_Beside]) -> Steps:
     """Read what else the parts of a message carry, numbered after them."""
-    for name, value, at, strange in rest:
+    for name, value, at, strange, carries in rest:
         if prompt.spends():
             yield
         if name in fields.MEDIA or name in fields.PAYLOADS or name == "file_id":
-            yield from _media(prompt, kind, position, value, at)
+            yield from read_media(prompt, kind, position, value, at, carries=carries or name in fields.MEDIA)
         elif name in fields.SPOKEN_PART_FIELDS:
             yield from prompt.all(kind, position, value, at)
         else:
-            yield from _other(prompt, kind, position, value, at, strange=strange)
+            yield from read_other(prompt, kind, position, value, at, strange=strange)
 
 
 def _part(
     prompt: Prompt, kind: str, position: int, part: dict[str, object], path: Path
-) -> Generator[None, None, list[tuple[str, object, Path, bool]]]:
-    """Read the text of one content part; return what it carries besides: name, value, path, and whether it is known."""
+) -> Generator[None, None, list[_Beside]]:
+    """Read the text of one content part; return what it carries besides."""
     form = part.get("type")
     if form is not None and not isinstance(form, str):
         raise RequestInvalid(f"`messages[{position}].content[{path[-1]}].type` must be a string")
@@ -117,49 +112,16 @@ def _part(
     if "text" in part and not isinstance(part["text"], str):
         raise RequestInvalid(f"`messages[{position}].content[{path[-1]}].text` must be a string")
     strange = yield from prompt.names("messages[].content[].", part, fields.PART_FIELDS)
-    rest: list[tuple[str, object, Path, bool]] = []
+    rest: list[_Beside] = []
     for name, value in part.items():
         at = (*path, name)
         if name == "text" and isinstance(value, str):
             prompt.add(kind, position, value, at)
         elif name != "type":
-            rest.append((name, value, at, name in strange))
+            rest.append((name, value, at, name in strange, form in fields.MEDIA))
     if not known:
-        rest.append(("type", form, (*path, "type"), False))
+        rest.append(("type", form, (*path, "type"), False, False))
     return rest
-
-
-def _media(prompt: Prompt, kind: str, position: int, value: object, path: Path) -> Steps:
-    """Read what may carry a file: its text as a document, what is said of it as words of the message.
-
-    What is only named (an address, an id) nobody has read.
-    """
-    name = str(path[-1])
-    members = value if isinstance(value, dict) else {"url": value}
-    carried = False
-    for inner, given in members.items():
-        at = (*path, inner) if isinstance(value, dict) else path
-        if inner in fields.PAYLOADS and isinstance(given, str | list | dict):
-            carried = True
-            yield from _payload(prompt, kind, position, given, at, name=name)
-        elif inner != "file_id":
-            yield from _other(prompt, kind, position, given, at, strange=inner not in fields.MEDIA_FIELDS)
-    if not carried and value is not None:
-        prompt.unscanned[name] = None
-
-
-def _payload(prompt: Prompt, kind: str, position: int, value: object, path: Path, *, name: str) -> Steps:
-    """Read a member that holds a file or several, or an address."""
-    found = [(each, (*path, i)) for i, each in enumerate(value)] if isinstance(value, list) else [(value, path)]
-    for given, at in found:
-        if prompt.spends():
-            yield
-        if not isinstance(given, str):
-            yield from prompt.settings(kind, position, given, at, words=True)
-        elif not is_data_url(given) and given.casefold().startswith(_ADDRESSES):
-            prompt.unscanned[name] = None
-        else:
-            yield from prompt.file(position, given, at, name)
 
 
 def _tool_calls(prompt: Prompt, kind: str, position: int, calls: object) -> Steps:
@@ -176,7 +138,7 @@ def _tool_calls(prompt: Prompt, kind: str, position: int, calls: object) -> Step
             if name in ("function", "custom") and value is not None:
                 yield from _function(prompt, kind, position, value, (*path, name))
             else:
-                yield from _other(prompt, kind, position, value, (*path, name), strange=name in strange)
+                yield from read_other(prompt, kind, position, value, (*path, name), strange=name in strange)
 
 
 def _function(prompt: Prompt, kind: str, position: int, value: object, path: Path) -> Steps:

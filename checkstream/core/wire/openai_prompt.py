@@ -14,8 +14,9 @@ from checkstream.core.steps import Steps
 from checkstream.core.terms import Channel, Delta
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.lists import ANYWHERE, spelled_by
 from checkstream.core.wire.strict_json import shown
-from checkstream.core.wire.text_files import Encoding, is_data_url, looks_encoded, reading_file
+from checkstream.core.wire.text_files import Encoding, is_data_url, is_media, looks_encoded, reading_file
 from checkstream.errors import RequestInvalid
 
 _MAX_PLAIN_ID = 64
@@ -31,15 +32,19 @@ _MIN_SENTENCE = 12
 """Characters of a name that may be a sentence (see `match.spelled`)."""
 _MIN_DIGITS = 4
 """A number of fewer says nothing."""
+_MAX_MODEL_WORD, _MAX_MODEL_FIGURES = 12, 8
 _ID_MARKS = str.maketrans("-.:/$", "_____")
 _TYPE_MARKS = str.maketrans(";=+", "___")
 _BLOB_MARKS = str.maketrans("", "", "+/=_-")
 
-Piece = tuple[Literal["text", "name", "number"], str, Path]
+Piece = tuple[Literal["text", "name", "number", "bytes"], str, Path]
 
 
 def pieces(value: object, path: Path) -> Iterator[Piece]:
-    """Yield every string, member name and number of a JSON value with its path, in document order."""
+    """Yield every string, member name and number of a JSON value with its path, in document order.
+
+    A list of numbers that spells text byte by byte is that text, too: `bytes`, before its numbers.
+    """
     open_: list[Iterator[tuple[object, Path]]] = [iter([(value, path)])]
     while open_:
         entry = next(open_[-1], None)
@@ -50,6 +55,8 @@ def pieces(value: object, path: Path) -> Iterator[Piece]:
         if isinstance(found, str):
             yield ("name" if at[-1] == NAME else "text"), found, at
         elif isinstance(found, list | dict):
+            if (spelled := spelled_by(found)) is not None:
+                yield "bytes", spelled, at
             open_.append(_entries(found, at))
         elif isinstance(found, int | float) and not isinstance(found, bool):
             yield "number", _digits(found), at
@@ -84,6 +91,13 @@ def is_plain(text: str) -> bool:
     return marked.count("_") < _MAX_PLAIN_WORDS or not marked.replace("_", "").isalpha()
 
 
+def is_model(text: str) -> bool:
+    """Tell whether a text is called as models are: in short words, with fewer figures than numbers of people have."""
+    words = text.translate(_ID_MARKS).split("_")
+    short = len(text) <= _MAX_PLAIN_ID and all(len(word) <= _MAX_MODEL_WORD for word in words)
+    return short and is_plain(text) and sum(map(str.isdecimal, text)) <= _MAX_MODEL_FIGURES
+
+
 def _is_word(text: str) -> bool:
     """Tell whether a plain text is a word of letters alone, as modes and members are called, and no sentence."""
     letters = text.translate(_ID_MARKS).replace("_", "a").isalpha() or not text
@@ -105,6 +119,8 @@ class Prompt:
         """Places of the deltas that only patterns are to read."""
         self.files: dict[int, Encoding] = {}
         """Place of a delta that is a file's text -> how it stands in the request."""
+        self._runs: dict[tuple[str, int, Path], list[int]] = {}
+        """Channel, position and place in the lists of a field that nobody knows -> the deltas that stand there."""
         self._work = 0
         self._next: dict[tuple[str, int], int] = {}
         self._words: set[str] = set()
@@ -127,6 +143,11 @@ class Prompt:
         if quiet:
             self.quiet.add(len(self.deltas))
         self.deltas.append(Delta(Channel(kind, position, index), text, path))
+
+    @property
+    def runs(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the deltas that are entries of one list, which a reader may put together."""
+        return tuple(tuple(run) for run in self._runs.values() if len(run) > 1)
 
     def are_tokens(self, ids: list[object]) -> Generator[None, None, bool]:
         """Tell whether these are all ids of tokens."""
@@ -157,17 +178,14 @@ class Prompt:
             elif form == "name":
                 if kind != "system" or not self._is_word_of_schemas(text):
                     self.add(kind, position, text, at, quiet=is_plain(text))
-            elif len(text) >= _MIN_DIGITS:
+            elif form == "number" and len(text) >= _MIN_DIGITS:
                 self.add(kind, position, text, at, quiet=True)
 
     def _is_word_of_schemas(self, text: str) -> bool:
-        """Tell whether the name of a member of a schema is a word, or has been read already."""
-        if text in self._words:
-            return True
-        plain = is_plain(text)
-        if plain:
+        """Tell whether the name of a member of a schema is a word; what is none is read wherever it stands."""
+        if text not in self._words and is_plain(text) and _is_word(text):
             self._words.add(text)
-        return plain and _is_word(text)
+        return text in self._words
 
     def settings(
         self, kind: str, position: int, value: object, path: Path, *, words: bool = False, numbers: bool = True
@@ -185,39 +203,59 @@ class Prompt:
         for form, text, at in pieces(value, path):
             if self.spends(1 + len(text) // _CHARS_A_VALUE):
                 yield
-            if form == "number":
+            if form in ("number", "bytes"):
                 if numbers and len(text) >= _MIN_DIGITS:
                     self.add(kind, position, text, at, quiet=True)
             elif form == "text" and is_data_url(text):
                 yield from self.file(position, text, at, str(path[-1]))
             else:
                 plain = is_plain(text)
-                if words or not plain or not _is_word(text):
+                if words or not plain or text not in fields.MODE_WORDS:
+                    if words and text and form == "text":
+                        self._note_entry(kind, position, at)
                     self.add(kind, position, text, at, quiet=plain)
+
+    def _note_entry(self, kind: str, position: int, path: Path) -> None:
+        """Note that the next delta is an entry of a list, if it is one."""
+        place = tuple(ANYWHERE if isinstance(name, int) else name for name in path)
+        if ANYWHERE in place:
+            self._runs.setdefault((kind, position, place), []).append(len(self.deltas))
 
     def name(self, kind: str, position: int, path: Path) -> None:
         """Take the name of a member that nobody knows; `path` is the member's."""
         name = str(path[-1])
         self.add(kind, position, name, (*path, NAME), quiet=is_plain(name))
 
-    def file(self, position: int, value: str, path: Path, name: str) -> Steps:
-        """Take a file: its text as a document; what is no text is not read, and recorded under `name`."""
+    def file(self, position: int, value: str, path: Path, name: str, *, carries: bool = False) -> Steps:
+        """Take a file: its text as a document; a picture or sound is not read, and recorded under `name`.
+
+        Args:
+            position: As for `add`.
+            value: What may be a file: a data URL, base64, or its text.
+            path: Where it stands.
+            name: Of the member.
+            carries: The member is known to hold files: what is no text is not read, whatever it is. Elsewhere bytes
+                that nobody knows are read as they stand.
+        """
         found = yield from reading_file(value)
         if found is not None:
             text, self.files[len(self.deltas)] = found
             self.add("document", position, text, path)
             return
+        skipped = carries or is_media(value)
         if is_data_url(value):
-            self.unscanned[name] = None
             comma = value.find(",")
             said = value[len("data:") : comma if comma >= 0 else len(value)]
             if not is_plain(said.translate(_TYPE_MARKS)):
                 self.add("document", position, said, path)  # a media type of many words; edited, nothing else is left
-            return
-        encoded = yield from looks_encoded(value)
-        if encoded:
+                self.unscanned[name] = None
+                return
+            encoded = True
+        else:
+            encoded = yield from looks_encoded(value)
+        if encoded and skipped:
             self.unscanned[name] = None
-        if not encoded or len(value) <= _MAX_PLAIN_ID:
+        if not (encoded and skipped) or (len(value) <= _MAX_PLAIN_ID and not is_data_url(value)):
             self.add("document", position, value, path, quiet=encoded)  # as it stands
 
     def names(

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.openai_extension import read_extension
-from checkstream.core.wire.openai_prompt import Prompt, is_plain
+from checkstream.core.wire.openai_prompt import Prompt, is_model
 from checkstream.core.wire.openai_tools import offered
 from checkstream.core.wire.strict_json import Reading, StrictJson
 from checkstream.core.wire.surface import Request
@@ -79,6 +79,7 @@ def finish_request(
         strange=prompt.strange,
         quiet=frozenset(prompt.quiet),
         files=prompt.files,
+        runs=prompt.runs,
         streaming=bool(streaming),
         usage_wanted=bool(options and options.get("include_usage") is True),
         model=model or "",
@@ -115,7 +116,7 @@ def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart:
             yield
         if name in fields.TEXT_FIELDS or name in fields.OWN_FIELDS or name == apart:
             continue
-        if name == "model" and isinstance(value, str) and is_plain(value):
+        if name == "model" and isinstance(value, str) and is_model(value):
             continue  # by which the route was chosen
         strange = name in prompt.strange
         if strange:

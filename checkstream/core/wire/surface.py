@@ -69,6 +69,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Places of the deltas that are ids, names and numbers: patterns read them, no classifier is asked."""
     files: Mapping[int, Encoding] = MappingProxyType({})
     """Place of a delta that is the text of a file -> how it stands in the body."""
+    runs: tuple[tuple[int, ...], ...] = ()
+    """Places of deltas that are entries of one list, in fields that nobody knows: a reader may put them together."""
     extension: Extension | None = None
     """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
     verification: bool | None = None

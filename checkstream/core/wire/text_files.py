@@ -23,10 +23,24 @@ _MARK = ";base64"
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n=")
 _BARE = str.maketrans("", "", "+/=_-\r\n")
 _CHARSETS = frozenset({"utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "iso8859-1", "cp1252"})
+_ANY = "any"
+"""In place of a charset: it is text in one that nobody names."""
 _OLDER = ("cp1252", "iso8859-1")
 """Tried where nothing else fits: what spreadsheets write that do not write UTF-8. The second reads any bytes."""
 _SHOWS_BYTES = 128
 """So many without a control character are no picture or archive: of random ones, one in a million."""
+_MEDIA_STARTS = (
+    b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"OggS", b"fLaC", b"ID3", b"\xff\xfb",
+    b"\xff\xf3", b"\xff\xf2", b"\xff\xf1", b"\xff\xf9", b"\x1aE\xdf\xa3", b"\0\0\x01\0",
+)  # fmt: skip
+"""How images and sounds begin: PNG, JPEG, GIF, TIFF, Ogg, FLAC, MP3, AAC, WebM, ICO."""
+_BOXES = (b"ftyp",)
+"""What stands at the fifth byte of MP4, M4A, HEIC and AVIF."""
+_RIFF_FORMS = (b"WEBP", b"WAVE", b"AVI ")
+_START_CHARS = 64
+"""Of base64, by which a picture or a sound is told."""
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/javascript")
+_TEXT_SUFFIXES = ("+json", "+xml", "+yaml")
 _BINARY_STARTS = ("%PDF-",)
 """Formats that can be made of ASCII alone and still say something else than they show."""
 _NO_CONTROL = bytes(set(range(256)) - set(range(32)) | set(b"\t\n\v\f\r\x1b"))
@@ -53,6 +67,13 @@ class Encoding(msgspec.Struct, frozen=True):
 def is_data_url(value: str) -> bool:
     """Tell whether a string says that it carries data."""
     return value[: len(_SCHEME)].casefold() == _SCHEME
+
+
+def is_media(value: str) -> bool:
+    """Tell whether a data URL or base64 begins as a picture, a sound or a film does."""
+    at = value.find(",") + 1 if is_data_url(value) else 0
+    head = _bytes(value[at : at + _START_CHARS].translate(_STANDARD)) or b""
+    return head.startswith(_MEDIA_STARTS) or head[4:8] in _BOXES or (head[:4] == b"RIFF" and head[8:12] in _RIFF_FORMS)
 
 
 def looks_encoded(value: str) -> Generator[None, None, bool]:
@@ -82,7 +103,9 @@ def reading_file(value: str) -> Generator[None, None, tuple[str, Encoding] | Non
         return None
     kind = value[len(_SCHEME) : comma]
     in_base64 = _MARK in kind.casefold()
-    charset = _charset(kind)
+    if in_base64 and is_media(value):
+        return None
+    charset = _charset(kind) or (_ANY if _is_text_type(kind) else "")
     found = yield from (_decoded(value, comma + 1, charset) if in_base64 else _unquoted(value[comma + 1 :], charset))
     if found is None:
         return None
@@ -95,6 +118,12 @@ def reading_file(value: str) -> Generator[None, None, tuple[str, Encoding] | Non
         ]
         kind = ";".join([*kept, "charset=utf-8", *(["base64"] if in_base64 else [])])
     return text, Encoding(f"{_SCHEME}{kind},", in_base64)
+
+
+def _is_text_type(kind: str) -> bool:
+    """Tell whether a data URL says that it carries text: then it is read as such, whatever bytes stand in it."""
+    said = kind.partition(";")[0].strip().casefold()
+    return said.startswith(_TEXT_TYPES) or said.endswith(_TEXT_SUFFIXES)
 
 
 def _charset(kind: str) -> str:
@@ -168,14 +197,15 @@ def _text(pieces: Sequence[bytes], charset: str, *, ended: bool = True) -> tuple
     """Return what bytes say and the charset in which they do; None when they are no text."""
     data = b"".join(pieces)
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for name in dict.fromkeys(("utf-16" if marked else "utf-8", charset or "utf-8", *_OLDER)):
-        if name in _OLDER and name != charset and not _is_mostly_ascii(data):
+    named = "utf-8" if charset in ("", _ANY) else charset
+    for name in dict.fromkeys(("utf-16" if marked else "utf-8", named, *_OLDER)):
+        if name in _OLDER and charset not in (name, _ANY) and not _is_mostly_ascii(data):
             continue
         try:
             text = codecs.getincrementaldecoder(name)().decode(data, final=ended)
         except UnicodeDecodeError:
             continue
-        controls = text.encode("utf-8", "replace").translate(None, _NO_CONTROL)
+        controls = charset != _ANY and text.encode("utf-8", "replace").translate(None, _NO_CONTROL)
         if text and not controls and not text.lstrip("\ufeff").startswith(_BINARY_STARTS):
             return text, name
     return None

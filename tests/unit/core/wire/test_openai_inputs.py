@@ -34,7 +34,7 @@ def test_g13_each_text_of_the_input_is_a_channel_of_its_own(surface: Any) -> Non
     parts = [{"type": "text", "text": TEXT}, {"type": "image_url", "image_url": {"url": "https://h/i.png"}}]
     request = surface.read_request(body(parts))
     assert [(d.channel.choice, d.path) for d in request.unit.deltas if d.text == TEXT] == [(0, ("input", 0, "text"))]
-    assert request.unit.unscanned == ("input image_url",)
+    assert request.unit.unscanned == ("image_url",)
     assert not request.streaming
 
 
