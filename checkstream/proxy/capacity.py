@@ -5,6 +5,11 @@ is measured, from how busy the process is and how many streams bring text, and e
 the start, when it has not brought any. An upstream that sends at full speed is paused and loses nothing by it: of its
 speed counts only what a reader can use.
 
+What is measured in a moment is chance. Whoever admits when little seems to be needed, and refuses when much does,
+takes on what the luckiest moment allows; so one answer's need is taken over seconds, times how many there are. Where
+there is more to do than gets done, an answer that brings nothing may just not have been read: so all that have begun
+count there, or the fewer were read, the more would be admitted.
+
 Pure: no clock, no loop; `Meter` feeds it. INVARIANTS: who is within its fair share is refused only after all others;
 what is admitted is never taken back; when nothing runs, everything is admitted.
 """
@@ -18,17 +23,19 @@ from checkstream.errors import Overloaded
 
 STEADY_BYTES_PER_S = 15_000.0
 """Of an event stream, some 60 tokens a second: nobody reads faster, so what comes faster can wait."""
-_SATURATED = 0.95
+_SATURATED = 0.985
 """Above this share of the time there is more to do than is seen."""
 _TELLING = 0.2
 """Below this share of the time, most of it is no stream's."""
 GUESS = 1 / 256
 """What a stream needs until one has been measured, as a share of the process."""
-_MOST = 1 / 36
+_MOST = 1 / 27
 """No answer counts for more than this share, whatever was measured: a few share what there is, and short answers, or a
 core that others use too, say little of what one needs."""
-_KEPT = 0.6
-"""How much of an older measurement counts beside a new one."""
+_KEPT = 0.9
+"""How much of older measurements counts beside a new one."""
+_QUIET = 4
+"""After so many measurements without a byte an answer's upstream is taken to be silent."""
 _FAIR, _FULL = 1.1, 0.99
 """Who is within its fair share may go so far above the limit, but not above what there is."""
 _LONGEST_RETRY_S = 30.0
@@ -37,7 +44,7 @@ _LONGEST_RETRY_S = 30.0
 class Load:
     """What one exchange that was admitted brings with it; whoever has it ends it once."""
 
-    __slots__ = ("_caller", "_capacity", "begun", "taken")
+    __slots__ = ("_caller", "_capacity", "begun", "quiet", "taken")
 
     def __init__(self, capacity: Capacity, caller: str) -> None:
         """Begin before the answer."""
@@ -47,6 +54,8 @@ class Load:
         """Its answer brought something before the last measurement."""
         self.taken = 0
         """Bytes of its answer since then."""
+        self.quiet = 0
+        """Measurements in a row in which it could have brought something and has not."""
 
     def took(self, count: int) -> None:
         """Note bytes of the answer."""
@@ -140,21 +149,34 @@ class Capacity:
         """
         self._retry_s = max(self._refused / max(self._ended / seconds, 0.5), 1.0)
         self._refused = self._ended = 0
-        bringing = [load for load in self._loads if load.taken]
-        count = len(bringing) + len(self._brought)
-        taken = sum(load.taken for load in bringing) + sum(self._brought)
+        full = busy > _SATURATED
+        ended, taken = len(self._brought), sum(self._brought)
+        running, more = self._look(full)
+        taken += more
         self._brought.clear()
-        for load in bringing:
-            self._waiting -= not load.begun
-            load.begun, load.taken = True, 0
-        if not count:
+        if not running + ended:
             self._needed = 0.0
             return
-        useful = min(1.0, STEADY_BYTES_PER_S * seconds * count / taken)
-        self._needed = min(busy * useful, len(bringing) * _MOST)
-        if busy < _TELLING:
-            return
-        need = min(busy * useful / count, _MOST)
-        if busy > _SATURATED and useful == 1.0:
-            need = max(need, self.need)  # there is more to do than gets done
-        self.need = _KEPT * self.need + (1 - _KEPT) * need
+        useful = min(1.0, STEADY_BYTES_PER_S * seconds * (running + ended) / taken) if taken else 1.0
+        needed = min(busy * useful, running * _MOST)
+        if busy >= _TELLING:
+            need = min(busy * useful / (running + ended), _MOST)
+            if full and useful == 1.0:
+                need = max(need, self.need)  # there is more to do than gets done
+            kept = _KEPT if self.need != GUESS else 0.0
+            self.need = kept * self.need + (1 - kept) * need
+            needed = max(running * self.need, needed if full else 0.0)
+        self._needed = needed
+
+    def _look(self, full: bool) -> tuple[int, int]:
+        """Return how many of those that run bring text, and how many bytes they have brought; begin to count anew."""
+        running = taken = 0
+        for load in self._loads:
+            if load.taken:
+                taken += load.taken
+                self._waiting -= not load.begun
+                load.begun, load.taken, load.quiet = True, 0, 0
+            elif not full:
+                load.quiet += 1
+            running += load.begun and load.quiet < _QUIET
+        return running, taken

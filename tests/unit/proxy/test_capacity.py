@@ -96,6 +96,49 @@ def test_g32_a_burst_is_admitted_by_what_it_will_need_before_any_of_it_brings_te
     assert admitted >= 0.85 / need - 1
 
 
+@given(read=st.integers(0, 12), turns=st.integers(1, 15))
+def test_g32_the_fewer_are_read_where_there_is_too_much_the_more_are_not_admitted(read: int, turns: int) -> None:
+    machine = Machine(0.02)
+    machine.learn()
+    machine.ask(45)
+    for _ in range(4):
+        machine.tick()
+    for turn in range(turns):  # others take the core: of those that run, few get so far as to bring anything
+        for at in range(read):
+            machine.running[(turn * read + at) % len(machine.running)].took(2500)
+        machine.capacity.measure(EVERY_S, 1.0)
+        assert machine.ask(40) == 0
+        machine.end(1)
+
+
+def test_g32_answers_whose_upstream_is_silent_keep_nobody_out() -> None:
+    machine = Machine(0.02)
+    machine.learn()
+    assert 44 <= machine.ask(60) <= 45
+    for _ in range(4):
+        machine.tick()
+    assert machine.ask(60) <= 1
+    for _ in range(6):
+        machine.tick(answering=10)
+    assert machine.ask(40) >= 20
+
+
+@given(noise=st.lists(st.floats(-0.2, 0.2), min_size=4, max_size=60))
+def test_g32_what_little_a_moment_needs_is_no_room_for_more(noise: list[float]) -> None:
+    machine = Machine(0.02)
+    machine.learn()
+    machine.ask(45)
+    for _ in range(8):
+        machine.tick()
+    even = sum(noise) / len(noise)
+    for each in noise:
+        for load in machine.running:
+            load.took(2500)
+        machine.capacity.measure(EVERY_S, 0.9 + 0.4 * (each - even))
+        machine.ask(10)
+    assert len(machine.running) * 0.02 <= 0.9 + 0.1
+
+
 def test_an_idle_process_admits_whatever_it_has_learnt() -> None:
     machine = Machine(5.0, limit=0.001)
     machine.ask(1)
