@@ -29,6 +29,7 @@ class Fetching:
         upstream: UpstreamClient,
         outgoing: Outgoing,
         *,
+        media: str,
         connection: Connection,
         inbox: Inbox,
         visit: Visit,
@@ -41,6 +42,7 @@ class Fetching:
         Args:
             upstream: Where the request goes.
             outgoing: What goes there besides the body.
+            media: Type of the body of an answer that is a stream.
             connection: The caller's, which may not keep up.
             inbox: Takes the events.
             visit: The room that the request has; counts what is held of the answer.
@@ -50,6 +52,7 @@ class Fetching:
         """
         self._upstream = upstream
         self._outgoing = outgoing
+        self._media = media
         self._connection = connection
         self._inbox = inbox
         self._visit = visit
@@ -107,7 +110,7 @@ class Fetching:
             ) as answer:
                 self.answer = answer
                 self._counts.upstream_answered(answer.status)
-                self._inbox.put(on.UpstreamOpened(answer.status, answer.streaming))
+                self._inbox.put(on.UpstreamOpened(answer.status, answer.is_of(self._media)))
                 while data := await answer.read():
                     self._take(data)
                     await self._may_read.wait()

@@ -18,7 +18,6 @@ from multidict import CIMultiDict
 from checkstream.errors import MediaRefused
 
 JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream; charset=utf-8"
 BYTES: Final = "application/octet-stream"
 
 HOP_BY_HOP = frozenset({

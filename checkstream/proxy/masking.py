@@ -22,7 +22,6 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage, Unit
 from checkstream.core.transcript import Line, Transcript
-from checkstream.core.wire import sse
 from checkstream.core.wire.openai_fields import EXTENSION
 from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.surface import Surface
@@ -118,7 +117,7 @@ class _Pass:
         self._surface = surface
         self._strings = strings
         self._guard = Guard(surface=surface, plan=plan, digest=str)  # the text itself: it is not kept
-        self._decoder = sse.Decoder(_NO_CAP)
+        self._decoder = surface.framing.decoder(_NO_CAP, surface.events)
         self._data = bytearray()
         self._settled = settled
         self._streaming = False
@@ -204,7 +203,7 @@ class _Pass:
     def _take_events(self, data: bytes) -> None:
         for frame in self._decoder.decode(data):
             unit = self._surface.read_event(frame)
-            self._data += self._strings.event(frame, unit)
+            self._data += self._surface.framing.out(self._strings.event(frame, unit))
             self._read(unit)
 
     def _take_whole(self, body: bytes) -> None:

@@ -29,7 +29,6 @@ from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.fetching import Fetching
-from checkstream.proxy.headers import EVENTS
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
@@ -153,6 +152,7 @@ class Exchange:
         self._fetching = Fetching(
             upstream,
             outgoing,
+            media=surface.framing.media,
             connection=connection,
             inbox=self._inbox,
             visit=admitted.visit,
@@ -333,7 +333,7 @@ class Exchange:
         headers = answer.headers.copy() if answer is not None else {}
         headers.update(_STREAM_HEADERS)
         headers.update(self._headers)
-        headers["content-type"] = EVENTS
+        headers["content-type"] = f"{self._surface.framing.media}; charset=utf-8"
         self._response = StreamResponse(status=200, headers=headers)
         if not self._connection.left:
             try:
@@ -381,7 +381,8 @@ class Exchange:
         if self._response is None or not self._response.prepared:
             self._response = error_response(error, self._surface, self._headers)
             return
-        self._out.append(self._surface.error_event("unavailable", "the answer can't be recorded"))
+        error_event = self._surface.error_event("unavailable", "the answer can't be recorded")
+        self._out.append(self._surface.framing.out(error_event))
         await self._close_stream()
 
     # --- the end

@@ -52,7 +52,8 @@ class Strings:
         if frame.data is None:
             return b""
         name = self.text(frame.event) if frame.event.isprintable() else ""
-        data = frame.data if unit.terminator else json.dumps(self.body(frame.data, unit)).encode()
+        bare = unit.terminator and not frame.data.startswith(b"{")
+        data = frame.data if bare else json.dumps(self.body(frame.data, unit)).encode()
         return sse.encode(data, name)
 
     def value(self, value: object, done: AbstractSet[Path], path: Path = ()) -> object:

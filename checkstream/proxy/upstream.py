@@ -64,11 +64,10 @@ class Answer:
         self.status = response.status
         self.headers = response_headers(response.headers.items(), names=settings.return_headers)
 
-    @property
-    def streaming(self) -> bool:
-        """The body is an event stream."""
+    def is_of(self, media: str) -> bool:
+        """Tell whether the body is said to be of a type."""
         said = self._response.headers.get(hdrs.CONTENT_TYPE, "")
-        return said.partition(";")[0].strip().lower() == "text/event-stream"
+        return said.partition(";")[0].strip().lower() == media
 
     def headers_passed(self) -> CIMultiDict[str]:
         """Return the headers of an answer that goes out unguarded, with what its body is said to be."""

@@ -21,7 +21,6 @@ from checkstream.core.commands import (
 from checkstream.core.events import AnyEvent
 from checkstream.core.exchange.extras import place_of
 from checkstream.core.exchange.guard import Guard, Plan
-from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
@@ -109,7 +108,7 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
         if came.reply is not None:
             units = [surface.read_whole(came.reply.body)]
         else:
-            decoder = sse.Decoder(_EVENT_BYTES)
+            decoder = surface.framing.decoder(_EVENT_BYTES, surface.events)
             frames = [*decoder.decode(b"".join(came.sent)), *decoder.flush()]
             units = [surface.read_event(frame) for frame in frames]
     except WireError as error:

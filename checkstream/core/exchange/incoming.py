@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.terms import Unit
-from checkstream.core.wire import sse
+from checkstream.core.wire.framing import Decoder
 from checkstream.core.wire.json_size import COUNTING_WORK, MOST_VALUES, counting
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame
@@ -41,14 +41,18 @@ class Incoming:
     def __init__(self, course: Course) -> None:
         """Begin before the first byte."""
         self._course = course
-        self._decoder = sse.Decoder(course.plan.event_bytes, course.surface.events)
+        self._decoder = self._made()
         self._moulds = Moulds()
         self._body = bytearray()
         self._answer_bytes = 0
 
+    def _made(self) -> Decoder:
+        surface = self._course.surface
+        return surface.framing.decoder(self._course.plan.event_bytes, surface.events)
+
     def begin_anew(self) -> None:
         """Read another answer: the request was sent again."""
-        self._decoder = sse.Decoder(self._course.plan.event_bytes, self._course.surface.events)
+        self._decoder = self._made()
         self._moulds = Moulds()
         self._body.clear()
 

@@ -35,7 +35,7 @@ class Leaving:
 
     def _send(self, released: Released) -> None:
         course = self._course
-        course.do(SendDownstream(released.data))
+        self._write(released.data)
         course.given = True
         course.watch.sent()
         if released.held_s > 0:
@@ -50,7 +50,13 @@ class Leaving:
         """Show the caller that the stream lives, where nothing has been sent for so long."""
         course = self._course
         if course.watch.wants_comment(held=len(course.outbox) > 0 or course.state is State.ASSESSING):
-            course.do(SendDownstream(sse.KEEP_ALIVE))
+            self._write(sse.KEEP_ALIVE)
+
+    def _write(self, events: bytes) -> None:
+        """Send events in the form of the surface's streams, which may have none for a comment."""
+        data = self._course.surface.framing.out(events)
+        if data:
+            self._course.do(SendDownstream(data))
 
     @property
     def delivered(self) -> str | None:
@@ -89,8 +95,7 @@ class Leaving:
                 -(-course.writer.released_chars // CHARS_PER_TOKEN),
                 usage_wanted=request is not None and request.usage_wanted,
             )
-        if data:
-            course.do(SendDownstream(data))
+        self._write(data)
         course.do(CloseDownstream())
         outcome = ending.outcome
         if outcome == "complete" and course.answer.stopped:

@@ -26,7 +26,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     Raises:
         WireError: the event's JSON has two members of one name where it is edited.
     """
-    texts = _changed(unit, edit.texts)
+    texts = changed(unit, edit.texts)
     dropped = edit.drop_choices.intersection(unit.choices)
     alone = not dropped and not edit.drop_calls and not edit.finish
     if not texts and alone:
@@ -41,7 +41,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
             return sse.reframe(unit.raw, quick.encode())
     document = JsonText(text)
     numbers = _numbers(document)
-    calls = _doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
+    calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     silent = {int(path[1]) for path, names in calls.items() if not document.entries(path).keys() - names}
     doomed = frozenset[str | int](
         position
@@ -59,11 +59,11 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
         if number in altered and position not in doomed:
             splices += _null(document, (("choices", position, name) for name in SHADOWS))
     splices += _null(document, ((name,) for name in SHADOWS))
-    splices += _replacements(document, unit, texts, dropped)
+    splices += replacements(document, unit, texts, dropped)
     return sse.reframe(unit.raw, document.apply(splices).encode())
 
 
-def _doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[str | int]]:
+def doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[str | int]]:
     """Return what takes out the tool calls that the texts at these paths belong to: container -> entries of it.
 
     A list of calls that loses all of them goes as well.
@@ -126,17 +126,17 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     Raises:
         WireError: the body's JSON has two members of one name where it is edited.
     """
-    texts = _changed(unit, edit.texts)
+    texts = changed(unit, edit.texts)
     dropped = edit.drop_choices.intersection(unit.choices)
     finish = {choice: reason for choice, reason in finish.items() if choice in unit.choices}
     if not texts and not dropped and not finish and not edit.drop_calls:
         return unit.raw
     document = JsonText(unit.raw.decode(), shares=True)
     altered = {unit.deltas[i].channel.choice for i in (*texts, *edit.drop_calls)} | dropped
-    calls = _doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
+    calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     splices = [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
     splices += _null(document, ((name,) for name in SHADOWS)) if altered else []
-    splices += _replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
+    splices += replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
     for position, number in _numbers(document).items():
         path: Path = ("choices", position)
         if number in altered:
@@ -183,7 +183,7 @@ def _choice_splices(
         if delta.channel.kind != "extra" and not delta.verbatim and delta.path[:-1] in (path, (*path, message)):
             splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
         else:
-            splices += _replacements(document, unit, {i: text}, frozenset())
+            splices += replacements(document, unit, {i: text}, frozenset())
     return splices
 
 
@@ -195,7 +195,7 @@ def editing_request(
     Raises:
         WireError: the body is not the JSON that the request was read from.
     """
-    if removed.isdisjoint(request.members) and not _changed(request.unit, texts):
+    if removed.isdisjoint(request.members) and not changed(request.unit, texts):
         return request.unit.raw
     document = yield from request_places(request)
     splices = yield from request_splices(document, request, texts, removed)
@@ -229,7 +229,7 @@ def request_splices(
     unit = request.unit
     splices: list[Splice] = []
     names: dict[Path, _Names] = {}
-    for count, (i, text) in enumerate(_changed(unit, texts).items(), 1):
+    for count, (i, text) in enumerate(changed(unit, texts).items(), 1):
         path = unit.deltas[i].path
         if count % _EDITS_A_STEP == 0:
             yield
@@ -279,7 +279,7 @@ def put_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
     return document.apply(splices).encode()
 
 
-def _changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:
+def changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:
     """Return the texts that differ from what stands there."""
     return {i: text for i, text in texts.items() if text != unit.deltas[i].text}
 
@@ -317,7 +317,7 @@ def _is_common(unit: Unit, place: int) -> bool:
     return unit.deltas[place].channel.choice == COMMON
 
 
-def _replacements(document: JsonText, unit: Unit, texts: Mapping[int, str], dropped: frozenset[int]) -> list[Splice]:
+def replacements(document: JsonText, unit: Unit, texts: Mapping[int, str], dropped: frozenset[int]) -> list[Splice]:
     """Return the splices that put texts in their places, but for those of dropped choices."""
     splices: list[Splice] = []
     beside: dict[Path, _Names] = {}

@@ -13,12 +13,15 @@ import msgspec
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Edit, Request, Shaping
 
 
 class OpenAISurface(ABC):
     """The common part of a `Surface`."""
+
+    framing = EVENTS
 
     @abstractmethod
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from checkstream.core.wire.surface import Frame
+from checkstream.core.wire.frame import Frame
 from checkstream.errors import EventTooLarge, WireError
 
 _BOM = b"\xef\xbb\xbf"
@@ -230,7 +230,7 @@ class Decoder:
         line = one_line(data)
         sent = _head(event if event in self._events else "") + b"data: " + line + b"\n\n"
         # What is no UTF-8 is shown to its reader as it came, who refuses it.
-        return Frame(sent, line if _is_utf8(data) else data, event, complete=complete, strange=strange)
+        return Frame(sent, line if is_utf8(data) else data, event, complete=complete, strange=strange)
 
     def _fail(self) -> None:
         self.fault = EventTooLarge(
@@ -243,14 +243,15 @@ def _is_plain(raw: bytes) -> bool:
     if not raw.startswith(b"data: ") or not raw.endswith(b"\n\n") or raw[-3] == _CR:
         return False
     if len(raw) > _LONG:
-        return raw.find(b"\n") == len(raw) - 2 and not any(end in raw for end in _LINE_ENDS) and _is_utf8(raw)
+        return raw.find(b"\n") == len(raw) - 2 and not any(end in raw for end in _LINE_ENDS) and is_utf8(raw)
     try:
         return len(raw.decode().splitlines()) == 2
     except UnicodeDecodeError:
         return False
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Tell whether bytes are text in UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

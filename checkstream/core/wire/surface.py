@@ -15,24 +15,10 @@ from typing import Protocol
 import msgspec
 
 from checkstream.core.terms import Delta, Document, Unit
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.framing import Framing
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.text_files import Encoding
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """One server-sent event (WHATWG HTML 9.2)."""
-
-    raw: bytes
-    """What a caller may get of it: the event in the one form that all clients read alike (`sse`), our own comment in
-    place of an event of comments, nothing of any other event without data."""
-    data: bytes | None
-    """The joined `data:` lines, on one line; None when the event has none."""
-    event: str = ""
-    """The `event:` field, or the empty string."""
-    complete: bool = True
-    """False: the stream ended before the event's blank line."""
-    strange: bool = False
-    """It has fields that the standard doesn't know, which are in neither `raw` nor `data`."""
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +116,8 @@ class Surface(Protocol):
     """`openai.chat`, `openai.completions`."""
     events: frozenset[str]
     """Types of events that its clients know (`event:`); others are not told to them."""
+    framing: Framing
+    """How the events of its streams stand between the bytes."""
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
         """Read a caller's body, in steps.

@@ -1,0 +1,57 @@
+"""How the events of a stream stand between the bytes: one framing for each form that APIs have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Protocol
+
+import msgspec
+
+from checkstream.core.wire import ndjson, sse
+from checkstream.core.wire.frame import Frame
+from checkstream.errors import EventTooLarge
+
+
+class Decoder(Protocol):
+    """Cuts a stream of bytes into frames, the same ones however the network has cut them (G3)."""
+
+    fault: EventTooLarge | None
+    """Why no more can be decoded."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the unfinished event."""
+
+    def decode(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes.
+
+        Raises:
+            EventTooLarge: one passed the cap.
+        """
+
+    def flush(self) -> list[Frame]:
+        """Return what is left when the stream ends.
+
+        Raises:
+            EventTooLarge: one had passed the cap.
+        """
+
+
+class Framing(msgspec.Struct, frozen=True):
+    """One form of streams."""
+
+    media: str
+    """Type of the body, without parameters."""
+    decoder: Callable[[int, AbstractSet[str]], Decoder]
+    """Make a decoder: the most bytes of an event, and the types of events that callers may be told."""
+    written: Callable[[bytes], bytes] | None = None
+    """Turn events in the one form of `sse` into this one; None: it is this one."""
+
+    def out(self, events: bytes) -> bytes:
+        """Return events of the one form as they leave."""
+        return events if self.written is None else self.written(events)
+
+
+EVENTS = Framing("text/event-stream", sse.Decoder)
+LINES = Framing(ndjson.MEDIA, lambda most, _: ndjson.Decoder(most), ndjson.lines)
