@@ -20,8 +20,6 @@ _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 _NOT_YET = {
     "/v1/responses": "call `/v1/chat/completions`",
     "/v1/messages": "call `/v1/chat/completions`",
-    "/api/chat": "call `/v1/chat/completions`, which Ollama has too",
-    "/api/generate": "call `/v1/completions`, which Ollama has too",
 }
 _OPERATORS = frozenset({"/livez", "/readyz", "/metrics", "/health", "/healthz", "/admin/status", "/admin/reload"})
 

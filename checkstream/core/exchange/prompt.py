@@ -33,7 +33,6 @@ from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
 from checkstream.core.wire.openai_prompt import unit_of
 from checkstream.core.wire.openai_shaping import MESSAGE_FRAME
-from checkstream.core.wire.openai_undoing import undone
 from checkstream.core.wire.strict_json import place_of
 from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
 from checkstream.errors import RequestInvalid
@@ -304,7 +303,7 @@ class Prompt:
             texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
         if shaping is not None:
-            self._checking.ledger.removed(map(place_of, undone(request, shaping)))
+            self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
         writing = self._surface.writing_request(request, texts, shaping)
         return (yield from meter.stepping(writing, _READ_WORK))
 

@@ -135,7 +135,8 @@ class Writer:
         written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, finish))
         if is_doubted(unit) and written:
             self.remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited
-        return [*before, written, *after]
+        # Nothing stands behind an answer's last word, which is the end of its choice too on some surfaces.
+        return [*before, *after, written] if unit.terminator else [*before, written, *after]
 
     def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
         """Close the choices that end in a unit; add their disclaimers to its text or return events for them."""

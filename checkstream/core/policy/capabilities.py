@@ -20,12 +20,17 @@ CAN: tuple[str, ...] = get_args(Can)
 not written. logit_bias: tokens made more or less likely. json_schema, grammar: answers of a fixed form."""
 
 CHAT, COMPLETIONS = "openai.chat", "openai.completions"
-SURFACES = (CHAT, COMPLETIONS)
+OLLAMA_CHAT, OLLAMA_GENERATE = "ollama.chat", "ollama.generate"
+SURFACES = (CHAT, COMPLETIONS, OLLAMA_CHAT, OLLAMA_GENERATE)
 """APIs whose answers are text."""
-PROMPT_ONLY = frozenset({"openai.embeddings", "openai.moderations", "cohere.rerank"})
+PROMPT_ONLY = frozenset(
+    {"openai.embeddings", "openai.moderations", "cohere.rerank", "ollama.embed", "ollama.embeddings"}
+)
 """APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
 _ALL = frozenset(SURFACES)
-_WITH_MESSAGES = frozenset({CHAT})
+_WITH_MESSAGES = frozenset({CHAT, OLLAMA_CHAT})
+_CONTINUED = frozenset({CHAT, COMPLETIONS, OLLAMA_CHAT})
+_OPENAI = frozenset({CHAT, COMPLETIONS})
 
 SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -40,7 +45,10 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "inject_disclaimer": _ALL,
         "require_disclaimer": _ALL,
         "attribute_sources": _ALL,
-        "safe_mode": _ALL,
+        "safe_mode": _CONTINUED,
+        "safe_mode.bad_words": _OPENAI,
+        "safe_mode.logit_bias": _OPENAI,
+        "allow_constrained.grammar": _OPENAI,
         "safe_mode.instruction": _WITH_MESSAGES,
         "safe_mode.tools": _WITH_MESSAGES,
         "lower_temp": _ALL,

@@ -41,7 +41,7 @@ class OpenAIChat(OpenAISurface):
         """
         found, prompt = yield from start_request(body, CHAT_FIELDS)
         position = yield from read_messages(prompt, found.get("messages"))
-        return (yield from finish_request(prompt, body, found, position, apart="messages"))
+        return (yield from finish_request(prompt, body, found, position, apart={"messages"}))
 
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None

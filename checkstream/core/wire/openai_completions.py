@@ -40,7 +40,7 @@ class OpenAICompletions(OpenAISurface):
         """
         found, prompt = yield from start_request(body, COMPLETION_FIELDS)
         position, prompts = yield from _read_prompt(prompt, found.get("prompt"))
-        return (yield from finish_request(prompt, body, found, position, apart="prompt", prompts=prompts))
+        return (yield from finish_request(prompt, body, found, position, apart={"prompt"}, prompts=prompts))
 
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None

@@ -134,7 +134,7 @@ ROLES: Mapping[str, str] = MappingProxyType({
 MESSAGE_FIELDS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content",
     "reasoning", "thinking", "reasoning_details", "audio", "annotations", "cache_control", "prefix", "partial",
-    "id", "type", "images", "tools", "weight", "parsed", "thinking_blocks", "extra_content", "index",
+    "id", "type", "images", "tools", "tool_name", "weight", "parsed", "thinking_blocks", "extra_content", "index",
 })  # fmt: skip
 SPOKEN_FIELDS = frozenset({"refusal", "reasoning_content", "reasoning", "thinking", "annotations", "tools"})
 """Members of a message, besides its content, that are there to be read."""

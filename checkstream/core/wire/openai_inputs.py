@@ -25,7 +25,10 @@ from checkstream.core.wire.openai_surface import OpenAISurface
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
-_PLAIN_ANSWER = frozenset({"object", "model", "id", "created", "usage", "data", "results", "error"})
+_PLAIN_ANSWER = frozenset({
+    "object", "model", "id", "created", "usage", "data", "results", "error",
+    "total_duration", "load_duration", "prompt_eval_count",
+})  # fmt: skip
 _PLAIN_ENTRY = frozenset({
     "object", "index", "embedding", "flagged", "categories", "category_scores", "category_applied_input_types",
     "relevance_score",
@@ -67,7 +70,7 @@ class OpenAIInputs(OpenAISurface):
         """
         found, prompt = yield from start_request(body, self._known)
         position = yield from _read_input(prompt, found.get(self._asked), self._asked)
-        return (yield from finish_request(prompt, body, found, position, apart=self._asked))
+        return (yield from finish_request(prompt, body, found, position, apart={self._asked}))
 
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
@@ -99,7 +102,7 @@ class OpenAIInputs(OpenAISurface):
             raise WireError(f"the answer has neither `{self._answer}` nor `error`; check the upstream")
         extras = Extras()
         _read(extras, {name: value for name, value in found.items() if name != self._answer}, _PLAIN_ANSWER, ())
-        if self._answer in found:
+        if self._answer in found and not _is_vector(found[self._answer]):
             entries = _entries(found[self._answer], self._answer)
             for i, entry in enumerate(entries):
                 _read(extras, entry, _PLAIN_ENTRY, (self._answer, i))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from collections.abc import Set as AbstractSet
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_fields as fields
@@ -26,20 +27,29 @@ def reading_body(body: bytes) -> Reading:
     return _BODY.reading(body)
 
 
-def start_request(body: bytes, known: frozenset[str]) -> Generator[None, None, tuple[dict[str, object], Prompt]]:
-    """Read a body strictly and sort its fields; `known` are the surface's plain ones.
+def start_request(
+    body: bytes, known: frozenset[str], texts: Mapping[str, str] = fields.TEXT_FIELDS
+) -> Generator[None, None, tuple[dict[str, object], Prompt]]:
+    """Read a body strictly and sort its fields; `known` are the surface's plain ones, `texts` those that are read.
 
     Raises:
         RequestInvalid: as `reading_body`, or a field that differs from a known one in case only.
     """
     found = yield from reading_body(body)
     prompt = Prompt()
-    prompt.strange = yield from prompt.names("", found, known | fields.TEXT_FIELDS.keys() | fields.OWN_FIELDS)
+    prompt.strange = yield from prompt.names("", found, known | texts.keys() | fields.OWN_FIELDS)
     return found, prompt
 
 
 def finish_request(
-    prompt: Prompt, body: bytes, found: dict[str, object], position: int, *, apart: str, prompts: int = 1
+    prompt: Prompt,
+    body: bytes,
+    found: dict[str, object],
+    position: int,
+    *,
+    apart: AbstractSet[str],
+    prompts: int = 1,
+    texts: Mapping[str, str] = fields.TEXT_FIELDS,
 ) -> Generator[None, None, Request]:
     """Read what chat and completion requests have in common.
 
@@ -48,13 +58,14 @@ def finish_request(
         body: The request.
         found: The same, as an object.
         position: The first that is free.
-        apart: The field that has been read.
+        apart: The fields that have been read.
         prompts: How many prompts it had; each gets `n` choices.
+        texts: Field -> ingress channel, of those whose every string is scanned.
 
     Raises:
         RequestInvalid: a field has the wrong type or is out of range.
     """
-    position = yield from _read_fields(prompt, found, position, apart)
+    position = yield from _read_fields(prompt, found, position, apart, texts)
     extension = None
     if fields.EXTENSION in found:
         extension = yield from read_extension(prompt, position, found.get(fields.EXTENSION))
@@ -95,12 +106,14 @@ def finish_request(
     )
 
 
-def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart: str) -> Generator[None, None, int]:
-    """Read every field but the one that is read apart; return the next position that is free.
+def _read_fields(
+    prompt: Prompt, found: dict[str, object], position: int, apart: AbstractSet[str], texts: Mapping[str, str]
+) -> Generator[None, None, int]:
+    """Read every field but those that are read apart; return the next position that is free.
 
     Each document has a position of its own, so that it can be judged and taken out alone.
     """
-    for name, kind in fields.TEXT_FIELDS.items():
+    for name, kind in texts.items():
         value = found.get(name)
         if value is None:
             continue
@@ -114,7 +127,7 @@ def _read_fields(prompt: Prompt, found: dict[str, object], position: int, apart:
     for name, value in found.items():
         if prompt.spends():
             yield
-        if name in fields.TEXT_FIELDS or name in fields.OWN_FIELDS or name == apart:
+        if name in texts or name in fields.OWN_FIELDS or name in apart:
             continue
         if name == "model" and isinstance(value, str) and is_model(value):
             continue  # by which the route was chosen

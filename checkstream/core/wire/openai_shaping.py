@@ -150,7 +150,7 @@ def shape(shaped: Shaped, shaping: Shaping, go_on: Continue) -> None:
     if shaping.max_temperature is not None:
         _cool(shaped, shaping.max_temperature)
     if shaping.tools is not None:
-        _constrain_tools(shaped, shaping.tools)
+        constrain_tools(shaped, shaping.tools)
     if shaping.bad_words:
         _ban_words(shaped, shaping.bad_words)
     if shaping.logit_bias:
@@ -180,7 +180,8 @@ def _cool(shaped: Shaped, most: float) -> None:
         shaped.put("temperature", msgspec.json.encode(most).decode())
 
 
-def _constrain_tools(shaped: Shaped, allow: Sequence[str]) -> None:
+def constrain_tools(shaped: Shaped, allow: Sequence[str]) -> None:
+    """Take out the tools that are not on an allow-list, and choices that name one."""
     for path, tools in tool_lists(shaped.body):
         doomed = [i for i, tool in enumerate(tools) if not tool_allowed(tool, allow)] if isinstance(tools, list) else []
         if not isinstance(tools, list) or len(doomed) == len(tools):

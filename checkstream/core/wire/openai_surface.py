@@ -12,7 +12,7 @@ import msgspec
 
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
-from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire import openai_edits, openai_json, openai_undoing
 from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Edit, Request, Shaping
@@ -64,6 +64,10 @@ class OpenAISurface(ABC):
             WireError: as `writing_request`.
         """
         return done(self.writing_request(request, texts, shaping))
+
+    def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
+        """Return what goes out of a request when it is shaped so, since it could undo that."""
+        return openai_undoing.undone(request, shaping)
 
     def read_whole(self, body: bytes) -> Unit:
         """Read a whole answer at once; see `reading_whole`.

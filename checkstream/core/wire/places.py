@@ -13,7 +13,8 @@ from typing import Literal, get_args
 from urllib.parse import unquote
 
 SurfaceName = Literal[
-    "openai.chat", "openai.completions", "openai.embeddings", "openai.moderations", "cohere.rerank"
+    "openai.chat", "openai.completions", "openai.embeddings", "openai.moderations", "cohere.rerank",
+    "ollama.chat", "ollama.generate", "ollama.embed", "ollama.embeddings",
 ]  # fmt: skip
 """An API that can be guarded."""
 NAMES: tuple[SurfaceName, ...] = get_args(SurfaceName)
@@ -25,6 +26,10 @@ PLACES: Mapping[str, SurfaceName] = MappingProxyType({
     "/v1/moderations": "openai.moderations",
     "/v1/rerank": "cohere.rerank",
     "/v2/rerank": "cohere.rerank",
+    "/api/chat": "ollama.chat",
+    "/api/generate": "ollama.generate",
+    "/api/embed": "ollama.embed",
+    "/api/embeddings": "ollama.embeddings",
     "/openai/deployments/{model}/chat/completions": "openai.chat",
     "/openai/deployments/{model}/completions": "openai.completions",
     "/openai/deployments/{model}/embeddings": "openai.embeddings",

@@ -153,6 +153,9 @@ class Surface(Protocol):
                 of a fixed form can't be continued).
         """
 
+    def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
+        """Return what goes out of a request when it is shaped so, since it could undo that."""
+
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
 

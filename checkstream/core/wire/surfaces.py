@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from checkstream.core.wire.ollama.inputs import EMBED
+from checkstream.core.wire.ollama.inputs import EMBEDDINGS as OLLAMA_EMBEDDINGS
+from checkstream.core.wire.ollama.surface import CHAT, GENERATE
 from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.openai_completions import OpenAICompletions
 from checkstream.core.wire.openai_inputs import EMBEDDINGS, MODERATIONS, RERANK
 from checkstream.core.wire.surface import Surface
 
-SURFACES: Mapping[str, Surface] = MappingProxyType(
-    {surface.name: surface for surface in (OpenAIChat(), OpenAICompletions(), EMBEDDINGS, MODERATIONS, RERANK)}
-)
+_ALL: tuple[Surface, ...] = (
+    OpenAIChat(), OpenAICompletions(), EMBEDDINGS, MODERATIONS, RERANK, CHAT, GENERATE, EMBED, OLLAMA_EMBEDDINGS,
+)  # fmt: skip
+SURFACES: Mapping[str, Surface] = MappingProxyType({surface.name: surface for surface in _ALL})
 """Name -> surface. Surfaces hold no state: one of each serves every stream (G11)."""

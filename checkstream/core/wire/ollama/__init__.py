@@ -1,0 +1,1 @@
+"""Ollama's own API: chat, generate and embed, streamed as a line of JSON each, and whole."""

@@ -1,0 +1,180 @@
+"""Reads Ollama's answers: one choice, whose text stands in `message` or, of `generate`, in the object itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from datetime import datetime
+
+from checkstream.core.terms import COMMON, Channel, Delta, Unit
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.json_size import MOST_EXTRAS
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.ollama import fields
+from checkstream.core.wire.openai_answers import MAX_INDEX, Answer
+from checkstream.core.wire.openai_json import failure_of, read_object, reading_object
+from checkstream.core.wire.openai_logprobs import SHADOWS
+from checkstream.core.wire.strict_json import dropping
+from checkstream.errors import WireError
+
+_LONGEST_MOMENT = 40
+_OWN = frozenset({"message", "response", "thinking", "created_at", "done_reason", fields.CONTEXT, *SHADOWS})
+_MESSAGE = frozenset({"content", "thinking", "tool_calls"})
+_ROLE = frozenset({"role"})
+_FUNCTION = frozenset({"function", "id"})
+_ORDERLY = frozenset({"load", "unload"})
+"""Reasons of an answer that only loaded a model or let go of it."""
+_NOTHING: frozenset[str] = frozenset()
+
+Read = Callable[[Answer, dict[str, object]], None]
+"""Read the texts of one object."""
+
+
+def read_event(frame: Frame, read: Read) -> Unit:
+    """Read one line of an answer.
+
+    Raises:
+        WireError: not an object, or a value has the wrong type.
+    """
+    data = frame.data
+    if data is None:
+        return Unit(raw=frame.raw, opaque=frame.strange)
+    return _unit_of(frame.raw, data, read_object(data), read, whole=False)
+
+
+def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
+    """Read a whole answer; its JSON, which may be long, in steps.
+
+    Raises:
+        WireError: a value has the wrong type.
+    """
+    body = yield from reading_object(data)
+    try:
+        return _unit_of(data, data, body, read, whole=True)
+    finally:
+        yield from dropping(body)
+
+
+def _unit_of(raw: bytes, data: bytes, body: dict[str, object], read: Read, *, whole: bool) -> Unit:
+    answer = Answer(data, most=None if whole else MOST_EXTRAS)
+    failure = failure_of(body)
+    done = body.get("done") is True
+    if failure is None:
+        answer.choices.append(0)
+        read(answer, body)
+        if whole and all(delta.channel.kind != "content" for delta in answer.deltas):
+            # A place for what a stop or a disclaimer has to say, though the model said nothing.
+            path = ("message", "content") if "message" in body else ("response",)
+            answer.deltas.append(Delta(Channel("content", 0), "", path))
+        if done or whole:
+            reason = body.get("done_reason")
+            if reason is not None and not isinstance(reason, str):
+                raise WireError("`done_reason` is not a string; check the upstream")
+            answer.finish(0, None if reason in _ORDERLY else reason)
+            answer.extras.known(0, reason, ("done_reason",))
+    answer.look_at_shadows(0, body, (), whole=whole)
+    if body.get(fields.CONTEXT):
+        answer.shadows.append((fields.CONTEXT,))
+    _rest(answer, body)
+    unit = answer.unit(raw, usage=any(name in body for name in fields.COUNTS), failure=failure)
+    return unit if whole or not done else _last(unit)
+
+
+def _last(unit: Unit) -> Unit:
+    """Return the object that ends a stream: no other word comes behind it."""
+    return Unit(**{name: getattr(unit, name) for name in unit.__struct_fields__} | {"terminator": True})
+
+
+def _rest(answer: Answer, body: Mapping[str, object]) -> None:
+    others = {name: value for name, value in body.items() if not _is_figure(name, value)}
+    moment = others.get("created_at")
+    if moment is not None and not _is_moment(moment):
+        answer.extras.known(COMMON, moment, ("created_at",), None, "read")
+    answer.rest(COMMON, others, fields.KNOWN, _OWN, ())
+
+
+def _is_figure(name: str, value: object) -> bool:
+    return name in fields.DURATIONS and type(value) is int and 0 <= value < fields.MOST_DURATION
+
+
+def _is_moment(value: object) -> bool:
+    """Tell whether a value is a moment as RFC 3339 writes it, and nothing besides."""
+    if not isinstance(value, str) or not value.isascii() or len(value) > _LONGEST_MOMENT or value[10:11] != "T":
+        return False
+    head, dot, rest = value.partition(".")
+    figures = rest.rstrip("Z").partition("+")[0].partition("-")[0]
+    try:
+        datetime.fromisoformat(head + rest[len(figures) :] if dot else head)
+    except ValueError:
+        return False
+    return not dot or (figures.isdecimal() and len(figures) <= 9)
+
+
+def read_chat(answer: Answer, body: dict[str, object]) -> None:
+    """Read the `message` of a chat's object.
+
+    Raises:
+        WireError: a value has the wrong type.
+    """
+    message = body.get("message")
+    if message is None:
+        return
+    if not isinstance(message, dict):
+        raise WireError("`message` is not an object; check the upstream")
+    path: Path = ("message",)
+    for name, kind in (("content", "content"), ("thinking", "reasoning")):
+        if message.get(name) is not None:
+            answer.text(kind, 0, 0, message[name], (*path, name))
+    if message.get("tool_calls") is not None:
+        _calls(answer, message["tool_calls"], (*path, "tool_calls"))
+    answer.rest(0, message, _ROLE, _MESSAGE, path)
+
+
+def read_generate(answer: Answer, body: dict[str, object]) -> None:
+    """Read the texts of an object of `generate`, and a message where a server sends one.
+
+    Raises:
+        WireError: a value has the wrong type.
+    """
+    for name, kind in (("response", "content"), ("thinking", "reasoning")):
+        if body.get(name) is not None:
+            answer.text(kind, 0, 0, body[name], (name,))
+    if body.get("message") is not None:
+        answer.extras.unknown(0, body["message"], ("message",))
+
+
+def read_chat_alone(answer: Answer, body: dict[str, object]) -> None:
+    """Read a chat's object, in which `response` and `thinking` are nothing that clients know.
+
+    Raises:
+        WireError: a value has the wrong type.
+    """
+    read_chat(answer, body)
+    for name in ("response", "thinking"):
+        if body.get(name) is not None:
+            answer.extras.unknown(0, body[name], (name,))
+
+
+def _calls(answer: Answer, value: object, path: Path) -> None:
+    """Read the calls of tools, each of which is whole where it stands."""
+    if not isinstance(value, list):
+        raise WireError("`tool_calls` is not an array; check the upstream")
+    for i, call in enumerate(value):
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(call, dict) or not isinstance(function, dict):
+            raise WireError("a tool call has no `function`; check the upstream")
+        index = function.get("index")
+        number = index if type(index) is int and 0 <= index < MAX_INDEX else i
+        at, place = (*path, i, "function"), (*path, number)
+        if not function.get("name") and not function.get("arguments"):
+            answer.begin_call(0, number, at)
+        for name, inner in function.items():
+            if name == "name" and inner is not None:
+                answer.text("tool_name", 0, number, inner, (*at, name))
+            elif name == "arguments" and isinstance(inner, str):
+                answer.text("tool_arguments", 0, number, inner, (*at, name))
+            elif name == "arguments" and inner is not None:
+                answer.source("tool_arguments", 0, number, (*at, name))
+            elif name != "index" or type(inner) is not int:
+                answer.extras.unknown(0, inner, (*at, name), (*place, "function", name))
+        answer.rest(0, call, frozenset({"type"}), _FUNCTION, (*path, i), place=place)
+        answer.extras.known(0, call.get("id"), (*path, i, "id"), (*place, "id"), "never")

@@ -1,0 +1,18 @@
+"""Ollama's errors: an object whose `error` is the message, which is what its clients raise with."""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkstream.core.wire.openai_json import clean
+
+
+def error_body(kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+    """Return the error object; kind, place and rule stand beside the message, which names the last two as well."""
+    named = [f"rule {rule_id}"] if rule_id is not None and rule_id not in message else []
+    named += [param] if named and param is not None and param not in message else []
+    said = f"{message} ({', '.join(named)})" if named else message
+    more = {"param": param, "rule_id": rule_id}
+    return msgspec.json.encode(
+        {"error": clean(said), "code": kind, **{name: value for name, value in more.items() if value is not None}}
+    )
