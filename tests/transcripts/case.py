@@ -1,8 +1,8 @@
 """One case of the corpus: what an upstream sent, under which policy, and what the caller and the audit log got.
 
 A case is a folder. `case.yaml` says what it shows and how the exchange goes; `policy.yaml` and `request.json` are
-what they are called; `upstream.sse` or `upstream.json` is the answer's body as it came; `scores.jsonl` answers the
-classifiers. The golden files are `downstream.sse` or `downstream.json` (the caller's bytes), `audit.json` (what the
+what they are called; `upstream.sse`, `upstream.ndjson` or `upstream.json` is the answer's body as it came;
+`scores.jsonl` answers the classifiers. The golden files are `downstream.sse` or `downstream.json` (the caller's bytes), `audit.json` (what the
 record says, whatever the cuts) and `forwarded.json` where the upstream did not get the caller's own body.
 """
 
@@ -39,6 +39,7 @@ from checkstream.core.policy.classifiers import labels_of as only_labels
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Header, Line
 from checkstream.core.wire import sse
+from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.places import surface_at
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
@@ -105,13 +106,14 @@ class Case:
         self.folder = folder
         self.script = msgspec.yaml.decode((folder / "case.yaml").read_bytes(), type=Script)
         self.request = (folder / "request.json").read_bytes()
-        streamed, whole = folder / "upstream.sse", folder / "upstream.json"
+        self.surface: Surface = SURFACES[surface_at(self.script.path) or ""]
+        self.form = "sse" if self.surface.framing is EVENTS else "ndjson"
+        streamed, whole = folder / f"upstream.{self.form}", folder / "upstream.json"
         self.streaming = streamed.exists()
         self.upstream = streamed.read_bytes() if self.streaming else whole.read_bytes() if whole.exists() else None
         scores = folder / "scores.jsonl"
         lines = scores.read_text(encoding="utf-8").splitlines() if scores.exists() else []
         self.answers = [msgspec.json.decode(line, type=Answer) for line in lines]
-        self.surface: Surface = SURFACES[surface_at(self.script.path) or ""]
 
     def plan(self) -> Plan:
         """Return the route's plan: the policy beside the case, and the settings that it names."""

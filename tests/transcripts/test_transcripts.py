@@ -57,7 +57,7 @@ def test_the_corpus_is_whole() -> None:
 def _update(case: Case, played: Played) -> None:
     for stale in (*case.folder.glob("downstream.*"), case.folder / "forwarded.json"):
         stale.unlink(missing_ok=True)
-    form = "json" if played.reply is not None else "sse"
+    form = "json" if played.reply is not None else case.form
     (case.folder / f"downstream.{form}").write_bytes(downstream(played))
     pretty = msgspec.json.format(msgspec.json.encode(audited(played)), indent=1)
     (case.folder / "audit.json").write_bytes(pretty + b"\n")

@@ -157,7 +157,7 @@ SPOKEN_PART_FIELDS = frozenset({"text", "refusal", "thinking"})
 PART_TYPES = MEDIA | {"text", "input_text", "output_text", "refusal", "thinking"}
 
 CALL_FIELDS = frozenset({"id", "type", "index", "function", "custom", "extra_content"})
-FUNCTION_FIELDS = frozenset({"name", "arguments", "input", "parsed_arguments"})
+FUNCTION_FIELDS = frozenset({"index", "name", "arguments", "input", "parsed_arguments"})
 
 SCHEMA_TYPES = frozenset({
     "object", "string", "number", "integer", "boolean", "array", "null", "function", "custom", "json_schema",

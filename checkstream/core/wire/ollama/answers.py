@@ -17,7 +17,7 @@ from checkstream.core.wire.strict_json import dropping
 from checkstream.errors import WireError
 
 _LONGEST_MOMENT = 40
-_OWN = frozenset({"message", "response", "thinking", "created_at", "done_reason", fields.CONTEXT, *SHADOWS})
+_OWN = frozenset({"message", "response", "thinking", "created_at", fields.CONTEXT, *SHADOWS})
 _MESSAGE = frozenset({"content", "thinking", "tool_calls"})
 _ROLE = frozenset({"role"})
 _FUNCTION = frozenset({"function", "id"})
@@ -70,10 +70,8 @@ def _unit_of(raw: bytes, data: bytes, body: dict[str, object], read: Read, *, wh
             if reason is not None and not isinstance(reason, str):
                 raise WireError("`done_reason` is not a string; check the upstream")
             answer.finish(0, None if reason in _ORDERLY else reason)
-            answer.extras.known(0, reason, ("done_reason",))
     answer.look_at_shadows(0, body, (), whole=whole)
-    if body.get(fields.CONTEXT):
-        answer.shadows.append((fields.CONTEXT,))
+    _context(answer, body.get(fields.CONTEXT))
     _rest(answer, body)
     unit = answer.unit(raw, usage=any(name in body for name in fields.COUNTS), failure=failure)
     return unit if whole or not done else _last(unit)
@@ -82,6 +80,15 @@ def _unit_of(raw: bytes, data: bytes, body: dict[str, object], read: Read, *, wh
 def _last(unit: Unit) -> Unit:
     """Return the object that ends a stream: no other word comes behind it."""
     return Unit(**{name: getattr(unit, name) for name in unit.__struct_fields__} | {"terminator": True})
+
+
+def _context(answer: Answer, value: object) -> None:
+    """Take the ids of tokens, of a vocabulary that nobody here has; whatever else stands there is read."""
+    if isinstance(value, list) and set(map(type, value)) <= {int}:
+        if value:
+            answer.shadows.append((fields.CONTEXT,))
+    elif value is not None:
+        answer.extras.unknown(0, value, (fields.CONTEXT,))
 
 
 def _rest(answer: Answer, body: Mapping[str, object]) -> None:

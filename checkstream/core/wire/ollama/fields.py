@@ -25,7 +25,7 @@ EMBED = frozenset({"model", "input", "truncate", "dimensions", "options", "keep_
 EMBEDDINGS = frozenset({"model", "prompt", "options", "keep_alive"})
 """Plain fields of requests, and the one that is read apart (`messages`, `prompt`, `input`)."""
 
-KNOWN = frozenset({"model", "remote_model", "remote_host", "done", "error"})
+KNOWN = frozenset({"model", "done_reason", "remote_model", "remote_host", "done", "error"})
 """Of an answer's object, besides its texts and its end."""
 COUNTS = ("prompt_eval_count", "eval_count")
 DURATIONS = frozenset({"total_duration", "load_duration", "prompt_eval_duration", "eval_duration", *COUNTS})

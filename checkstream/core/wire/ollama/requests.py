@@ -40,7 +40,9 @@ def reading_chat(body: bytes) -> Generator[None, None, Request]:
         RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
     """
     found, prompt = yield from start_request(body, fields.CHAT, fields.TEXTS)
-    position = yield from read_messages(prompt, found.get("messages") or [{"role": "user", "content": ""}])
+    messages = found.get("messages")
+    # Without any the model is only loaded, or let go of.
+    position = 0 if messages in (None, []) else (yield from read_messages(prompt, messages))
     return (yield from _finish(prompt, body, found, position, {"messages"}))
 
 
