@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -34,7 +34,14 @@ from checkstream.errors import ConfigError, Fault
 _T = TypeVar("_T")
 
 DEFAULT_POLICIES = (BUILTIN + "default",)
-PASSED_PATHS = {"models": "/v1/models", "model": "/v1/models/*"}
+PASSED_PATHS: Mapping[str, tuple[str, Literal["GET", "POST"]]] = {
+    "models": ("/v1/models", "GET"),
+    "model": ("/v1/models/*", "GET"),
+    "ollama-tags": ("/api/tags", "GET"),
+    "ollama-ps": ("/api/ps", "GET"),
+    "ollama-version": ("/api/version", "GET"),
+    "ollama-show": ("/api/show", "POST"),
+}
 """Of the default configuration, by the name of the route: what goes through unguarded, since no prompt is in it."""
 _UNSOUND = Upstream(url="http://unsound")
 """Stands in for an upstream with faults, so that its routes don't miss it."""
@@ -151,8 +158,8 @@ def unplaced(upstream: str, policies: Sequence[str] = ()) -> Config:
         for path in PLACES
     ]
     passed = [
-        RouteSettings(name=name, match=Match(path=path, method="GET"), upstream="default", pass_=True)
-        for name, path in PASSED_PATHS.items()
+        RouteSettings(name=name, match=Match(path=path, method=method), upstream="default", pass_=True)
+        for name, (path, method) in PASSED_PATHS.items()
     ]
     return Config(upstreams={"default": Upstream(url=upstream)}, routes=(*guarded, *passed))
 
@@ -202,7 +209,7 @@ def warnings(config: Config) -> list[str]:
     found += [
         f"route `{route.name}` passes requests on unguarded"
         for route in config.routes
-        if route.pass_ and route.match.path not in PASSED_PATHS.values()
+        if route.pass_ and (route.match.path, route.match.method) not in PASSED_PATHS.values()
     ]
     found += [
         f"route `{later.name}` is never taken: `{earlier.name}` stands before it and takes all that it would"

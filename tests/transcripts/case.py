@@ -2,7 +2,7 @@
 
 A case is a folder. `case.yaml` says what it shows and how the exchange goes; `policy.yaml` and `request.json` are
 what they are called; `upstream.sse`, `upstream.ndjson` or `upstream.json` is the answer's body as it came;
-`scores.jsonl` answers the classifiers. The golden files are `downstream.sse` or `downstream.json` (the caller's bytes), `audit.json` (what the
+`scores.jsonl` answers the classifiers. The golden files are `downstream.*` (the caller's bytes), `audit.json` (what the
 record says, whatever the cuts) and `forwarded.json` where the upstream did not get the caller's own body.
 """
 

@@ -40,6 +40,9 @@ PLACES: list[dict[str, Any]] = [
     {"name": "moderations", "match": {"path": "/v1/moderations"}},
     {"name": "azure-chat", "match": {"path": "/openai/deployments/{model}/chat/completions"}},
     {"name": "azure-embeddings", "match": {"path": "/openai/deployments/{model}/embeddings"}},
+    {"name": "ollama-chat", "match": {"path": "/api/chat"}},
+    {"name": "ollama-generate", "match": {"path": "/api/generate"}},
+    {"name": "ollama-embed", "match": {"path": "/api/embed"}},
     {"name": "rerank", "match": {"path": "/v2/rerank"}},
     {"name": "tenants", "match": {"path": "/{tenant}/of/{model}/chat", "model": "gpt*"}, "surface": "openai.chat"},
 ]

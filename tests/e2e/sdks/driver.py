@@ -3,7 +3,8 @@
 A program is started once and asked line by line, since importing some of these libraries takes seconds.
 What can be asked:
 
-    sdk       openai | langchain | llama_index | instructor | pydantic_ai (Python), openai_node | vercel (JavaScript)
+    sdk       openai | langchain | llama_index | instructor | pydantic_ai | ollama (Python),
+              openai_node | vercel | ollama_node (JavaScript)
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...
     url       base address, with `/v1`
     azure     the SDK's client for Azure's paths and header is taken
@@ -25,7 +26,7 @@ import msgspec
 from tests.e2e.harness import ROOT
 
 ENVIRONMENT = ROOT / ".venv-sdks"
-IN_JAVASCRIPT = {"openai_node", "vercel"}
+IN_JAVASCRIPT = {"openai_node", "vercel", "ollama_node"}
 LONGEST_S = 60.0
 
 

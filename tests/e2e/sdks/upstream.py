@@ -24,7 +24,8 @@ from checkstream.demo.scenario import Scenario
 from checkstream.demo.script import Choice, Script
 
 Turn = Mapping[str, Any]
-"""A script of the demo's form; or `{"body": ...}`, a whole answer as it is; or `{"events": [...]}`, a stream's."""
+"""A script of the demo's form; or `{"body": ...}`, a whole answer as it is; `{"events": [...]}`, a stream's; or
+`{"lines": [...]}`, that of a server which sends a line of JSON each."""
 SCRIPT = "x-scenario"
 """The header that says which script answers; clients send what they were told to, on every path."""
 
@@ -83,6 +84,13 @@ class _Handler(BaseHTTPRequestHandler):
         if "body" in turn:
             self._whole(200, json.dumps(turn["body"]).encode())
             return
+        if "lines" in turn:
+            lines = [json.dumps(line).encode() + b"\n" for line in turn["lines"]]
+            self._begin_stream("application/x-ndjson")
+            for at in range(0, len(data := b"".join(lines)), 50):  # as the network cuts: not at the ends of lines
+                self._chunk(data[at : at + 50])
+            self._chunk(b"")
+            return
         if "events" in turn:
             self._stream([answer.Event(event, token=False) for event in turn["events"]], Script(choices=[Choice()]))
             return
@@ -100,10 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._stream(answer.events(asked, scenario), script)
 
     def _stream(self, events: Sequence[answer.Event], script: Script) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
+        self._begin_stream("text/event-stream")
         for step in wire.steps(wire.stream(events, script), script):
             match step:
                 case wire.Wait(ms):
@@ -116,6 +121,12 @@ class _Handler(BaseHTTPRequestHandler):
                 case wire.Break():
                     break
         self._chunk(b"")
+
+    def _begin_stream(self, media: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", media)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
