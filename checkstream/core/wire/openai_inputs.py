@@ -61,6 +61,7 @@ class OpenAIInputs(OpenAISurface):
         self._known = known
         self._asked = asked
         self._answer = answer
+        self._bare = answer in ("embedding", "embeddings")
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
         """Read a caller's body, in steps.
@@ -102,7 +103,7 @@ class OpenAIInputs(OpenAISurface):
             raise WireError(f"the answer has neither `{self._answer}` nor `error`; check the upstream")
         extras = Extras()
         _read(extras, {name: value for name, value in found.items() if name != self._answer}, _PLAIN_ANSWER, ())
-        if self._answer in found and not _is_vector(found[self._answer]):
+        if self._answer in found and not (self._bare and _is_vector(found[self._answer])):
             entries = _entries(found[self._answer], self._answer)
             for i, entry in enumerate(entries):
                 _read(extras, entry, _PLAIN_ENTRY, (self._answer, i))

@@ -67,7 +67,7 @@ def test_g13_every_text_of_a_chat_is_read_in_its_channel() -> None:
 def test_g13_every_text_of_generate_is_read_in_its_channel() -> None:
     body = {
         "model": "m", "prompt": "Why?", "system": "Be kind.", "template": "{{ .Prompt }} now", "suffix": "so.",
-        "context": [1, 2, 3], "images": ["A" * 400], "raw": True,
+        "context": [1, 2, 3], "images": ["iVBORw0KGgo" + "A" * 300], "raw": True,
     }  # fmt: skip
     found = read(GENERATE, body)
     assert {("user", 0, "Why?")} <= set(found)
