@@ -7,7 +7,7 @@ notes what follows in the ledger.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -175,16 +175,10 @@ class Checking:
                 self._queue.append(self._question((judge, check)))
         self._go_on()
 
-    def ask_besides(self, judge: Judge, check: Check, texts: Iterable[str]) -> None:
-        """Ask about texts that stand encoded in a judge's text, short ones together; the highest scores count."""
-        lines: list[str] = []
-        for text in (*texts, None):
-            if lines and (text is None or sum(map(len, lines)) + len(text) > _JOINED_CHARS):
-                check.owed += 1
-                self._queue.append(self._question((judge, check), besides="\n".join(lines)))
-                lines = []
-            if text is not None:
-                lines.append(text)
+    def ask_besides(self, judge: Judge, check: Check, text: str) -> None:
+        """Ask about a text that stands encoded in a judge's text, too; the highest scores count."""
+        check.owed += 1
+        self._queue.append(self._question((judge, check), besides=text))
         self._go_on()
 
     def _question(self, *about: tuple[Judge, Check], besides: str | None = None) -> _Question:
@@ -380,6 +374,20 @@ class Checking:
         self._tickets.clear()
         self._queue.clear()
         self._due.clear()
+
+
+def some_together(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts, short ones together, as they are asked about."""
+    lines: list[str] = []
+    chars = 0
+    for text in texts:
+        if lines and chars + len(text) > _JOINED_CHARS:
+            yield "\n".join(lines)
+            lines, chars = [], 0
+        lines.append(text)
+        chars += len(text)
+    if lines:
+        yield "\n".join(lines)
 
 
 def _matters(question: _Question, judges: Sequence[Judge]) -> bool:

@@ -98,25 +98,29 @@ class Joined:
 class Spelled(Joined):
     """Sentences that stand in texts as names, a line each; what is replaced of one replaces the name wherever it is."""
 
-    __slots__ = ("_names",)
+    __slots__ = ("_known", "_stands")
 
     def __init__(self) -> None:
         """Begin with none."""
         super().__init__()
-        self._names: dict[str, list[tuple[int, int, int]]] = {}
+        self._known: dict[str, list[tuple[int, int, int]]] = {}
         """Sentence -> where it stands: the place of a text, and from where to where in it."""
+        self._stands: list[list[tuple[int, int, int]]] = []
+        """The same, in order."""
 
     def take(self, place: int, low: int, high: int, said: str) -> None:
         """Take the sentence of a name that stands at `low..high` in the text at a place."""
-        self._names.setdefault(said, []).append((place, low, high))
+        stands = self._known.get(said)
+        if stands is None:
+            stands = self._known[said] = []
+            self._stands.append(stands)
+            at = self._parts[-1][2] + 1 if self._parts else 0
+            self._parts.append((place, at, at + len(said)))
+        stands.append((place, low, high))
 
     def close(self) -> None:
         """Put together what has been taken."""
-        at = 0
-        for said, ((place, _, _), *_) in self._names.items():
-            self._parts.append((place, at, at + len(said)))
-            at += len(said) + 1
-        self.text = "\n".join(self._names)
+        self.text = "\n".join(self._known)
 
     @property
     def first(self) -> int:
@@ -125,12 +129,11 @@ class Spelled(Joined):
 
     def edits(self, found: dict[int, list[Replacement]]) -> None:
         """Add to `found`, by place, what becomes of each name."""
-        all_names = list(self._names.values())
         for item in self.judge.holdback.replacements:
             for number in range(self._first(Span(item.start, item.end)), len(self._parts)):
                 if self._parts[number][1] >= item.end:
                     break
-                for place, low, high in all_names[number]:
+                for place, low, high in self._stands[number]:
                     found.setdefault(place, []).append(Replacement(low, high, item.text))
 
 

@@ -14,16 +14,18 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
+from checkstream.core.match.work import Work
 from checkstream.core.terms import Channel, Delta, Stage
 from checkstream.core.wire.surface import Request
 
 _PARTS, _QUIET, _SPELLED, _LISTED = 1, 2, 3, 4
 """Indexes of the channels that parts without a gap between them, names, the sentences of names, and entries of lists
 are judged as."""
-DECODING_WORK = 25
-"""Of looking at a piece of a text for what is encoded in it (see `match.work`)."""
-_NAMING_WORK = 40
-"""Of looking for names in one; in short texts it is what taking them costs besides."""
+_NAMING_WORK, _NAME_WORK = 120, 70
+"""Of looking for names in `NAMES_CHARS`, and of each that is found (see `match.work`)."""
+
+_SHORT_CHARS = 128
+"""What looking at a text costs besides, as characters of it."""
 
 
 def _is_part(delta: Delta) -> bool:
@@ -41,6 +43,8 @@ class Joining:
         self._deltas = request.unit.deltas
         self._checking = checking
         self._spelled: dict[str, Spelled] = {}
+        self._looked = 0
+        """Characters that were looked at for names since others had their turn."""
 
     def steps(self) -> Generator[None, None, list[Joined]]:
         """Return, in steps, the texts that are judged, each with its judge.
@@ -110,7 +114,8 @@ class Joining:
         quiet = Joined(reads=False)
         yield from meter.stepping(quiet.add(self._deltas, found, "\n"), PLACES_WORK)
         if self._checking.program.scope(Stage.INGRESS, channel.kind).hold_classifiers:
-            quiet.besides = yield from meter.stepping(decoded(quiet.text), DECODING_WORK)
+            work = Work()
+            quiet.besides = yield from meter.counting(decoded(quiet.text, work), work)
         self._take(quiet, channel, Manner(grid=False, asks=bool(quiet.besides)))
 
     def _spell(self, place: int, delta: Delta) -> Generator[None, None, None]:
@@ -119,7 +124,11 @@ class Joining:
         for each in names(delta.text, least):
             if each is not None:
                 self._spelled.setdefault(delta.channel.kind, Spelled()).take(place, *each)
-            elif len(delta.text) > NAMES_CHARS:
+                self._checking.meter.spend(_NAME_WORK)
+                continue
+            self._looked += min(len(delta.text) + _SHORT_CHARS, NAMES_CHARS)
+            if self._looked >= NAMES_CHARS:
+                self._looked = 0
                 self._checking.meter.spend(_NAMING_WORK)
                 yield
 

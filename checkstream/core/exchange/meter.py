@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Protocol, TypeVar
 
+from checkstream.core.match.work import Work
 from checkstream.core.steps import Pace, Steps, done
 
 __all__ = ["CHANNEL_WORK", "DONE", "FEED_WORK", "Meter", "Reader", "Steps", "done", "is_short"]
@@ -98,6 +99,18 @@ class Meter:
                 result: Result = end.value
                 return result
             self.spend(work)
+            yield
+
+    def counting(self, steps: Generator[None, None, Result], work: Work) -> Generator[None, None, Result]:
+        """Do some steps, which count their work themselves."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                self.spend(work.take())
+                result: Result = end.value
+                return result
+            self.spend(work.take())
             yield
 
     def feed(self, reader: Reader[Result], text: str) -> list[Result] | None:

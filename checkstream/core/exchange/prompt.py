@@ -14,9 +14,9 @@ from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
-from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.checking import Checking, some_together
 from checkstream.core.exchange.joined import Joined, written
-from checkstream.core.exchange.joining import DECODING_WORK, Joining
+from checkstream.core.exchange.joining import Joining
 from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
@@ -24,6 +24,7 @@ from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
+from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
@@ -46,7 +47,9 @@ _READ_WORK = 700
 """Of one step of reading a body."""
 _EDIT_WORK = 10
 """Of an edit of one text."""
-_LEGIBLE_WORK = 200
+_ASKED_WORK = 10
+"""Of asking a question."""
+_LEGIBLE_WORK = 400
 """Of looking at a piece of a text for what it spells out of sight."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
@@ -148,8 +151,12 @@ class Prompt:
         checking = self._checking
         for check in joined.judge.holdback.checks.due:
             if joined.reads:
-                joined.besides = yield from checking.meter.stepping(decoded(joined.text), DECODING_WORK)
-            checking.ask_besides(joined.judge, check, joined.besides)
+                work = Work()
+                joined.besides = yield from checking.meter.counting(decoded(joined.text, work), work)
+            for text in some_together(joined.besides):
+                checking.ask_besides(joined.judge, check, text)
+                checking.meter.spend(_ASKED_WORK)
+                yield
         checking.meter.spend(1)
         yield
 

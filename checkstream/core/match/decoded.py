@@ -11,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from checkstream.core.match.encoded import Encoded
+from checkstream.core.match.encoded import RUN_CHARS, Encoded
 from checkstream.core.match.escapes import Unescaped
-from checkstream.core.match.hexed import Hexed
+from checkstream.core.match.hexed import HEX, Hexed
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import Found
 from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.turned import OVERRIDE, Turned
+from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding
 
 PIECE_CHARS, _TURNED_CHARS = 512, 64
 """Of a text that is looked at in one step, and of one in which the direction of writing is overridden."""
+_PIECE_WORK, _CHAR_WORK, _ESCAPE_WORK = 10, 2, 5
+"""Of a step, of a character where there are runs that may be encoded, and of an escape (see `match.work`)."""
 Said = tuple[str, int]
 """A text, and how many letters it has."""
 _LEAST_LETTERS: Final = 8
@@ -33,6 +36,7 @@ _ESCAPE: Final = (
     r"|\\{1,8}(?:[ux]\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|[01][0-7]{2}))"
 )
 _ESCAPED: Final = compile_regex(_ESCAPE)
+_DEAR: Final = compile_regex(rf"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}|{HEX}|{OVERRIDE}")
 _MOST_ESCAPE: Final = 48
 """Characters that an escape may have: it is found whole that begins in a piece."""
 _NEAR: Final = 24
@@ -64,38 +68,41 @@ class _Heard:
         return []
 
 
-def decoded(text: str) -> Generator[None, None, list[str]]:
-    """Return, in steps, the texts that stand encoded in one, each once."""
+def decoded(text: str, work: Work) -> Generator[None, None, list[str]]:
+    """Return, in steps, the texts that stand encoded in one, each once; what that costs goes to `work`."""
     known = {text: False}
     layer = [text]
     for _ in range(MOST_DEEP):
         found: list[Said] = []
         for each in layer:
-            yield from _standing_in(each, found)
+            yield from _standing_in(each, found, work)
         layer = []
         for each, letters in found:
             if each not in known:
                 layer.append(each)
                 known[each] = letters >= _LEAST_LETTERS and 2 * letters >= len(each) and _RUN.match(each) is None
+            work.done += 1
             yield
         if not layer:
             break
     return [each for each, tells in known.items() if tells]
 
 
-def _standing_in(text: str, said: list[Said]) -> Generator[None, None, None]:
+def _standing_in(text: str, said: list[Said], work: Work) -> Generator[None, None, None]:
     """Add to `said` the texts that stand encoded in one, not those within them."""
     readers = [reader(lambda: _Heard(said), 0) for reader in (Encoded, Hexed, Turned)]
     nothing: list[Found] = []
     step = _TURNED_CHARS if OVERRIDE in text else PIECE_CHARS
     for end in range(step, len(text) + step, step):
+        runs = _DEAR.search(text[min(reader.at for reader in readers) : end]) is not None
         for reader in readers:
             reader.read(text[reader.at : end], nothing, ended=end >= len(text))
+        work.done += _PIECE_WORK + (step * _CHAR_WORK if runs else 0)
         yield
-    yield from _unescaped(text, said)
+    yield from _unescaped(text, said, work)
 
 
-def _unescaped(text: str, said: list[Said]) -> Generator[None, None, None]:
+def _unescaped(text: str, said: list[Said], work: Work) -> Generator[None, None, None]:
     """Add to `said` what stretches of escapes say."""
     at, stretch = 0, _Stretch(text, 0)
     while at < len(text):
@@ -111,7 +118,9 @@ def _unescaped(text: str, said: list[Said]) -> Generator[None, None, None]:
                 stretch = _Stretch(text, low)
             stretch.count, stretch.end = stretch.count + 1, high
             after = max(after, high)
+            work.done += _ESCAPE_WORK
         stretch.read()
+        work.done += _PIECE_WORK
         at = after
         yield
     stretch.finish(said)
