@@ -14,10 +14,12 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from checkstream.errors import ModelError
+from checkstream.scoring.among import Among
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.excerpts import Legible, Orders
 from checkstream.scoring.graph import Graph
@@ -64,6 +66,8 @@ class GatedSession:
         lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]
         self._ceiling = np.array(lowest, np.float32) * CLEARED
         self._joint = entry.joint
+        tail = None if entry.joint is None else entry.joint.tail
+        self._among = None if tail is None else Among(tail.rise, tail.windows, float(lowest[0]))
         self._most = entry.limits.window_tokens - sum(self._frame)
         self._foreign = tokenizer.foreign()
         self._legible = Legible(self._foreign, tokenizer.spelled())
@@ -95,7 +99,8 @@ class GatedSession:
                 yield None  # the whole text says no less
             else:
                 yield self._excerpt(self.encoder.tokenizer.ids(sentence), among=False)
-        for window in self.encoder.cut(text, fresh_chars):
+        for each in self.encoder.cut(text, fresh_chars):
+            window = each if each is None or self._among is None else msgspec.structs.replace(each, among=self._among)
             yield window
             if window is not None and self.is_foreign(window):
                 found = self._legible.of(self._inside(window))
@@ -105,7 +110,9 @@ class GatedSession:
     def _excerpt(self, ids: Sequence[int], *, among: bool) -> Window:
         tokenizer = self.encoder.tokenizer
         framed = [*tokenizer.before, *ids[: self._most], *tokenizer.after]
-        return Window("", len(framed), framed, excerpt="legible" if among else "order")
+        if among:
+            return Window("", len(framed), framed, excerpt="legible", among=self._among)
+        return Window("", len(framed), framed, excerpt="order")
 
     def is_foreign(self, window: Window) -> bool:
         """Tell whether a window is mostly letters that the vocabulary has no words of."""

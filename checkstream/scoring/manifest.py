@@ -118,6 +118,15 @@ Curve = Annotated[tuple[tuple[_Score, _Score], ...], msgspec.Meta(min_length=2, 
 """Scores and what they come to, both rising; outside of the first and last they come to the same as those."""
 
 
+class Tail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many windows a text may have before some of them are high by chance."""
+
+    rise: Annotated[float, msgspec.Meta(gt=0, le=10)]
+    """What is taken off the highest logit for each time that there are e times as many windows as that."""
+    windows: Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+    """Of texts whose scores are what they are."""
+
+
 class Joint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How scores come about where the gate has a say in them, of a model with one label."""
 
@@ -134,6 +143,9 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """... and this is what a score of the model comes to, of the words within such a window."""
     phrases: Annotated[tuple[_Phrase, ...], msgspec.Meta(max_length=64)]
     """Beginnings of orders, in lower case, `a|b` for either word: the sentence around one is read by itself too."""
+    tail: Tail | None = None
+    """How the number of a text's windows is reckoned with, where it is; not with that of the sentences around orders,
+    which innocent texts have few of."""
 
     def __post_init__(self) -> None:
         """Refuse curves that don't rise."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkstream.core.events import EntityFound
+from checkstream.scoring.among import Among, highest
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -52,6 +53,8 @@ class Window(msgspec.Struct, frozen=True, eq=False):
     excerpt: Literal["order", "legible"] | None = None
     """It stands in another window too and is read by itself as well: the sentence of a known order, or the words among
     letters that the vocabulary has no words of."""
+    among: Among | None = None
+    """How its score counts among those of the text's other windows; None: as it is, whatever their number."""
 
 
 class Readings(msgspec.Struct, frozen=True, eq=False):
@@ -118,7 +121,8 @@ def windows_of(session: Session, text: str, fresh_chars: int = 0) -> Iterator[Wi
 
 def read_whole(session: Session, text: str) -> Reading:
     """Read a whole text here and now, window by window."""
-    return joined([_read(session, window) for window in windows_of(session, text)])
+    windows = list(windows_of(session, text))
+    return joined([_read(session, window) for window in windows], [window.among for window in windows])
 
 
 def _read(session: Session, window: Window) -> Reading:
@@ -126,11 +130,16 @@ def _read(session: Session, window: Window) -> Reading:
     return Reading(readings.scores[0], readings.entities[0] if readings.entities else ())
 
 
-def joined(readings: Sequence[Reading]) -> Reading:
-    """Join what was said of the windows of one text, at least one: highest scores, every entity once."""
+def joined(readings: Sequence[Reading], among: Sequence[Among | None] = ()) -> Reading:
+    """Join what was said of the windows of one text, at least one: highest scores, every entity once.
+
+    Args:
+        readings: of each window.
+        among: how its score counts, if that depends on their number.
+    """
     if len(readings) == 1:
         return readings[0]
-    scores = np.max([reading.scores for reading in readings], axis=0, initial=0.0)
+    scores = highest([reading.scores for reading in readings], among)
     return Reading(scores, distinct(entity for reading in readings for entity in reading.entities))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from checkstream.errors import ScoringError
+from checkstream.scoring.among import Among
 from checkstream.scoring.outcomes import Outcome
 from checkstream.scoring.session import Reading, Window, joined
 
@@ -84,6 +85,8 @@ class Ticket:
         self._issuer = issuer
         self._missing = 0
         self._readings: list[Reading] = []
+        self._among: list[Among | None] = []
+        """Of each reading how it counts."""
         self._over = False
 
     @property
@@ -119,13 +122,14 @@ class Ticket:
             self.fail(outcome)
             return
         self._readings.append(outcome)
+        self._among.append(window.among)
         self._missing -= 1
         self.ahead -= window.tokens
         self._look_whether_all()
 
     def _look_whether_all(self) -> None:
         if self.sealed and not self._missing and not self.over:
-            reading = joined(self._readings)
+            reading = joined(self._readings, self._among)
             self._over = True
             self._issuer.settled(self, reading)
             self.future.set_result(reading)

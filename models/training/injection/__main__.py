@@ -15,6 +15,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import msgspec
 import torch
@@ -22,7 +23,7 @@ import torch
 from models.training.corpus import data_folder
 from models.training.export import MODELS
 from models.training.fit import FitSettings
-from models.training.injection import joint
+from models.training.injection import joint, pool
 from models.training.injection.card import card
 from models.training.injection.folds import Exam, FoldFigures, GatedFigures, alone, gated
 from models.training.injection.gate import GATE_MIX, distilled
@@ -78,7 +79,8 @@ def main() -> int:
 def _score_together(folder: Path) -> int:
     """Set thresholds and curves on texts of the part `dev`, write them, and say what fires of other texts."""
     material = Material.shipped(folder, (MODELS / NAME / "tokenizer.json").read_text(encoding="utf-8"))
-    model = joint.write(trial(material, "dev", 21))
+    long = joint.long_texts(pool.prompts(folder, "dev"), Random(31))
+    model = joint.write(trial(material, "dev", 21), long)
     test = trial(material, "test", 22)
     sets = {"attacks": test.attacks, "innocents": test.innocents, **unlearnt(folder)}
     for name, shares in joint.fires(model, sets).items():

@@ -75,9 +75,10 @@ _LIMITS = """\
   encoder finds 33.8 % at 1 % and 60.2 % at 5 %, behind the gate 32.2 % and 49.0 % (innocent texts: 3.4 % and 5.4 %,
   behind the gate 2.8 % and 4.8 %); of 500 of inj_tensortrust 80.8 % and 90.2 %, behind the gate 79.6 % and 87.6 %. A
   lower threshold finds more and costs more (attempt 6 at the gate).
-- Encodings are known by their look. Whether the decoded text is harmful is not known.
-- A long text is as suspicious as its most suspicious window: more text, more false positives. The thresholds are
-  of whole texts of mostly under 300 words.
+- Encodings are known by their look to the model itself; the proxy shows it what stands in base64, hex and escapes too.
+- A long text is as suspicious as its most suspicious window, less what is taken off for their number: an order of
+  which no phrase is known has to be plainer in a long text to be refused. The thresholds are of whole texts of mostly
+  under 300 words.
 - Text *about* attacks that quotes them at length may fire, and so may a deployer's own system prompt with many
   prohibitions, if it is checked at all.
 """

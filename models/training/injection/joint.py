@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import msgspec
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from checkstream.evaluation.figures import rate_at
 from checkstream.scoring import Model, load_models, open_session, read_whole
 from checkstream.scoring.gated import GatedSession
-from checkstream.scoring.manifest import Curve, Joint, ModelEntry, Rate, Threshold
+from checkstream.scoring.manifest import Curve, Joint, ModelEntry, Rate, Tail, Threshold
 from checkstream.scoring.session import windows_of
 from models.training import calibrate
 from models.training.export import MODELS, put_entry
@@ -47,6 +48,12 @@ PHRASES = (
     "you are now in developer|god|jailbreak|admin|debug mode",
 )
 """Beginnings of orders whose sentence is read by itself. A word may go on: `instruction` is `instructions` as well."""
+WINDOWS = 4
+"""Of texts whose scores are what they are: of those that the thresholds are measured on 19 of 20 have no more."""
+_LONG_CHARS, _LONG_TEXTS, _LONG_ENGLISH = 20_000, 6, 20
+"""Of texts that the tail is measured on, how many of each language, and English ones besides, which fire most."""
+_MAY_FIRE, _MOST_TENTHS = 0.01, 15
+"""Share of these that may reach the highest threshold."""
 _LOW, _HIGH = 1e-4, 0.9999
 
 
@@ -87,6 +94,43 @@ def joined(model: Model, dev: Trial) -> tuple[list[dict[str, object]], Joint]:
         {"label": NAME, "fpr": rate, "threshold": score} for rate, score in zip(FOUND, scores, strict=True)
     ]
     return rates, joint
+
+
+def long_texts(prompts: Mapping[str, Sequence[str]], random: Random) -> list[str]:
+    """Return long texts, each of prompts of one language."""
+    found = []
+    for language in [*prompts] * _LONG_TEXTS + ["en"] * _LONG_ENGLISH:
+        parts: list[str] = []
+        while sum(map(len, parts)) < _LONG_CHARS:
+            parts.append(random.choice(prompts[language]))
+        found.append("\n\n".join(parts)[:_LONG_CHARS])
+    return found
+
+
+def tail(model: Model, texts: Sequence[str]) -> Tail:
+    """Return how many windows a text may have, and the least that is taken off for more so that long texts pass.
+
+    Of the largest of n draws from an exponential tail `rise * ln n` has to be taken off, with the tail's scale.
+
+    Args:
+        model: with its thresholds and weights.
+        texts: long innocent ones, of the part `dev`.
+
+    Raises:
+        ValueError: too many of them fire whatever is taken off.
+    """
+    session = GatedSession(model)
+    limit = _logit(max(rate.threshold for rate in model.entry.rates))
+    tops, counts = [], []
+    for text in texts:
+        windows = [window for window in windows_of(session, text) if window.excerpt != "order"]
+        tops.append(max(_logit(float(session.run([window]).scores[0][0])) for window in windows))
+        counts.append(max(len(windows), WINDOWS))
+    for tenth in range(1, _MOST_TENTHS):
+        rise = tenth / 10
+        if np.mean(np.array(tops) - rise * np.log(np.array(counts) / WINDOWS) >= limit) <= _MAY_FIRE:
+            return Tail(rise=rise, windows=WINDOWS)
+    raise ValueError("long innocent texts fire whatever is taken off for their windows; look at what they say")
 
 
 def encoder_rates(entry: ModelEntry) -> list[dict[str, object]]:
@@ -130,8 +174,13 @@ def _logit(score: float) -> float:
     return float(np.log(score / (1 - score)))
 
 
-def write(dev: Trial) -> Model:
-    """Measure what ships, and write how it scores into the manifest; return the model as it is then."""
+def write(dev: Trial, long: Sequence[str]) -> Model:
+    """Measure what ships, and write how it scores into the manifest; return the model as it is then.
+
+    Args:
+        dev: texts to measure on.
+        long: long innocent ones of the same part.
+    """
     (model,) = load_models(MODELS, (NAME,))
     rates, joint = joined(model, dev)
     default = next(float(str(rate["threshold"])) for rate in rates if rate["fpr"] == 0.01)
@@ -142,6 +191,8 @@ def write(dev: Trial) -> Model:
         thresholds=(Threshold(NAME, default),),
         joint=joint,
     )
+    known = msgspec.structs.replace(model, entry=entry)
+    entry = msgspec.structs.replace(entry, joint=msgspec.structs.replace(joint, tail=tail(known, long)))
     described = {name: value for name, value in msgspec.to_builtins(entry).items() if name != "files" and value}
     put_entry(described, {file.role: file.path for file in entry.files})
     return load_models(MODELS, (NAME,))[0]

@@ -161,6 +161,12 @@ _ABROAD_CAP = 1_500
 """Texts of one language; of English, of one file."""
 
 
+_PROMPTS = ("prompts_multilingual", "prompts_oasst", "prompts_misc", "prompts_tasks")
+"""As `bench/prompts.py` has them."""
+_LEAST_PROMPTS = 50
+"""Of a language: of fewer, one that fires would stand in every long text."""
+
+
 def abroad(folder: Path, part: Part) -> list[Text]:
     """Return innocent prompts of a part in many languages, English too; the source of each is its language."""
     found: list[Text] = []
@@ -177,6 +183,17 @@ def abroad(folder: Path, part: Part) -> list[Text]:
             taken[language] = taken.get(language, 0) + len(kept)
             found += [Text(text, language, part) for text in kept]
     return [text for text in found if taken[text.source] >= 20]
+
+
+def prompts(folder: Path, part: Part) -> dict[str, list[str]]:
+    """Return users' prompts of a part by language, innocent ones: of languages that have some."""
+    found: dict[str, list[str]] = {}
+    for name in _PROMPTS:
+        for row in rows(folder, name):
+            text = str(row["text"])
+            if row["kind"] == "prompt" and part_of(text) == part:
+                found.setdefault(str(row["language"]), []).append(text)
+    return {language: texts for language, texts in sorted(found.items()) if len(texts) >= _LEAST_PROMPTS}
 
 
 def slots(folder: Path, withheld: Sequence[str] = ()) -> dict[str, list[str]]:

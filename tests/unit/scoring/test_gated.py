@@ -9,7 +9,7 @@ import pytest
 from checkstream.scoring import GatedSession, read_whole
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.known import key_of_part
-from checkstream.scoring.manifest import Joint, ModelEntry, Rate, Threshold
+from checkstream.scoring.manifest import Joint, ModelEntry, Rate, Tail, Threshold
 from checkstream.scoring.session import Window, windows_of
 from tests.tiny_models import graph, model
 from tests.tiny_tokenizers import wordpiece
@@ -156,6 +156,17 @@ def test_an_excerpt_is_remembered_apart_from_a_window_of_the_same_words() -> Non
 def test_curves_that_fall_and_phrases_of_no_use_are_refused(changed: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({**msgspec.to_builtins(JOINT), **changed}, Joint)
+
+
+def test_the_number_of_windows_is_reckoned_with_but_for_sentences_of_known_orders() -> None:
+    joint = msgspec.structs.replace(JOINT, tail=Tail(rise=0.2, windows=2))
+    made, plain = (session(said=0.9, doubted=0.5, joint=each) for each in (joint, JOINT))
+    short, long = "river bank " * 3, "river bank " * 400
+    assert read_whole(made, short).scores == read_whole(plain, short).scores
+    few, many = (float(read_whole(each, long).scores[0]) for each in (plain, made))
+    windows = [window for window in windows_of(made, long) if window.excerpt is None]
+    assert logit(few) - logit(many) == pytest.approx(0.2 * np.log(len(windows) / 2), abs=1e-3)
+    assert float(read_whole(made, f"{long}. {ORDER}. {long}").scores[0]) > many
 
 
 def test_it_needs_a_gate_and_one_label() -> None:

@@ -13,6 +13,9 @@ pytest.importorskip("onnx", reason=TRAIN)
 from checkstream.config import bundled
 from checkstream.scoring import Model, load_models
 from checkstream.scoring.excerpts import Orders
+from checkstream.scoring.gated import GatedSession
+from checkstream.scoring.manifest import Tail
+from checkstream.scoring.session import Readings, Window
 from models.training.graph import Float
 from models.training.injection import joint
 from models.training.injection.ship import Trial
@@ -59,11 +62,26 @@ def test_what_the_gate_clears_can_not_be_found(monkeypatch: pytest.MonkeyPatch) 
         joint.joined(shipped(), NOBODY)
 
 
+def test_so_much_is_taken_off_for_many_windows_that_long_texts_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = shipped()
+    limit = max(rate.threshold for rate in model.entry.rates)
+    monkeypatch.setattr(GatedSession, "cut", lambda _self, text, _fresh: [Window(text, 1)] * (4 * len(text)))
+    for over, rise in ((-0.1, 0.1), (0.5, 0.3), (1.1, 0.5)):
+        score = 1 / (1 + np.exp(-np.log(limit / (1 - limit)) - over))
+        said = Readings(np.array([[score]], np.float32))
+        monkeypatch.setattr(GatedSession, "run", lambda _self, _windows, said=said: said)
+        assert joint.tail(model, ["x" * 10] * 100) == Tail(rise=rise, windows=4)
+    with pytest.raises(ValueError, match="whatever is taken off"):
+        joint.tail(model, ["x"])
+
+
 def test_what_ships_is_what_the_recipe_says() -> None:
     entry = shipped().entry
     assert entry.joint is not None
     assert entry.joint.phrases == joint.PHRASES
     assert entry.joint.gate == joint.GATE
+    assert entry.joint.tail is not None
+    assert entry.joint.tail.windows == joint.WINDOWS
     assert [rate.fpr for rate in entry.rates] == [*joint.FOUND]
     assert [rate["threshold"] for rate in joint.encoder_rates(entry)] == [score for score, _ in entry.joint.alone[1:-1]]
 
