@@ -58,6 +58,7 @@ class Scan:
         "_received",
         "_stop",
         "_trigger",
+        "_view_due",
         "live",
         "work",
     )  # fmt: skip
@@ -84,6 +85,8 @@ class Scan:
         self._least_caps = (cap, min(cap, view_cap))
         self._due = cap
         """No cap falls due before this many characters were received,"""
+        self._view_due = self._least_caps[1]
+        """The same of every view's, also while none is awake,"""
         self._later = 0
         """nor before so many where all of those that follow are left out by `folded`; 0: not known."""
         self._embeds = bool(patterns.tables["encoded"].numbers)
@@ -122,7 +125,8 @@ class Scan:
                 self._doze()
                 self._wake(grown)
                 # At least one character further, or the same piece would be cut for ever.
-                self._due = max(min(self._due, self.live + self._least_cap()), self._received + 1)
+                due = max(self._view_due, self.live + self._least_cap())
+                self._due = max(min(self._due, due), self._received + 1)
                 if self._received + len(piece) > self._due:
                     continue  # a view's cap is nearer: cut again
             self._take(grown, piece)
@@ -243,6 +247,7 @@ class Scan:
         raw.look_ahead()
         self._stop = min(self._received - size + stop, encoded_at)
         self._due = max(self._due, live + self._least_caps[0])
+        self._view_due = max(self._view_due, live + self._least_caps[1])
 
     def _run_start(self) -> int:
         """Note where the runs of base64, and of hex, start at the text's end; return the first of both places."""
@@ -312,6 +317,7 @@ class Scan:
         self._stop = min(self._stops(), default=self._received)
         self._asleep = self._encoded is None and not self._chain.awake
         self._due = max(self._due, live + self._least_cap())
+        self._view_due = max(self._view_due, live + self._least_caps[1])
 
     def _decide_encoded(self) -> int:
         """Decide what stands encoded, which no other view depends on; return where it is live."""
@@ -373,7 +379,7 @@ class Scan:
         stops, cap = self._stops(), self._least_cap()
         unread = min(stops, default=self._received)  # starts that no view has shown may come from there on
         # a view may still have to read up to its cap: then look again after every character that it may read
-        self._due = max(min(soonest, unread + cap), self._received + 1)
+        self._due = self._view_due = max(min(soonest, unread + min(cap, self._least_caps[1])), self._received + 1)
         moving = min(self._chain.stops[FOLDED : FOLDED + 1] + stops[len(self._chain.stops[-1:]) :], default=unread)
         self._later = min(soonest, moving + cap)
 
