@@ -123,11 +123,7 @@ class Encoded:
         """Add what `part` says to the inner text; False: it is no text."""
         usable = part[:-1] if len(part) % 4 == 1 else part
         data = binascii.a2b_base64(usable.translate(_STANDARD) + "=" * (-len(usable) % 4))
-        octets = [*self._carry]
-        for number, octet in enumerate(data):
-            group = at + number // 3 * 4
-            octets.append((octet, group, min(group + 4, at + len(part))))
-        whole = bytes(octet for octet, _, _ in octets)
+        whole = bytes(octet for octet, _, _ in self._carry) + data
         try:
             text = whole.decode()
         except UnicodeDecodeError as error:
@@ -137,9 +133,12 @@ class Encoded:
                 text = whole.decode(errors="surrogateescape")
             else:
                 return False
-        shown = sum(char.isprintable() or char in "\n\r\t" or ignorable(char) for char in text)
-        if not text or shown < _PRINTABLE_SHARE * len(text):
+        if not text or not (text.isprintable() or _is_shown(text)):
             return False
+        octets = [*self._carry]
+        for number, octet in enumerate(data):
+            group = at + number // 3 * 4
+            octets.append((octet, group, min(group + 4, at + len(part))))
         if self._inner is None:
             self._inner = Inner(self._open, octets[0][1])
         starts: list[int] = []
@@ -153,3 +152,11 @@ class Encoded:
         self._carry = octets[place:]
         self._inner.append(text.translate(_NO_UTF8), starts, ends, at + len(part), out)
         return True
+
+
+def _is_shown(text: str) -> bool:
+    """Say whether nearly all of a text is printable; what is no UTF-8 isn't, and is counted at once."""
+    if len(text.encode("utf-8", "ignore").decode()) < _PRINTABLE_SHARE * len(text):
+        return False
+    shown = sum(char.isprintable() or char in "\n\r\t" or ignorable(char) for char in text)
+    return shown >= _PRINTABLE_SHARE * len(text)
