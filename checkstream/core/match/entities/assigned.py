@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkstream.core.match.entities.entity import Entity, SpanPair
-from checkstream.core.match.entities.labels import left_of
+from checkstream.core.match.entities.labels import SEVERAL, left_of
 from checkstream.core.match.entities.randomness import char_classes, entropy_bits, is_random, is_stand_in
 
 # Names of what a person chooses: short and poor values count.
@@ -131,6 +131,7 @@ AUTHORIZATION = Entity(
     group="secret",
     max_chars=4096,
 )
+_NAMES = "|".join(sorted(map(str.casefold, _HINTS)))
 GENERIC_SECRET = Entity(
     name="GENERIC_SECRET",
     # Anchored at the sign between name and value, so that nothing is held before it; the name is looked up behind.
@@ -139,5 +140,6 @@ GENERIC_SECRET = Entity(
         r"|--(?:password|passwd|token|api-key|secret|access-key|secret-key)[ =][!#-&(-+\--:=?-_a-~]{6,200}"
     ),
     refine=refine_assigned,
+    lead=rf"--(?:password|passwd|token|api-key|secret|access-key|secret-key)|(?i:{_NAMES})|{SEVERAL}",
     group="secret",
 )

@@ -103,6 +103,8 @@ def skip_azure(text: str, start: int, end: int) -> int:
     return min((at for at in signs if at), default=end)
 
 
+_SIGNS = r"[^\pL\pN]*"
+"""Between the letters of a name that is compared without signs."""
 AWS_ACCESS_KEY = Entity(
     name="AWS_ACCESS_KEY",
     regex=r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
@@ -122,6 +124,7 @@ AZURE_KEY = Entity(
     regex=r"[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}|[A-Za-z0-9+/%]{43,100}={0,2}",
     refine=refine_azure,
     skip=skip_azure,
+    lead=rf"[A-Za-z0-9_~.\-]{{4}}Q~|(?i:sig(?:=|%3d)|k{_SIGNS}e{_SIGNS}y|a{_SIGNS}z{_SIGNS}u{_SIGNS}r{_SIGNS}e)",
     group="secret",
 )
 

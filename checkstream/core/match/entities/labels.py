@@ -127,9 +127,7 @@ value listed under and me us reach line numero número numéro n° est es è ist
 _FILLERS = frozenset(_FILLER_WORDS.split())
 
 
-_SEVERAL = "".join(
-    filter(lambda char: len(char.casefold()) > 1 and char.casefold().isascii(), map(chr, range(0x10000)))
-)
+SEVERAL: Final = "[\u00df\u1e9e\ufb00-\ufb06]"
 """Characters that are several letters in a label's shape (`Reisepa\u00df`)."""
 _QUOTED = str.maketrans({char: f"\\{char}" for char in "./+()"} | {" ": r"[ _\-\n]"})
 
@@ -139,7 +137,7 @@ def words_of(*kinds: str) -> str:
     words = {word for kind in kinds for word in _WORDS[kind].split("|")}
     labels = {word.strip() if _is_unspaced(word.strip()) else _spaced(word) for word in words}
     spelled = "|".join(label.translate(_QUOTED) for label in sorted(labels))
-    return f"(?i:{spelled})|[{_SEVERAL}]"
+    return f"(?i:{spelled})|{SEVERAL}"
 
 
 _ANY: Final = compile_regex(words_of(*_WORDS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv6Address
+from typing import Final
 
 from checkstream.core.match.entities.entity import (
     WORD,
@@ -17,8 +18,10 @@ from checkstream.core.match.entities.entity import (
 )
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import is_stand_in
+from checkstream.core.match.patterns import compile_regex
 
 _HEX = frozenset("0123456789abcdefABCDEF")
+_OUTSIDE: Final = compile_regex("::|[^0-9A-Fa-f:.]")
 # Dotted numbers after these words are versions or places in a document.
 _NOT_ADDRESSES = frozenset(
     (
@@ -84,6 +87,12 @@ def refine_ip(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if(not (words and words[-1].lstrip("([").rstrip(":=(") in _NOT_ADDRESSES), start, end)
 
 
+def skip_ip(text: str, start: int, end: int) -> int:
+    """Return the first place in the candidate that is not inside of an address: behind `::`, `%` or a mark."""
+    hit = _OUTSIDE.search(text[start:end])
+    return end if hit is None else start + hit.end()
+
+
 def _refine_v6(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an IPv6 address; a single colon after it is punctuation."""
     if text[end - 1] == ":" and text[end - 2 : end] != "::":
@@ -132,6 +141,7 @@ IP_ADDRESS = Entity(
         r"|(?:\b|_)[0-9]{1,3}(?:\.[0-9]{1,3}){3,7}"
     ),
     refine=past_mark(refine_ip),
+    skip=skip_ip,
     group="pii",
 )
 MAC_ADDRESS = Entity(

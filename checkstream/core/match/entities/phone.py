@@ -58,6 +58,8 @@ _GOES_ON: Final = compile_regex(
 )
 """Where one may begin that isn't seen whole, or what a sign joins to it: at the last group at the latest, so that what
 stands before the next one is seen together with it."""
+_IN_A_ROW: Final = compile_regex(r"(?:[0-9][^0-9]?){16,}\z")
+"""More digits than a number has, with one sign between two of them at most: none begins there that has to be alone."""
 _MOST_DIGITS = 15
 _SEQUENCE = 5
 """Figures in a row, each of three digits or more and higher than the last, that are no telephone numbers."""
@@ -319,7 +321,7 @@ def refine_phone(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 def refine_loose(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the telephone numbers of a candidate, those in national form too that nothing announces."""
-    return _numbers(text, start, end, loose=True)
+    return _numbers(text, start, end, loose=_IN_A_ROW.match(text[start:end]) is None)
 
 
 def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPair]:
@@ -359,17 +361,22 @@ def _numbers(text: str, start: int, end: int, *, loose: bool) -> Sequence[SpanPa
 
 
 def skip_phone(text: str, start: int, end: int) -> int:
-    """Return the same as `skip_loose`, and more where nothing says that there are numbers: how they begin tells."""
+    """Return where the next candidate may begin; where no word says that there are numbers, how they begin tells."""
     segment = text[start:end]
     if _MAY_HOLD.search(segment) or _may_be_announced(text, start) or _follows_code(text, start):
-        return skip_loose(text, start, end)
+        return _skip(text, start, end)
     if text[end : end + 1] not in _INSIDE:
         return end
     hit = _GOES_ON.search(segment)
-    return skip_loose(text, start, end) if hit is None else start + hit.start() + 1
+    return _skip(text, start, end) if hit is None else start + hit.start() + 1
 
 
 def skip_loose(text: str, start: int, end: int) -> int:
+    """Return the same for what holds no number that is loose, or else where the next group may begin one."""
+    return (_skip if _IN_A_ROW.match(text[start:end]) is None else skip_phone)(text, start, end)
+
+
+def _skip(text: str, start: int, end: int) -> int:
     """Return where the first group ends behind which a number could begin that was not looked for in the candidate.
 
     A number begins with a group. Those were seen whole that have more behind them in the candidate than a number has.
