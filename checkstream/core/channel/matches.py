@@ -17,6 +17,9 @@ _STEP_CHARS = 256
 _LOOKED_BACK_CHARS = 512
 """What is let go is read together with so much before it."""
 
+_MANY = 64
+"""Findings of a text of parts that are remembered before it is asked which of them may be found again."""
+
 
 class Cluster(msgspec.Struct, frozen=True):
     """Findings that overlap each other, all of them known: one decision is taken on them together.
@@ -32,7 +35,7 @@ class Cluster(msgspec.Struct, frozen=True):
 class Matches:
     """The findings of one text that have not been handed out, in its order."""
 
-    __slots__ = ("_alone", "_alone_at", "_group", "_known", "_patterns", "_scan", "found", "free")
+    __slots__ = ("_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_scan", "found", "free")
 
     def __init__(self, patterns: PatternSet) -> None:
         """Start before the first character."""
@@ -46,7 +49,8 @@ class Matches:
         self._alone_at = 0
         """Where that part starts."""
         self._known: set[tuple[int, Span]] = set()
-        """What has been found since the text has parts: once for both readings."""
+        """What has been found since the text has parts and may be found again: once for both readings."""
+        self._known_most = _MANY
         self._group = (0, 0)
         """How many of the first findings are known to overlap, and where they and what they touch end."""
 
@@ -140,6 +144,10 @@ class Matches:
             if span.start < span.end and (each.signal, span) not in self._known:
                 self._known.add((each.signal, span))
                 new.append(msgspec.structs.replace(each, span=span))
+        if len(self._known) > self._known_most:
+            live = self.live  # what is found from now on starts there
+            self._known = {known for known in self._known if known[1].end > live}
+            self._known_most = max(2 * len(self._known), _MANY)
         if new:
             first = _order(min(new, key=_order))
             while self.found and _order(self.found[-1]) > first:
