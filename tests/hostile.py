@@ -140,3 +140,55 @@ def common(size: int, seed: int = 0) -> dict[str, str]:
         "assigned": of_pieces("password=", "token: ", "x=", "= ", ": a1", "secret is ", "B7_"),
         "fullwidth digits": "".join(chr(0xFF10 + dice.randrange(10)) for _ in range(size)),
     }
+
+
+def near_misses(size: int, seed: int = 0) -> dict[str, str]:
+    """Return rows of figures and codes as they stand in tables, logs and dumps: nearly what many entities look for."""
+    dice = random.Random(seed)
+
+    def of(form: str, *ranges: tuple[int, int]) -> str:
+        text = ""
+        while len(text) < size:
+            text += form.format(*(dice.randint(low, high) for low, high in ranges))
+        return text[:size]
+
+    pair, three, four = (10, 99), (100, 999), (1000, 9999)
+    octet, byte, word = (1, 255), (0, 255), (0, 65535)
+    return {
+        "pairs": of("{} ", pair),
+        "pairs with zeros": of("{:02} ", (0, 99)),
+        "pairs of one digit": of("{0}{0} {1}{1} ", (0, 9), (0, 9)),
+        "three pairs": of("{}-{}-{} ", pair, pair, pair),
+        "dotted": of("{}.{}.{}.{} ", *[(1, 9)] * 4),
+        "dotted without end": of("{}.", (1, 9)),
+        "addresses out of range": of("{}.{}.{}.{} ", octet, octet, octet, (256, 999)),
+        "years": of("{}, ", (1900, 2030)),
+        "years set apart": of("{} ", (1900, 2030)),
+        "prices": of("${}.{:02} ", (1, 999), (0, 99)),
+        "rows": of("{},{},{}\n", (1, 99999), (1, 999), (1, 9999999)),
+        "columns": of("{}\t{}\t{}\n", (1, 99999), (1, 999), (1, 9999999)),
+        "a table": of("| {} | {} | {}.{} |\n", (1, 9999), (1, 9999), pair, pair),
+        "a list": of("{},", (1, 9999)),
+        "a dump": of("{:08x}  " + "{:02x} " * 16 + " |................|\n", (0, 1 << 30), *[byte] * 16),
+        "ids": of("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}\n", (0, 1 << 32), word, word, word, (0, 1 << 48)),
+        "hex words": of("{:08x} ", (0, 1 << 32)),
+        "telephones of no country": of("+{} {} {} {}, ", (800, 899), three, pair, pair),
+        "telephones of no area": of("{}-{}-{} ", (100, 199), (100, 199), four),
+        "short telephones": of("0{} {}-{} ", pair, pair, pair),
+        "numbers of nobody": of("000-{}-{} ", pair, four),
+        "numbers that go on": of("{}-{}-", three, pair),
+        "nine digits": of("{} ", (10**8, 10**9 - 1)),
+        "ten digits": of("{} ", (10**9, 10**10 - 1)),
+        "sixteen digits": of("{} ", (10**15, 10**16 - 1)),
+        "cards": of("4{} {} {} {} ", three, four, four, four),
+        "digits": of("{}", (0, 9)),
+        "figures": of("{} ", (0, 9)),
+        "days": of("{:02}.{:02}.{} ", (1, 31), (1, 12), (1900, 2030)),
+        "moments": of("{}-{:02}-{:02}T{:02}:{:02}Z ", (1900, 2030), (1, 12), (1, 31), (0, 23), (0, 59)),
+        "fractions": of("-{}.{:04} ", (0, 99), (0, 9999)),
+        "accounts of no bank": of("DE{} {} {} {} {} {} ", pair, four, four, four, four, pair),
+        "machines": of("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x} ", *[byte] * 7),
+        "machines of seven groups": of("{:x}:{:x}:{:x}:{:x}:{:x}:{:x}:{:x} ", *[word] * 7),
+        "values": of("key{} = {}; ", pair, (1, 10**8)),
+        "labels and digits": of("phone {} account {} ssn {}-{} ", (1, 9999), (1, 99999), pair, pair),
+    }

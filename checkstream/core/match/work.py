@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CANDIDATE: Final = 20
+CANDIDATE: Final = 10
 """A candidate that a validator is asked about."""
 QUESTION: Final = 1
 """A question to the engine, but for what it reads."""
