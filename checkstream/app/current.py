@@ -28,11 +28,6 @@ class Current:
         if force.scorer is not before.scorer:
             self._scorers.append(before.scorer)
 
-    @property
-    def retired(self) -> tuple[Scorer, ...]:
-        """Scorers that are not in force any more, and still open."""
-        return tuple(self._scorers)
-
     async def free(self, uses: Callable[[Scorer], bool]) -> None:
         """Close what was in force once and is not used any more; `uses` tells it of scorers."""
         for client in [client for client in self._clients if not client.running]:

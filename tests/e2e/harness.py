@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -200,20 +200,25 @@ def config(
     *,
     upstream: Mapping[str, Any] | None = None,
     chat_only: bool = False,
+    places: Sequence[Mapping[str, Any]] | None = None,
     **route: Any,
 ) -> dict[str, Any]:
-    """Return a configuration with both guarded surfaces (or `chat_only`) in front of the scripted LLM."""
+    """Return a configuration with both guarded surfaces (or `chat_only`, or other places) before the scripted LLM."""
     shared = {"upstream": "llm", "policies": policies, **route}
+    guarded = places or (_PLACES[:1] if chat_only else _PLACES)
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
         "upstreams": {"llm": {"url": llm_url, **(upstream or {})}},
-        "routes": [
-            {"name": "chat", "match": {"path": "/v1/chat/completions"}, **shared},
-            *([] if chat_only else [{"name": "completions", "match": {"path": "/v1/completions"}, **shared}]),
-            {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "llm", "pass": True},
-        ],
+        "routes": [*({**place, **shared} for place in guarded), *([] if places else [_MODELS])],
         "audit": {"dir": str(folder / "audit")},
     }
+
+
+_PLACES: Sequence[Mapping[str, Any]] = (
+    {"name": "chat", "match": {"path": "/v1/chat/completions"}},
+    {"name": "completions", "match": {"path": "/v1/completions"}},
+)
+_MODELS = {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "llm", "pass": True}
 
 
 class Proxy(Process):

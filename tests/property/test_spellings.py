@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checkstream.proxy.specimens import SPECIMENS
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered
-from tests.unit.core.match.entities.examples import BARE_RSA, card
+from tests.unit.core.match.entities.examples.forms import BARE_RSA, card
 
 Make = Callable[[random.Random], str]
 Spell = Callable[[str], str]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.e2e.harness import Proxy, running
+from tests.e2e.harness import Proxy, config, running
 from tests.e2e.sdks.driver import ENVIRONMENT, Clients, Outcome
 from tests.e2e.sdks.upstream import SCRIPT, Turn, Upstream
 
@@ -112,12 +112,8 @@ def begin(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Calla
     ) -> Proxy:
         folder = tmp_path_factory.mktemp(f"sdks-{next(numbers)}")
         (folder / "policy.yaml").write_text(policy)
-        settings = {
-            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "limits": limits or {}},
-            "upstreams": {"llm": {"url": upstream.url}},
-            "routes": [{"upstream": "llm", "policies": policies, **place, **route} for place in PLACES],
-            "audit": {"dir": str(folder / "audit")},
-        }
+        settings = config(upstream.url, folder, policies, places=PLACES, **route)
+        settings["server"]["limits"] = limits or {}
         return Proxy(settings, folder) if fault is None else Proxy.with_faulty_models(settings, folder, fault)
 
     return made

@@ -25,8 +25,8 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai_completions import OpenAICompletions
 from tests.guarded import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says, told
 from tests.playbook import Exchange, by_words
+from tests.turned import LABELS, RULES, stream
 from tests.unit.core.exchange.test_heard import whole
-from tests.unit.core.exchange.test_turn import LABELS, RULES, stream
 
 FOUND = Assessed({"risk": msgspec.Raw(b'{"risk_score":35}')}, {"watchdog": 35.0})
 FAILED = Assessed({"risk": msgspec.Raw(b"null")}, {}, ("watchdog",))

@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.json_spans import NAME
 from checkstream.core.wire.openai_answers import LEGACY_CALL
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.sse import Decoder
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
-
-CHAT = OpenAIChat()
-
-
-def read(raw: bytes) -> Unit:
-    frames = Decoder(events=CHAT.events).decode(raw)
-    assert len(frames) == 1
-    return CHAT.read_event(frames[0])
-
-
-def chunk(choices: object, **more: object) -> bytes:
-    body = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices}
-    return b"data: " + json.dumps(body | more).encode() + b"\n\n"
-
-
-def delta(index: int = 0, reason: str | None = None, **fields: object) -> dict[str, object]:
-    return {"index": index, "delta": fields, "finish_reason": reason}
-
-
-def texts(unit: Unit) -> list[tuple[str, int, int, str]]:
-    return [(d.channel.kind, d.channel.choice, d.channel.index, d.text) for d in unit.deltas]
-
-
-def data(raw: bytes) -> Any:
-    (frame,) = Decoder().decode(raw)
-    return json.loads(frame.data or b"")
-
+from tests.chat_events import CHAT, FULL_DELTA, chunk, data, delta, read, texts
+from tests.mutated import mutations
 
 OPENAI = (
     b'data: {"id":"chatcmpl-9x","object":"chat.completion.chunk","created":1726000000,"model":"gpt-4o-mini",'
@@ -223,29 +195,6 @@ def test_error_objects_are_failures(raw: bytes, message: str) -> None:
     assert not unit.opaque
 
 
-HOSTILE: list[object] = [None, True, -1, 2**70, 1.5, "s", "", [], {}, [[]], [None], ["x"], {"a": {}}, {"index": "x"}]
-
-
-def mutations(value: object) -> list[object]:
-    """Return copies of `value` with a hostile value in the place of each of its parts."""
-    out = list(HOSTILE)
-    if isinstance(value, dict):
-        out += [value | {key: new} for key in value for new in mutations(value[key])]
-    if isinstance(value, list):
-        out += [[*value[:i], new, *value[i + 1 :]] for i in range(len(value)) for new in mutations(value[i])]
-    return out
-
-
-FULL_DELTA = {
-    "content": [{"type": "text", "text": "x"}],
-    "refusal": "r",
-    "reasoning": "z",
-    "reasoning_details": [{"text": "x"}],
-    "tool_calls": [{"index": 0, "function": {"name": "n", "arguments": "a"}}],
-    "function_call": {"name": "n"},
-}
-
-
 def test_g19_a_wrong_type_anywhere_is_a_wire_error_at_most() -> None:
     refused = 0
     for body in mutations({"id": "x", "choices": [{"index": 0, "delta": FULL_DELTA, "finish_reason": "stop"}]}):
@@ -259,16 +208,6 @@ def test_g19_a_wrong_type_anywhere_is_a_wire_error_at_most() -> None:
         except WireError:
             refused += 1
     assert refused > 20
-
-
-def test_g19_a_wrong_type_anywhere_in_a_whole_body_is_a_wire_error_at_most() -> None:
-    for body in mutations({"choices": [{"index": 0, "message": FULL_DELTA, "finish_reason": "stop"}], "error": None}):
-        try:
-            unit = CHAT.read_whole(json.dumps(body).encode())
-            CHAT.write_whole(unit, Edit(dict.fromkeys(range(len(unit.deltas)), "[X]")), {0: "stop"})
-            CHAT.write_whole(unit, Edit({}, frozenset(unit.choices)), {})
-        except WireError:
-            pass
 
 
 @pytest.mark.parametrize(
@@ -403,89 +342,6 @@ def test_g13_two_members_of_one_name_are_refused_since_only_one_would_be_scanned
         read(b'data: {"choices":' + choices + b"}\n\n")
 
 
-WHOLE = {
-    "id": "c1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "message": {
-                "role": "assistant",
-                "content": "hello",
-                "refusal": None,
-                "reasoning_content": "think",
-                "annotations": [{"type": "url_citation"}],
-                "tool_calls": [{"id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
-            },
-            "logprobs": {"content": [{"token": "hello"}]},
-            "finish_reason": "tool_calls",
-        },
-        {"index": 1, "message": {"content": None, "role": "assistant"}, "finish_reason": "stop"},
-    ],
-    "usage": {"total_tokens": 9},
-}
-WHOLE_RAW = json.dumps(WHOLE, indent=1).encode()
-
-
-def test_g01_whole_body_is_read_into_the_same_channels() -> None:
-    unit = CHAT.read_whole(WHOLE_RAW)
-    assert texts(unit) == [
-        ("content", 0, 0, "hello"),
-        ("reasoning", 0, 0, "think"),
-        ("tool_name", 0, 0, "f"),
-        ("tool_arguments", 0, 0, "{}"),
-        ("content", 1, 0, ""),
-    ]
-    assert (unit.choices, unit.finished, unit.usage) == ((0, 1), (0, 1), True)
-    assert {extra.text for extra in unit.extras if not extra.word} == {"c1", "m", "t", "url_citation"}
-
-
-def test_whole_body_is_edited_in_place() -> None:
-    unit = CHAT.read_whole(WHOLE_RAW)
-    assert CHAT.write_whole(unit, Edit({0: "hello"}), {}) == WHOLE_RAW
-    out = CHAT.write_whole(unit, Edit({0: "bye", 4: "added"}), {1: "content_filter"})
-    expected = json.loads(WHOLE_RAW)
-    expected["choices"][0]["message"]["content"] = "bye"
-    expected["choices"][0]["logprobs"] = None
-    expected["choices"][1]["message"]["content"] = "added"
-    expected["choices"][1]["finish_reason"] = "content_filter"
-    assert json.loads(out) == expected
-    assert out.startswith(WHOLE_RAW[: WHOLE_RAW.index(b'"hello"')] + b'"bye"')
-
-
-def test_stopped_choice_of_a_whole_body_is_emptied_of_all_but_what_is_written() -> None:
-    unit = CHAT.read_whole(WHOLE_RAW)
-    out = json.loads(CHAT.write_whole(unit, Edit({0: "stopped"}, frozenset({0})), {0: "content_filter"}))
-    assert out["choices"][0] == {
-        "index": 0,
-        "message": {"role": "assistant", "content": "stopped", "refusal": None},
-        "logprobs": None,
-        "finish_reason": "content_filter",
-    }
-    assert out["choices"][1] == WHOLE["choices"][1]  # type: ignore[index]
-    out = json.loads(CHAT.write_whole(unit, Edit({}, frozenset({0})), {}))
-    assert out["choices"][0]["message"] == {"role": "assistant", "content": "", "refusal": None}
-
-
-def test_stopped_choice_whose_content_is_a_list_or_missing() -> None:
-    parts = [{"type": "text", "text": "a"}, {"type": "image", "image": "xx"}, {"type": "text", "text": "b"}]
-    body = {"choices": [{"index": 0, "message": {"content": parts}}, {"index": 1, "message": {"audio": {"x": 1}}}]}
-    unit = CHAT.read_whole(json.dumps(body).encode())
-    out = json.loads(CHAT.write_whole(unit, Edit({0: "s", 2: "t"}, frozenset({0, 1})), {0: "stop", 1: "stop"}))
-    assert out["choices"] == [
-        {"index": 0, "message": {"content": [{"type": "text", "text": "s"}]}, "finish_reason": "stop"},
-        {"index": 1, "message": {"content": "t"}, "finish_reason": "stop"},
-    ]
-
-
-def test_error_body_of_the_upstream_is_a_failure() -> None:
-    assert CHAT.read_whole(b'{"error":{"message":"no model"}}').failure == "no model"
-    with pytest.raises(WireError):
-        CHAT.read_whole(b'{"detail":"Not Found"}')
-
-
 def test_own_events_take_the_envelope_of_the_stream() -> None:
     like = read(OPENAI)
     base = {
@@ -511,10 +367,6 @@ def test_own_events_have_defaults_before_the_first_event(raw: bytes) -> None:
     body = data(CHAT.text_event(Unit(raw=raw), 0, "x"))
     assert body["id"]
     assert body["choices"][0]["delta"] == {"role": "assistant", "content": "x"}
-
-
-def test_envelope_of_a_whole_body() -> None:
-    assert data(CHAT.finish_event(CHAT.read_whole(WHOLE_RAW), 0))["id"] == "c1"
 
 
 def test_g20_error_shapes() -> None:

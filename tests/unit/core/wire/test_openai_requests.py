@@ -11,6 +11,7 @@ from checkstream.core.wire.json_spans import NAME
 from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.surface import Document, Extension, Request
 from checkstream.errors import RequestInvalid
+from tests.mutated import mutations
 
 CHAT = OpenAIChat()
 HELLO = [{"role": "user", "content": "hello"}]
@@ -268,18 +269,6 @@ def test_wrong_types_are_refused_with_their_place(fields: dict[str, object], mes
     with pytest.raises(RequestInvalid) as raised:
         read(**({"messages": HELLO} | fields))
     assert message in str(raised.value)
-
-
-HOSTILE: list[object] = [None, True, -1, 2**62, 1.5, "s", "", [], {}, [[]], [None], ["x"], {"a": {}}, {"type": []}]
-
-
-def mutations(value: object) -> list[object]:
-    out = list(HOSTILE)
-    if isinstance(value, dict):
-        out += [value | {key: new} for key in value for new in mutations(value[key])]
-    if isinstance(value, list):
-        out += [[*value[:i], new, *value[i + 1 :]] for i in range(len(value)) for new in mutations(value[i])]
-    return out
 
 
 def test_g31_a_wrong_type_anywhere_is_refused_or_read() -> None:
