@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import copy
 import itertools
@@ -28,7 +29,7 @@ RULES = """  - name: m
 """
 PLAN = plan(RULES)
 SECRETS = ["john.doe@example.com", "4111111111111111", "123-45-6789", "AKIAIOSFODNN7EXAMPLQ", "zebra crossing"]
-PATHS = ["/v1/chat/completions", "/v1/completions"]
+PATHS = ["openai.chat", "openai.completions"]
 NAMES = st.sampled_from(
     [
         "record_field",
@@ -327,6 +328,47 @@ def test_g34_a_secret_cut_over_the_entries_of_a_list_never_leaves(data: st.DataO
     joined = "".join(text for body in replies(out) for path, text in found(body) if path[-1] == "str" and len(path) > 2)
     assert not holds(joined, secret)
     assert_unheard(secret, out)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 19), st.booleans()), max_size=4), st.sampled_from(["said", "choice", "top"]))
+def test_g34_of_a_field_that_nobody_knows_nothing_leaves_that_completes_what_is_condemned(
+    cuts: list[tuple[int, bool]], where: str
+) -> None:
+    """The law of what is held for one event: what stood before an event that did not go on with it may have left.
+
+    Nothing behind the last such event does, so no caller ever has the whole, however often the field stops and goes on.
+    """
+    secret = SECRETS[0]
+    gaps = dict(sorted(cuts))
+    edges = [0, *gaps, len(secret)]
+    between = put("said", "content", "more ", chat=True, streamed=True)
+    events = []
+    for low, high in itertools.pairwise(edges):
+        events += [put(where, "x_note", secret[low:high], chat=True, streamed=True)]
+        events += [between] * gaps.get(high, False)
+    raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    request = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    out = play(SURFACES[PATHS[0]], PLAN, request, [raw, b"data: [DONE]\n\n"])
+    texts = [(str(path), text) for body in replies(out) for path, text in found(body) if path[-1] == "str"]
+    told = "".join(text for path, text in texts if "x_note" in path)
+    left = max((place for place, gap in gaps.items() if gap), default=0)
+    assert secret[:left].startswith(told.replace("[EMAIL]", ""))
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("name", ["data", "signature", "encrypted_content", "url", "b64_json"])
+def test_g34_bytes_of_no_known_form_are_read_whatever_they_are_called(name: str, streamed: bool) -> None:
+    letter = "A letter that goes on for a while before it says something. " * 5
+    said = base64.b64encode(f"{letter}To {SECRETS[0]}. {letter}".encode()).decode()
+    for text in (said, f"data:image/png;base64,{said}", "QUJD" * 99 + f"/{SECRETS[1]}/" + "QUJD" * 99):
+        body = put("said", "blocks", [{name: text}], chat=True, streamed=streamed)
+        raw = json.dumps(body).encode()
+        request = {"model": "m", "stream": streamed, "messages": [{"role": "user", "content": "hi"}]}
+        pieces = [b"data: " + raw + b"\n\n", b"data: [DONE]\n\n"] if streamed else [raw]
+        out = play(SURFACES[PATHS[0]], PLAN, json.dumps(request).encode(), pieces, streaming=streamed)
+        left = out.joined if out.reply is None else out.reply.body
+        assert text.encode() not in left, text
 
 
 CALM_NEST = st.recursive(

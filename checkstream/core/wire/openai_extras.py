@@ -13,6 +13,7 @@ from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.core.wire.lists import ANYWHERE, spelled_by
 from checkstream.core.wire.openai_json import clean, halves_of
+from checkstream.core.wire.text_files import is_media
 from checkstream.errors import WireError
 
 CONSTANTS = frozenset({
@@ -44,6 +45,10 @@ _PLAIN_NUMBER = 10**11
 _BINARY_NAMES = frozenset({
     "data", "b64_json", "signature", "thought_signature", "encrypted_content", "url",
 })  # fmt: skip
+"""Where bytes stand ..."""
+_SOUND = ("audio", "data")
+"""... of any form; at the others those of a picture, a sound or a film, by how they begin. What else looks like bytes
+is read as it stands."""
 _IDS = ("id", "seed", "hash", "nonce", "fingerprint", "cursor", "timestamp", "_ns")
 """How names of numbers end that tell one thing from another."""
 _MOST_EXACT, _MOST_BITS = 2**53, 2**64
@@ -140,7 +145,7 @@ class Extras:
         if path[-1] == NAME:
             if text not in NAMES:
                 self._put(Extra(choice, clean(text), path))
-        elif path[-1] in _BINARY_NAMES and is_binary(text):
+        elif path[-1] in _BINARY_NAMES and is_binary(text) and (path[-2:] == _SOUND or is_media(text)):
             self.binary.append(path)
         elif text:
             said = self._clean(text, path)

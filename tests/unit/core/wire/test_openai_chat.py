@@ -159,10 +159,10 @@ def test_g34_what_stands_in_unknown_fields_is_read_with_its_place() -> None:
 
 def test_g17_bytes_spelled_as_text_are_named() -> None:
     long, short = "QUJD" * 100, "QUJD"
-    image = {"url": f"data:image/png;base64,{long}"}
-    unit = read(chunk([delta(audio={"data": long}, x={"data": short})], images=[image]))
+    image, other = ({"url": f"data:image/png;base64,{start}{long}"} for start in ("iVBORw0KGgo=", ""))
+    unit = read(chunk([delta(audio={"data": long}, x={"data": short, "signature": long})], images=[image, other]))
     assert unit.unscanned == ("delta.audio.data", "images.url")
-    assert [extra.text for extra in unit.extras if extra.joins] == [short, "c1", "m"]
+    assert [extra.text for extra in unit.extras if extra.joins] == [short, long, "c1", "m", other["url"]]
 
 
 def test_g17_an_event_that_is_nothing_known_is_opaque() -> None:
