@@ -330,6 +330,24 @@ def test_g34_a_secret_cut_over_the_entries_of_a_list_never_leaves(data: st.DataO
     assert_unheard(secret, out)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_g34_a_secret_cut_over_entries_of_several_indexes_never_leaves_whole(data: st.DataObject) -> None:
+    secret, streamed = data.draw(st.sampled_from(SECRETS)), data.draw(st.booleans())
+    where = data.draw(st.sampled_from(["reasoning_details", "blocks"]))
+    step = data.draw(st.integers(1, 3))
+    entries = [{"index": step * i, "text": piece} for i, piece in enumerate(cut(secret, data.draw))]
+    first = data.draw(st.integers(0, len(entries))) if streamed else len(entries)
+    lists = [each for each in (entries[:first], entries[first:]) if each]
+    bodies = [put("said", where, each, chat=True, streamed=streamed) for each in lists]
+    raw = b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies) + b"data: [DONE]\n\n"
+    raw = raw if streamed else json.dumps(bodies[0]).encode()
+    request = {"model": "m", "stream": streamed, "messages": [{"role": "user", "content": "hi"}]}
+    out = play(SURFACES[PATHS[0]], PLAN, json.dumps(request).encode(), [raw], streaming=streamed)
+    told = (text for body in replies(out) for path, text in found(body) if path[-2:] == ("text", "str"))
+    assert not holds("".join(told), secret)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 19), st.booleans()), max_size=4), st.sampled_from(["said", "choice", "top"]))
 def test_g34_of_a_field_that_nobody_knows_nothing_leaves_that_completes_what_is_condemned(

@@ -282,6 +282,10 @@ class Holdback:
         """Return the original text of a span that is not older than a window."""
         return self._text[max(span.start - self._base, 0) : max(span.end - self._base, 0)]
 
+    def end_of(self, chars: int) -> str:
+        """Return the end of what has been received, of no more than so many characters."""
+        return self._text[-chars:]
+
     def render(self, start: int, end: int) -> str:
         """Return what is sent for the original text `start..end`: a replacement stands where its span starts."""
         stop = max(end if self.cut is None else min(end, self.cut), start)

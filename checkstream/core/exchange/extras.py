@@ -19,6 +19,7 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.lists import ANYWHERE
 
 _STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
 _BETWEEN = "\n|\n"
@@ -50,6 +51,8 @@ class _Place(msgspec.Struct):
     channel: Channel
     key: tuple[int, Path, int]
     """What stands there of a unit (see `key_of`)."""
+    before: _Place | None = None
+    """The entry of the same list that had begun before it."""
     judge: Judge | None = None
     open: bool = False
     """What has come may go on with the next unit."""
@@ -86,6 +89,7 @@ class Extras:
         "_asked",
         "_by_channel",
         "_first",
+        "_last",
         "_meter",
         "_next",
         "_open",
@@ -119,6 +123,8 @@ class Extras:
         self._by_channel: dict[Channel, _Place] = {}
         self._words: dict[tuple[int, Path, int], str] = {}
         """Words of the protocol at places where nothing else has been said."""
+        self._last: dict[tuple[int, Path, int], _Place] = {}
+        """Of the entries of one list that have an index, each a place of its own, the one that has begun last."""
         self._open: dict[Channel, None] = {}
         """Those whose text may go on with the next unit."""
         self._next: dict[int, int] = {}
@@ -232,6 +238,10 @@ class Extras:
             number = self._next.get(extra.choice, 0)
             self._next[extra.choice] = number + 1
             place = _Place(Channel("extra", extra.choice, number), key)
+            entry = _of_any_index(key)
+            if entry != key:
+                place.before = self._last.get(entry)
+                self._last[entry] = place
             self._places[key] = self._by_channel[place.channel] = place
         return place
 
@@ -258,7 +268,9 @@ class Extras:
         together: dict[tuple[int, Path, int], list[int]] = {}
         for number, extra in enumerate(extras):
             if extra.joins and number not in loud and extra.place is not None:
-                together.setdefault(key_of(extra), []).append(number)
+                key = key_of(extra)
+                for each in dict.fromkeys((key, _of_any_index(key))):
+                    together.setdefault(each, []).append(number)
         found: set[int] = set()
         for numbers in together.values():
             says = len(numbers) > 1 and not all(extras[number].word for number in numbers)
@@ -318,8 +330,13 @@ class Extras:
         return spelled(place.key[1])
 
     def said_before(self, channel: Channel) -> str:
-        """Return the words of the protocol that have been sent from the place of a channel before it was one."""
-        return self._words.get(self._by_channel[channel].key, "")
+        """Return what readers join to the text of a new channel: words of the protocol that have come at its place.
+
+        To an entry of a list they join what the one before it says.
+        """
+        place = self._by_channel[channel]
+        before = place.before.judge if place.before is not None else None
+        return ("" if before is None else before.holdback.end_of(_MOST_WORDS_CHARS)) + self._words.get(place.key, "")
 
     def passed(self, unit: Unit) -> list[Judge]:
         """Return the judges of what could have gone on with a unit, which has been taken, and did not."""
@@ -347,6 +364,12 @@ def _speaks_of(unit: Unit, choice: int) -> bool:
 def key_of(extra: Extra) -> tuple[int, Path, int]:
     """Return what callers join: what stands at one place of all units, for a choice, and which text of several."""
     return extra.choice, place_of(extra.place or extra.path), extra.part
+
+
+def _of_any_index(key: tuple[int, Path, int]) -> tuple[int, Path, int]:
+    """Return where the entries of a list stand together, whatever their index."""
+    choice, path, part = key
+    return choice, tuple(ANYWHERE if isinstance(name, int) else name for name in path), part
 
 
 def place_of(path: Path) -> Path:

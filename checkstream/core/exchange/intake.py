@@ -15,10 +15,12 @@ from checkstream.core.exchange.endings import Endings
 from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, Steps, is_short
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.waiting import CALL, Part, Waiting
-from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.terms import REASONING_NAMES, Channel, Delta, Unit
 from checkstream.core.wire.json_spans import Path
 
 _Result = TypeVar("_Result")
+_SAID_CHARS = 256
+"""Of a text that a new one is joined to."""
 
 
 class Intake:
@@ -47,6 +49,8 @@ class Intake:
         self._checking = checking
         self._paths: dict[Channel, Path] = {}
         """Where the latest text of each channel stood."""
+        self._details: dict[int, Channel] = {}
+        """Of each choice the detail of its reasoning that has begun last: readers join them."""
 
     def take(self, unit: Unit) -> Steps:
         """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
@@ -196,7 +200,7 @@ class Intake:
 
     def _begin(self, channel: Channel, choice: Choice) -> Generator[None, None, Judge]:
         """Return a judge for a channel whose first text has come."""
-        said = self._sieve.extras.said_before(channel) if channel.kind == "extra" else ""
+        said = self._said_before(channel)
         judge = self._judges[channel] = self._answer.judge(channel, choice, said)
         self._checking.meter.spent += CHANNEL_WORK
         if said:
@@ -209,6 +213,16 @@ class Intake:
         if channel.kind == "extra":
             self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
         return judge
+
+    def _said_before(self, channel: Channel) -> str:
+        """Return what readers join to the text of a new channel, and has come in others."""
+        if channel.kind == "extra":
+            return self._sieve.extras.said_before(channel)
+        if channel.kind != "reasoning" or channel.index < REASONING_NAMES:
+            return ""
+        before = self._judges.get(self._details.get(channel.choice, channel))
+        self._details[channel.choice] = channel
+        return "" if before is None else before.holdback.end_of(_SAID_CHARS)
 
     def _go_on_with(self, due: Iterable[tuple[Judge, list[Check]]]) -> Steps:
         """Take the decisions of channels that text has come for, and ask about it."""

@@ -220,7 +220,7 @@ def test_g22_an_upstream_can_open_only_so_many_channels() -> None:
 
 
 def test_g22_the_record_keeps_few_of_the_names_that_an_upstream_makes_up() -> None:
-    sound = {"data": "QUJD" * 100, "transcript": "joe@example.com"}
+    sound = {"data": "iVBORw0KGgoA" + "QUJD" * 100, "transcript": "joe@example.com"}
     deep = {"z" * 30: {"w" * 35: sound}}
     out = stream(
         MAIL,
