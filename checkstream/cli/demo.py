@@ -13,11 +13,13 @@ import sys
 import uvloop
 
 from checkstream.cli.parser import Parser
+from checkstream.demo.heard import PATHS
 from checkstream.demo.page import MAX_COLUMNS, Page
 from checkstream.demo.play import play
 
 _EXAMPLES = """examples:
   checkstream demo
+  checkstream demo --surface ollama
   checkstream demo --keep        # then talk to it with curl, until Ctrl-C
 """
 
@@ -28,6 +30,9 @@ def add_arguments(parser: Parser) -> None:
         "Start a scripted model and the proxy in front of it with the default policies, have a few "
         "conversations with both, and show what came, what fired, and what it cost. Leaves nothing running.",
         examples=_EXAMPLES,
+    )
+    parser.add_argument(
+        "--surface", choices=sorted(PATHS), default="openai", help="the API that is spoken (default: openai)"
     )
     parser.add_argument("--keep", action="store_true", help="leave the proxy running until Ctrl-C")
 
@@ -40,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
     """
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     page = Page(shutil.get_terminal_size((MAX_COLUMNS, 24)).columns, colours=colours)
-    return uvloop.run(_interruptible(page, keep=args.keep))
+    return uvloop.run(_interruptible(page, keep=args.keep, surface=args.surface))
 
 
-async def _interruptible(page: Page, *, keep: bool) -> int:
+async def _interruptible(page: Page, *, keep: bool, surface: str) -> int:
     """Play until the end, or until SIGINT or SIGTERM; either way the servers are stopped."""
     loop = asyncio.get_running_loop()
-    playing = loop.create_task(play(page, _say, keep=keep))
+    playing = loop.create_task(play(page, _say, keep=keep, surface=surface))
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, playing.cancel)
     with contextlib.suppress(asyncio.CancelledError):

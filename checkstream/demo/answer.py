@@ -35,7 +35,9 @@ class Event(msgspec.Struct, frozen=True):
     """Carries a token, and so comes after the script's delay for one."""
 
 
-class _Token(msgspec.Struct, frozen=True):
+class Token(msgspec.Struct, frozen=True):
+    """One piece of what is said."""
+
     kind: Kind
     text: str
     place: int
@@ -126,11 +128,10 @@ class _Told:
         self._extra = script.extra
         self._index = index
         self._choice = script.choices[index % len(script.choices)]
-        told = list(_tokens(self._choice, script.split, asked))
-        self.tokens = told[: asked.max_tokens]
+        _, self.tokens, cut = told(asked, scenario, index)
         self.reasoning_tokens = sum(token.kind.startswith("reasoning") for token in self.tokens)
         self._finish = self._choice.finish_reason or ("tool_calls" if self._choice.tool_calls else "stop")
-        if len(self.tokens) < len(told):
+        if cut:
             self._finish = "length"
 
     def deltas(self) -> Iterator[tuple[Json, bool]]:
@@ -207,7 +208,7 @@ class _Told:
         choice = {"text": text, "index": self._index, "logprobs": logprobs, "finish_reason": finish}
         return choice | self._extra.choice
 
-    def _logprobs(self, told: Sequence[_Token]) -> Json | None:
+    def _logprobs(self, told: Sequence[Token]) -> Json | None:
         if not self._asked.logprobs:
             return None
         found: dict[str, list[Json] | None] = {"content": None, "refusal": None}
@@ -216,7 +217,7 @@ class _Told:
                 found[token.kind] = [*(found[token.kind] or ()), self._logprob(token)]
         return found if any(found.values()) else None
 
-    def _logprob(self, token: _Token) -> Json:
+    def _logprob(self, token: Token) -> Json:
         rivals = (_scored(_rival(token.text, rank), token.place + rank) for rank in range(self._asked.top_logprobs))
         return _scored(token.text, token.place) | {"top_logprobs": list(rivals)}
 
@@ -237,17 +238,25 @@ class _Told:
         }
 
 
-def _tokens(choice: Choice, split: Split, asked: Asked) -> Iterator[_Token]:
+def told(asked: Asked, scenario: Scenario, index: int) -> tuple[Choice, list[Token], bool]:
+    """Return a choice of a scenario, what is said of it, and whether more would have been said if it might."""
+    script = scenario.script
+    choice = script.choices[index % len(script.choices)]
+    found = list(_tokens(choice, script.split, asked))
+    return choice, found[: asked.max_tokens], asked.max_tokens is not None and len(found) > asked.max_tokens
+
+
+def _tokens(choice: Choice, split: Split, asked: Asked) -> Iterator[Token]:
     for kind in _TEXTS:
         text: Text | None = getattr(choice, kind)
-        if text is not None and (kind == "content" or asked.api == "chat"):
+        if text is not None and (kind == "content" or asked.api != "completions"):
             times = choice.repeat if kind == "content" else 1
             for place, piece in enumerate(list(tokens(_filled(text, asked), split)) * times):
-                yield _Token(kind, piece, place)
-    if asked.api == "chat":
+                yield Token(kind, piece, place)
+    if asked.api in ("chat", "ollama.chat"):
         for call, tool in enumerate(choice.tool_calls):
             for place, piece in enumerate(tokens(_filled(tool.arguments, asked), split)):
-                yield _Token("tool", piece, place, call)
+                yield Token("tool", piece, place, call)
 
 
 def _filled(text: Text, asked: Asked) -> Text:

@@ -1,4 +1,4 @@
-"""What a caller asked of the scripted LLM: the fields of the two OpenAI surfaces that a scenario depends on."""
+"""What a caller asked of the scripted LLM: the fields of each API that a scenario depends on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import msgspec
 
 from checkstream.errors import RequestInvalid
 
-Api = Literal["chat", "completions"]
+Api = Literal["chat", "completions", "ollama.chat", "ollama.generate"]
+IN_LINES = frozenset({"ollama.chat", "ollama.generate"})
+"""Whose streams are a line of JSON each."""
 
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -68,6 +70,18 @@ class _Chat(_Common, kw_only=True):
     continue_final_message: bool | None = None
 
 
+class _Options(msgspec.Struct):
+    num_predict: int | None = None
+
+
+class _Ollama(msgspec.Struct, kw_only=True):
+    model: str
+    stream: bool | None = None
+    messages: list[_Message] = []
+    prompt: str = ""
+    options: _Options | None = None
+
+
 class _Completion(_Common, kw_only=True):
     prompt: str | Annotated[list[str], msgspec.Meta(min_length=1)] = ""
     logprobs: Annotated[int, msgspec.Meta(ge=0, le=5)] | None = None
@@ -82,6 +96,8 @@ def read_asked(api: Api, body: bytes) -> Asked:
     try:
         if api == "chat":
             return _chat(msgspec.json.decode(body, type=_Chat))
+        if api in ("ollama.chat", "ollama.generate"):
+            return _ollama(api, msgspec.json.decode(body, type=_Ollama))
         return _completion(msgspec.json.decode(body, type=_Completion))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RequestInvalid(f"the body is not a request of this API: {error}") from error
@@ -99,6 +115,25 @@ def _chat(request: _Chat) -> Asked:
         prompt_tokens=sum(len(message.said().split()) for message in request.messages),
         choices=request.n or 1,
         **_common(request),
+    )
+
+
+def _ollama(api: Api, request: _Ollama) -> Asked:
+    messages = request.messages or [_Message("user", request.prompt)]
+    users = [message.said() for message in messages if message.role == "user"]
+    most = request.options.num_predict if request.options is not None else None
+    return Asked(
+        api=api,
+        model=request.model,
+        streaming=request.stream is not False,
+        usage_wanted=True,
+        choices=1,
+        max_tokens=most if most is not None and most > 0 else None,
+        logprobs=False,
+        top_logprobs=0,
+        last_user=users[-1] if users else "",
+        continues=messages[-1].role == "assistant",
+        prompt_tokens=sum(len(message.said().split()) for message in messages),
     )
 
 

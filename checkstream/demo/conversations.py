@@ -57,8 +57,26 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """What the reader should know."""
 
-    def body(self) -> dict[str, Any]:
-        """Return the request."""
+    def body(self, surface: str = "openai") -> dict[str, Any]:
+        """Return the request, as it is written for an API."""
+        if surface == "ollama":
+            return {name: value for name, value in self._body().items() if name != "n"} | {"messages": self._plain()}
+        return self._body()
+
+    def _plain(self) -> Sequence[dict[str, Any]]:
+        """Return the messages as Ollama has them: a call of a tool has no id, and its arguments are an object."""
+        read = {"function": {"name": "read_mail", "arguments": {"folder": "inbox"}}}
+        asked = {"role": "user", "content": self.prompt}
+        if not self.document:
+            return [asked]
+        call = {"role": "assistant", "content": "", "tool_calls": [read]}
+        return [asked, call, {"role": "tool", "tool_name": "read_mail", "content": self.document}]
+
+    def finishes_on(self, surface: str) -> tuple[str, ...]:
+        """Return why each choice must have ended, in an API's words."""
+        return tuple("stop" if surface == "ollama" and why == "tool_calls" else why for why in self.finishes)
+
+    def _body(self) -> dict[str, Any]:
         return {
             "model": self.model,
             "stream": True,
@@ -151,7 +169,14 @@ CONVERSATIONS: Sequence[Conversation] = (
 )
 
 
-def faults(conversation: Conversation, raw: Heard, guarded: Heard, fired: Sequence[str]) -> list[str]:
+def conversations(surface: str) -> Sequence[Conversation]:
+    """Return those that can be had by an API: Ollama gives one answer to a question."""
+    return [each for each in CONVERSATIONS if surface != "ollama" or each.choices == 1]
+
+
+def faults(
+    conversation: Conversation, raw: Heard, guarded: Heard, fired: Sequence[str], surface: str = "openai"
+) -> list[str]:
     """Return what did not come as it must, in words; nothing when all is well.
 
     Args:
@@ -159,6 +184,7 @@ def faults(conversation: Conversation, raw: Heard, guarded: Heard, fired: Sequen
         raw: What the model itself sent.
         guarded: What came through the proxy.
         fired: Ids of the rules that fired, from the audit log.
+        surface: The API by which it was asked.
     """
     found = []
     found += [f"`{secret}` came through the proxy" for secret in conversation.hidden if secret in guarded.everything]
@@ -170,8 +196,8 @@ def faults(conversation: Conversation, raw: Heard, guarded: Heard, fired: Sequen
             found.append(f"the prompt was not refused: status {guarded.status}")
     elif guarded.status != 200 or guarded.failure:
         found.append(f"the answer did not come: status {guarded.status} {guarded.failure}".rstrip())
-    elif guarded.finishes != conversation.finishes:
-        found.append(f"ended with {guarded.finishes}, not {conversation.finishes}")
+    elif guarded.finishes != conversation.finishes_on(surface):
+        found.append(f"ended with {guarded.finishes}, not {conversation.finishes_on(surface)}")
     told = [claim["text"] for claim in guarded.claims if claim["verdict"] == "contradicted" and claim["evidence"]]
     found += [
         f"that `{words}` is contradicted was not told"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
 import msgspec
 
-from checkstream.core.wire import sse
+from checkstream.core.wire.framing import EVENTS, LINES, Framing
 from checkstream.errors import EventTooLarge
 
 _MAX_BYTES = 16 * 1024 * 1024
@@ -48,8 +50,14 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join((*self.choices, self.failure, msgspec.json.encode(self.events).decode()))
 
 
-async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
-    """Ask for a streamed chat completion and listen to the end.
+PATHS: Mapping[str, tuple[str, Framing]] = MappingProxyType(
+    {"openai": ("/v1/chat/completions", EVENTS), "ollama": ("/api/chat", LINES)}
+)
+"""API -> where a chat is asked for, and how its streams are framed."""
+
+
+async def hear(session: aiohttp.ClientSession, url: str, body: Json, surface: str = "openai") -> Heard:
+    """Ask for a streamed answer of a chat and listen to the end.
 
     Raises:
         aiohttp.ClientError, TimeoutError: the server could not be reached, or broke off.
@@ -59,9 +67,10 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
     first_ms: float | None = None
     text_at = judged_at = begun
     parts = _Parts()
-    async with session.post(f"{url}/v1/chat/completions", json=body) as response:
+    path, framing = PATHS[surface]
+    async with session.post(url + path, json=body) as response:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        if response.content_type != "text/event-stream":
+        if response.content_type != framing.media:
             error = _error(await response.read())
             return Heard(
                 status=response.status,
@@ -70,7 +79,7 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
                 rule=str(error.get("rule_id", "")),
                 total_ms=(time.monotonic() - begun) * 1000,
             )
-        decoder = sse.Decoder(_MAX_BYTES)
+        decoder = framing.decoder(_MAX_BYTES, frozenset())
         async for data in response.content.iter_any():
             for frame in decoder.decode(data):
                 if frame.data is not None:
@@ -96,12 +105,14 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json) -> Heard:
 
 
 def _error(body: bytes) -> Json:
-    """Return the error object of a body, or an empty one."""
+    """Return the error object of a body, or an empty one; Ollama's says its parts side by side."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
     error = found.get("error") if isinstance(found, dict) else None
+    if isinstance(error, str):
+        return {**found, "message": error}
     return error if isinstance(error, dict) else {}
 
 
@@ -136,6 +147,10 @@ class _Parts:
         self.speaks = False
         if isinstance(event.get("error"), dict):
             self.failure = str(event["error"].get("message", "an error without words"))
+        elif event.get("error"):
+            self.failure = str(event["error"])
+        if isinstance(event.get("message"), dict):
+            self._choice(_as_choice(event))
         for choice in event.get("choices") or ():
             self._choice(choice)
 
@@ -160,6 +175,17 @@ class _Parts:
             self._texts[index] += f"{name}({arguments})"
         self._calls.clear()
         return tuple(self._texts[index] for index in sorted(self._texts))
+
+
+def _as_choice(event: Json) -> Json:
+    """Return an object of Ollama's as a choice of OpenAI's."""
+    message = event["message"]
+    calls = [
+        {"index": at, "function": {**call["function"], "arguments": json.dumps(call["function"].get("arguments"))}}
+        for at, call in enumerate(message.get("tool_calls") or ())
+    ]
+    delta = {"reasoning": message.get("thinking"), "content": message.get("content"), "tool_calls": calls}
+    return {"index": 0, "delta": delta, "finish_reason": event.get("done_reason") if event.get("done") else None}
 
 
 __all__ = ["EventTooLarge", "Heard", "hear"]

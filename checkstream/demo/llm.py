@@ -33,8 +33,8 @@ import orjson
 import uvloop
 from aiohttp import web
 
-from checkstream.demo import answer, wire
-from checkstream.demo.asked import Api, Asked, read_asked
+from checkstream.demo import answer, ollama, wire
+from checkstream.demo.asked import IN_LINES, Api, Asked, read_asked
 from checkstream.demo.scenario import ECHO, Scenario, built_in, choose, read_folder, read_scenario
 from checkstream.demo.script import Breakage, Failure
 from checkstream.errors import FaultyFile, RequestInvalid
@@ -98,6 +98,8 @@ class ScriptedLlm:
             [
                 web.post("/v1/chat/completions", self._chat),
                 web.post("/v1/completions", self._completions),
+                web.post("/api/chat", self._ollama_chat),
+                web.post("/api/generate", self._ollama_generate),
                 web.get("/v1/models", self._models),
                 web.get("/_scripted/requests", self._show_requests),
                 web.get("/_scripted/connections", self._show_connections),
@@ -132,13 +134,19 @@ class ScriptedLlm:
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         return await self._answer(request, "completions")
 
+    async def _ollama_chat(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, "ollama.chat")
+
+    async def _ollama_generate(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, "ollama.generate")
+
     async def _answer(self, request: web.Request, api: Api) -> web.StreamResponse:
         body = await request.read()
         try:
             asked = read_asked(api, body)
         except RequestInvalid as error:
             self._record(request, body, "")
-            return _refusal(Failure(status=400, message=str(error)))
+            return _refusal(Failure(status=400, message=str(error)), api)
         named = request.headers.get("x-scenario")
         scenario = choose(
             self._scenarios,
@@ -172,14 +180,17 @@ class ScriptedLlm:
             await asyncio.sleep(script.timing.headers_ms / 1000)
         if script.error is not None:
             connection.state = "failed"
-            return _refusal(script.error)
+            return _refusal(script.error, asked.api)
         sent: Sequence[wire.Sent]
+        in_lines = asked.api in IN_LINES
+        speech = ollama if in_lines else answer
         if asked.streaming:
-            sent = wire.stream(answer.events(asked, scenario), script)
-            response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
+            sent = (wire.lines if in_lines else wire.stream)(speech.events(asked, scenario), script)
+            media = "application/x-ndjson" if in_lines else "text/event-stream"
+            response = web.StreamResponse(headers={"content-type": media, "cache-control": "no-cache"})
             response.enable_chunked_encoding()
         else:
-            sent = wire.whole(answer.whole(asked, scenario), script)
+            sent = wire.whole(speech.whole(asked, scenario), script)
             response = web.StreamResponse(headers={"content-type": "application/json"})
             response.content_length = sum(len(piece.data) for piece in sent)
         response.headers["x-request-id"] = f"req_{connection.index}"
@@ -296,8 +307,11 @@ def _hang_up(request: web.Request, *, reset: bool) -> None:
         transport.close()
 
 
-def _refusal(failure: Failure) -> web.Response:
-    return _json(answer.failure_body(failure), status=failure.status, headers=failure.headers)
+def _refusal(failure: Failure, api: Api = "chat") -> web.Response:
+    body = answer.failure_body(failure)
+    if api in IN_LINES:
+        body = ollama.failure_body(body["error"]["message"])
+    return _json(body, status=failure.status, headers=failure.headers)
 
 
 def _json(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -21,8 +21,8 @@ import msgspec
 from checkstream.audit.chain import read
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.demo.child import Child, ChildFailed, child, command, environment
-from checkstream.demo.conversations import CONVERSATIONS, Conversation, faults
-from checkstream.demo.heard import Heard, hear
+from checkstream.demo.conversations import CONVERSATIONS, Conversation, conversations, faults
+from checkstream.demo.heard import PATHS, Heard, hear
 from checkstream.demo.page import Fired, Page, Shown, printable
 from checkstream.errors import AuditError, EventTooLarge
 
@@ -60,20 +60,21 @@ class _Entry(msgspec.Struct):
     record: _Record
 
 
-async def play(page: Page, say: Say, *, keep: bool) -> int:
+async def play(page: Page, say: Say, *, keep: bool, surface: str = "openai") -> int:
     """Play all conversations; return the exit code.
 
     Args:
         page: Lays out what is said.
         say: Takes each line.
         keep: Go on serving after the conversations, until the task is cancelled (which is then a good end).
+        surface: The API that is spoken, `openai` or `ollama`.
 
     Returns:
         0: all came as it must; 1: something did not, and was named; 2: a server did not start.
     """
     with tempfile.TemporaryDirectory(prefix="checkstream-demo-") as folder:
         try:
-            wrong = await _play(page, say, Path(folder), keep=keep)
+            wrong = await _play(page, say, Path(folder), keep=keep, surface=surface)
         except (ChildFailed, aiohttp.ClientError, TimeoutError, EventTooLarge) as error:
             say(page.paint("red", f"checkstream demo: {str(error) or type(error).__name__}"))
             return 2
@@ -82,20 +83,21 @@ async def play(page: Page, say: Say, *, keep: bool) -> int:
     if wrong:
         say(page.paint("red", f"{wrong} of the demo's checks failed; they are marked WRONG"))
         return 1
-    say(page.paint("green", f"{len(CONVERSATIONS)} conversations, all as they must be; nothing is left running"))
+    had = len(conversations(surface))
+    say(page.paint("green", f"{had} conversations, all as they must be; nothing is left running"))
     return 0
 
 
-async def _play(page: Page, say: Say, folder: Path, *, keep: bool) -> int:
+async def _play(page: Page, say: Say, folder: Path, *, keep: bool, surface: str) -> int:
     async with _servers(folder) as servers:
         say(page.paint("bold", "checkstream demo: the same conversations with a model, and with checkstream between"))
         say(f"scripted model {servers.llm}   proxy {servers.proxy}   policies builtin:default")
         wrong = 0
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
             for url in (servers.llm, servers.proxy):  # connections and caches are warm before anything is timed
-                await hear(session, url, Conversation(title="", model="warm-up", prompt="hello").body())
-            for number, conversation in enumerate(CONVERSATIONS, 1):
-                shown = await _converse(session, servers, number, conversation)
+                await hear(session, url, Conversation(title="", model="warm-up", prompt="hello").body(surface), surface)
+            for number, conversation in enumerate(conversations(surface), 1):
+                shown = await _converse(session, servers, number, conversation, surface)
                 wrong += len(shown.faults)
                 for line in page.conversation(shown):
                     say(line)
@@ -106,7 +108,7 @@ async def _play(page: Page, say: Say, folder: Path, *, keep: bool) -> int:
             for line in servers.proxy_child.complaints():
                 say(printable(line))
         if keep:
-            await _keep(page, say, servers)
+            await _keep(page, say, servers, surface)
         return wrong
 
 
@@ -142,19 +144,22 @@ def _config(llm: str, folder: Path) -> dict[str, Any]:
         "routes": [
             {"name": "chat", "match": {"path": "/v1/chat/completions"}, **guarded},
             {"name": "completions", "match": {"path": "/v1/completions"}, **guarded},
+            {"name": "ollama", "match": {"path": "/api/chat"}, **guarded},
             {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "scripted", "pass": True},
         ],
         "audit": {"dir": str(folder / "audit"), "fsync_ms": 20},
     }
 
 
-async def _converse(session: aiohttp.ClientSession, servers: Servers, number: int, conversation: Conversation) -> Shown:
-    body = conversation.body()
-    raw = await hear(session, servers.llm, body)
-    guarded = await hear(session, servers.proxy, body)
+async def _converse(
+    session: aiohttp.ClientSession, servers: Servers, number: int, conversation: Conversation, surface: str
+) -> Shown:
+    body = conversation.body(surface)
+    raw = await hear(session, servers.llm, body, surface)
+    guarded = await hear(session, servers.proxy, body, surface)
     entry = await _entry(servers.audit, guarded)
     fired = _fired(entry)
-    found = faults(conversation, raw, guarded, [one.rule for one in fired])
+    found = faults(conversation, raw, guarded, [one.rule for one in fired], surface)
     if entry is None:
         found.append("the audit log has no entry of this stream")
     return Shown(
@@ -202,10 +207,10 @@ def _fired(entry: _Entry | None) -> tuple[Fired, ...]:
     return tuple(Fired(rule, action, tuple(triggers), mode) for (rule, action, mode), triggers in found.items())
 
 
-async def _keep(page: Page, say: Say, servers: Servers) -> None:
+async def _keep(page: Page, say: Say, servers: Servers, surface: str) -> None:
     say("")
     say(page.paint("bold", "The proxy goes on until Ctrl-C. Try it:"))
-    for line in curl(servers.proxy, CONVERSATIONS[1]):
+    for line in curl(servers.proxy, CONVERSATIONS[1], surface):
         say(line)
     say("models: " + ", ".join(conversation.model for conversation in CONVERSATIONS) + "; any other name echoes")
     try:
@@ -218,11 +223,11 @@ async def _keep(page: Page, say: Say, servers: Servers) -> None:
     raise ChildFailed(f"the proxy has ended\n{servers.proxy_child.output}")
 
 
-def curl(url: str, conversation: Conversation) -> Sequence[str]:
+def curl(url: str, conversation: Conversation, surface: str = "openai") -> Sequence[str]:
     """Return the command line that has a conversation by hand."""
     return (
-        f"curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\",
-        f"  -d '{json.dumps(conversation.body())}'",
+        f"curl -N {url}{PATHS[surface][0]} -H 'content-type: application/json' \\",
+        f"  -d '{json.dumps(conversation.body(surface))}'",
     )
 
 

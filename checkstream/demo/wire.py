@@ -72,6 +72,18 @@ def stream(events: Sequence[Event], script: Script) -> list[Sent]:
     return found
 
 
+def lines(events: Sequence[Event], script: Script) -> list[Sent]:
+    """Return the events of a stream as lines of JSON, which have no line ends within; nothing marks the last."""
+    timing = script.timing
+    return [
+        Sent(
+            json.dumps(event.payload, ensure_ascii=script.wire.json == "ascii").encode() + b"\n",
+            (timing.token_ms if event.token else 0.0) + (timing.first_byte_ms if at == 0 else 0.0),
+        )
+        for at, event in enumerate(events)
+    ]
+
+
 def whole(body: Json, script: Script) -> list[Sent]:
     """Return a whole body as the one thing to send."""
     return [Sent(_json(body, script.wire).encode(), script.timing.first_byte_ms)]

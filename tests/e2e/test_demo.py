@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.harness import Process, http, until
 
 
-def test_the_demo_shows_every_case_and_leaves_nothing_running(tmp_path: Path) -> None:
-    demo = Process("-m", "checkstream", "demo", cwd=tmp_path, env={"COLUMNS": "100"})
+@pytest.mark.parametrize("surface", ["openai", "ollama"])
+def test_the_demo_shows_every_case_and_leaves_nothing_running(tmp_path: Path, surface: str) -> None:
+    demo = Process("-m", "checkstream", "demo", "--surface", surface, cwd=tmp_path, env={"COLUMNS": "100"})
     code = demo.popen.wait(120)
     left = demo.left()
     demo.kill()
