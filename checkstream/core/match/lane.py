@@ -12,22 +12,15 @@ from typing import Final
 
 import msgspec
 
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Hit, Member, Regex, Table, compile_regex
+from checkstream.core.match.asking import begun, first_from, first_live
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Regex, Table
 from checkstream.core.match.phrase_search import Match, PhraseSearch
 from checkstream.core.match.work import CANDIDATE, QUESTION, Work
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
-_FEW_STARTS: Final = 2
 _MUCH_CHARS: Final = 512
 """Where so much text is held, patterns are decided ahead."""
-_FEW_CHARS: Final = 12
-"""As few starts of random text are asked by themselves: forward from one the engine meets few states and stops at once
-where nothing begins."""
-_WILD: Final = compile_regex(r"[0-9]|[^ \n]{20}")
-"""What is no prose. The union of many patterns has a state of its own for nearly every character of random text
-(hashes, keys, base64, digits), and building one takes the engine longer than asking every pattern by itself: those have
-few. Of words it knows all states, and one question for all patterns is cheapest."""
 _TRIM_CHARS: Final = 128
 """Text behind the context is dropped in pieces of this size."""
 
@@ -192,37 +185,14 @@ class Lane:
         if at >= end or not table.companions:
             return end
         if end - at < _MUCH_CHARS:
-            return self._first_live_in(text, at, end, table)
+            return first_live(text, at, end, table, self.work)
         known, dead = self._dead.get(id(table), (0, 0))
         if known <= end:  # what was not live is not, whatever follows
             at = max(at, dead)
         if at >= end:
             return end
         cut = max(at - 1, 0)
-        return cut + self._first_live_in(text[cut:end], at - cut, end - cut, table)
-
-    def _first_live_in(self, text: str, at: int, end: int, table: Table) -> int:
-        companions = table.companions
-        if _WILD.search(text, at, end) is not None:
-            near = end if end - at <= _FEW_CHARS else at + 1
-            while at < near:
-                for companion in companions:
-                    if companion.match(text, at, end) is not None:
-                        return at
-                at += 1
-            companions = table.apart[1]
-            self.work.done += 2 * len(companions) + 2 * (end - at)
-        else:
-            self.work.done += len(companions) + (end - at) // 32
-        best = end
-        if at < end:
-            for companion in companions:
-                hit = companion.search(text, at, end)
-                if hit is not None:
-                    best = min(best, hit.start())
-                    if best == at:
-                        break
-        return best
+        return cut + first_live(text[cut:end], at - cut, end - cut, table, self.work)
 
     def live(self, stop: int, table: Table) -> int:
         """Return, in original offsets, from where the text up to the original offset `stop` could become a match."""
@@ -277,7 +247,7 @@ class Lane:
         if high <= self.floor:
             return False
         found = False
-        for member in self.table.members if self._ahead else self._hit(high):
+        for member in self.table.members if self._ahead else begun(self.table, self.text, self.floor, high, self.work):
             resumed = self._chain(member, self._low(member), high, out)
             if resumed >= 0:
                 found = True
@@ -296,30 +266,6 @@ class Lane:
         if high >= _TRIM_CHARS + LEFT_CONTEXT_CHARS:
             self._trim()
         return found
-
-    def _hit(self, high: int) -> Sequence[Member]:
-        """Return the members of which one, at least, matches from an undecided place before `high`."""
-        table, few = self.table, high - self.floor
-        if few <= _FEW_STARTS:
-            return table.members if self._starts(table.gates, high) else ()
-        self.work.done += QUESTION + (len(self.text) - self.floor) // 32
-        if _WILD.search(self.text, self.floor) is None:
-            return table.members if any(self._starts_by(gate, high) for gate in table.gates) else ()
-        if few <= _FEW_CHARS:
-            return table.members if self._starts(table.gates, high) else ()
-        self.work.done += 2 * len(table.members) + len(self.text) - self.floor
-        shares = zip(table.apart[0], table.shares, strict=True)
-        return [member for gate, share in shares if self._starts_by(gate, high) for member in share]
-
-    def _starts(self, gates: Sequence[Regex], high: int) -> bool:
-        """Whether one of `gates` matches from an undecided place before `high`; asks each of the few there are."""
-        places = range(self.floor, high)
-        return any(gate.match(self.text, at) is not None for gate in gates for at in places)
-
-    def _starts_by(self, gate: Regex, high: int) -> bool:
-        """Whether `gate` matches from an undecided place before `high`."""
-        hit = gate.search(self.text, self.floor)
-        return hit is not None and hit.start() < high
 
     def _chain(self, member: Member, low: int, high: int, out: list[Found]) -> int:
         """Decide one member's candidates from `low` to `high`; return where it resumes, -1 if nothing was found."""
@@ -382,7 +328,7 @@ class Lane:
         """Return where the first candidate of a member starts and ends that starts from `low` on and before `high`."""
         self.work.done += QUESTION
         cut = self._cut(low)
-        hit = _first_from(member, self.text[cut:] if cut else self.text, low - cut, high - cut)
+        hit = first_from(member, self.text[cut:] if cut else self.text, low - cut, high - cut)
         return None if hit is None else (cut + hit.start(), cut + hit.end())
 
     def _cut(self, low: int) -> int:
@@ -518,14 +464,3 @@ class Lane:
         """
         index = self.floor - LEFT_CONTEXT_CHARS
         return self.start(index) if index > 0 or not self.begun else -1
-
-
-def _first_from(member: Member, text: str, low: int, high: int) -> Hit | None:
-    """Return the first match of a member that starts from `low` on and before `high`."""
-    if high - low <= _FEW_STARTS:
-        hits = (member.regex.match(text, at) for at in range(low, high))
-        return next((hit for hit in hits if hit is not None), None)
-    hit = member.gate.search(text, low)
-    if hit is None or hit.start() >= high or member.gate is member.regex:
-        return None if hit is None or hit.start() >= high else hit
-    return member.regex.match(text, hit.start())

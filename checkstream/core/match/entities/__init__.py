@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from checkstream.core.match.entities import (
+    cards,
     cloud,
     contacts,
     documents,
@@ -30,7 +31,7 @@ __all__ = ["ENTITIES", "Entity"]
 ENTITIES: Mapping[str, Entity] = MappingProxyType({
     entity.name: entity
     for group in (
-        *(contacts, national, national_eu, payment, network, wallets, documents, tokens, cloud, secrets),
+        *(contacts, national, national_eu, cards, payment, network, wallets, documents, tokens, cloud, secrets),
         *(web, hidden),
     )
     for entity in group.ENTITIES

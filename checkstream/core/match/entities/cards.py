@@ -1,0 +1,253 @@
+"""CREDIT_CARD: an issuer's number whose check digit is right, in groups as cards are set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final
+
+from checkstream.core.match.entities.checksums import luhn
+from checkstream.core.match.entities.entity import (
+    Entity,
+    SpanPair,
+    continues_number,
+    digit_groups,
+    glued_before,
+    glued_behind,
+    only_digits,
+)
+from checkstream.core.match.entities.payment import iban_around
+from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.syntax import parse
+from checkstream.core.match.tree import companion
+
+# (first prefix, last prefix, least digits, most digits). Source: ISO/IEC 7812 issuer ranges as the schemes publish
+# them: Visa, Mastercard, American Express, Discover, Diners, JCB, UnionPay, Maestro, Mir, RuPay, Verve, Troy.
+_ISSUERS = (
+    ("4", "4", 16, 16), ("4", "4", 13, 13), ("4", "4", 19, 19), ("51", "55", 16, 16), ("2221", "2720", 16, 16),
+    ("34", "34", 15, 15), ("37", "37", 15, 15), ("6011", "6011", 16, 19), ("644", "649", 16, 19), ("65", "65", 16, 19),
+    ("300", "305", 14, 19), ("3095", "3095", 14, 19), ("36", "36", 14, 19), ("38", "39", 14, 19),
+    ("3528", "3589", 16, 19), ("62", "62", 16, 19), ("81", "82", 16, 16), ("5018", "5018", 12, 19),
+    ("5020", "5020", 12, 19), ("5038", "5038", 12, 19), ("5893", "5893", 12, 19), ("6304", "6304", 12, 19),
+    ("6759", "6759", 12, 19), ("6761", "6763", 12, 19), ("56", "58", 12, 19), ("6390", "6390", 12, 19),
+    ("0604", "0604", 12, 19), ("2131", "2131", 15, 15), ("1800", "1800", 15, 15), ("2200", "2204", 16, 19),
+    ("60", "60", 16, 16), ("508", "508", 16, 16), ("506099", "506198", 16, 19), ("507865", "507964", 16, 19),
+    ("9792", "9792", 16, 16),
+)  # fmt: skip
+
+_HEADS: Final = MappingProxyType(
+    {
+        f"{head:02}": tuple(each for each in _ISSUERS if f"{each[0]}0"[:2] <= f"{head:02}" <= f"{each[1]}9"[:2])
+        for head in range(100)
+    }
+)
+"""The first two digits of a number -> the issuers whose it may be."""
+
+
+def is_card_number(digits: str) -> bool:
+    """Say whether `digits` has an issuer's prefix, a length that the issuer uses, and a right check digit."""
+    size = len(digits)
+    for low, high, least, most in _HEADS[digits[:2]]:
+        if least <= size <= most and low <= digits[: len(low)] <= high:
+            return len(set(digits)) > 1 and luhn(digits)
+    return False
+
+
+_MOST_GAP = 3
+_GAP_SIGNS = " \t\r\n.,-/_'*\u00b7"
+"""What people and models set between the groups of a card's number, up to so many signs."""
+_WIDE_LAYOUTS: Final = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 4, 4), (4, 4, 4, 4, 3), (4, 6, 4)})
+"""Layouts that count with unusual gaps as well (tabs, dots, two kinds): others stand in tables of numbers."""
+_ODD_LAYOUTS: Final = frozenset({(5, 5, 6), (3, 3, 3, 3, 3, 1), (2,) * 8})
+"""Layouts that nobody prints, but a model does when it is asked to: by themselves alone, and no row that rises."""
+_CARD_LAYOUTS: Final = frozenset(
+    (
+        *((size,) for size in range(12, 20)),
+        *((4, 4, 4, *more) for more in ((), (1,), (2,), (3,), (4,), (4, 1), (4, 2), (4, 3))),
+        *((4, 6, 5), (4, 6, 4), (6, 13), (6, 10), (8, 8), (4, 5, 6), (4, 4, 5), (4, 3, 3, 3)),
+        *_ODD_LAYOUTS,
+    )
+)
+"""Sizes of groups in which cards are printed."""
+_BETWEEN = f"[{_GAP_SIGNS}]{{1,{_MOST_GAP}}}".replace("-", "\\-")
+
+
+def _layout(*sizes: int) -> str:
+    """Return RE2 syntax for groups of these sizes, of which the last may be longer."""
+    return _BETWEEN.join(f"[0-9]{{{size}}}" for size in sizes)
+
+
+_LAYOUTS: Final = "|".join(
+    (
+        *("[0-9]{12}", _layout(4, 4, 4), _layout(4, 6, 4), _layout(6, 10), _layout(8, 8), _layout(4, 5, 6)),
+        *(_layout(4, 3, 3, 3), _layout(5, 5, 6), _layout(3, 3, 3, 3, 3, 1), _layout(*[2] * 8)),
+    )
+)
+"""How cards begin."""
+_BEGINS: Final = compile_regex(f"(?:{_LAYOUTS})")
+_MAY_HOLD: Final = compile_regex(rf"(?:\A|[^0-9])(?:{_LAYOUTS})")
+"""What a candidate has in it that holds a card: one question tells for most that they don't."""
+_GOES_ON: Final = compile_regex(rf"[^0-9](?:{companion(parse(_LAYOUTS))})\z")
+"""Where a card may begin that isn't seen whole."""
+
+
+_ODD_GROUPS: Final = MappingProxyType({2: 8, 3: 6})
+"""Size of the first group -> how many there are, in layouts that no other begins like."""
+
+
+def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
+    if not _MAY_HOLD.search(text[start:end]):
+        return ()
+    groups = digit_groups(text, start, end)
+    # After a space the next group begins a candidate of its own; after a hyphen it continues this number.
+    cut = bool(start) and "0" <= text[start - 1] <= "9"
+    if cut and not (len(groups) > 1 and _is_joined(text, groups[1][0])):
+        return ()
+    if cut or continues_number(text, start):
+        groups = groups[1:]
+    if "0" <= text[end : end + 1] <= "9":
+        groups = groups[:-1]
+    torn = (glued_before(text, start), glued_behind(text, end))
+    spans: list[SpanPair] = []
+    first = 0
+    while first < len(groups):
+        after = _card_from(text, groups, first)
+        touched = any((torn[0] and groups[first][0] == start, torn[1] and groups[after - 1][1] == end))
+        if after > first and touched and not _is_set_apart(text, groups[first:after]):
+            after = first  # letters that touch it make an id of it, unless its groups are those of a card
+        if after > first:
+            stop = iban_around(text, groups[first][0], end)
+            if stop is None:
+                spans.append((groups[first][0], groups[after - 1][1]))
+            else:
+                after = next((place for place, group in enumerate(groups) if group[0] >= stop), len(groups))
+        first = max(after, first + 1)
+    return spans
+
+
+def _is_set_apart(text: str, groups: Sequence[SpanPair]) -> bool:
+    """Say whether a card is set in groups as cards are."""
+    gaps = {text[groups[number][1] : groups[number + 1][0]] for number in range(len(groups) - 1)}
+    return len(groups) >= 3 and gaps in ({" "}, {"-"})
+
+
+_MOST_CARD_DIGITS = 19
+_MOST_CARD_GROUPS = 8
+_MOST_RUN_DIGITS = 30
+"""That a candidate has."""
+
+
+def skip_card(text: str, start: int, end: int) -> int:
+    """Return where the first group stands whose card could reach beyond the candidate: of the others all was seen.
+
+    So was a group of four behind them. A group that continues a number begins a card only where that is seen too.
+    """
+    segment = text[start:end]
+    if not _MAY_HOLD.search(segment):
+        hit = _GOES_ON.search(segment)
+        return end if hit is None else _begin_of(text, start + hit.start() + 1)
+    groups = digit_groups(text, start, end)
+    if sum(stop - at for at, stop in groups) < _MOST_RUN_DIGITS:
+        return end  # the run of digits ends here
+    whole = groups[:-1] if "0" <= text[end : end + 1] <= "9" else groups
+    digits = 0
+    for number in range(len(whole) - 1, 0, -1):
+        digits += whole[number][1] - whole[number][0]
+        if digits >= _MOST_CARD_DIGITS + 4 or len(whole) - number > _MOST_CARD_GROUPS:
+            break
+    else:
+        number = 0
+    last = groups[number][1]
+    begins = number + 1 < len(groups) and not continues_number(text, groups[number + 1][0])
+    return last if begins else min(last, end) - 1
+
+
+def _begin_of(text: str, group: int) -> int:
+    """Return where a candidate is to begin in which a card that begins with `group` is seen as in a longer one."""
+    if not _is_joined(text, group):
+        return group
+    while not "0" <= text[group - 1] <= "9":
+        group -= 1
+    return group - 1
+
+
+def _is_joined(text: str, group: int) -> bool:
+    """Say whether a sign joins a group to digits before it."""
+    return continues_number(text, group) or glued_before(text, group)
+
+
+def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
+    """Return the index after the last group of a card that begins at `first`; `first` itself when there is none."""
+    size = groups[first][1] - groups[first][0]
+    if not (2 <= size <= 8 or 12 <= size <= 19):
+        return first  # no layout begins so
+    if not _HEADS[text[groups[first][0] : groups[first][0] + 2]]:
+        return first
+    if text[groups[first][0] - 1 : groups[first][0]] == "." and continues_number(text, groups[first][0]):
+        return first  # digits of a fraction
+    if size in (2, 3) and (first or len(groups) != _ODD_GROUPS[size]):
+        return first  # layouts that count by themselves alone
+    if _BEGINS.match(text, groups[first][0]) is None:
+        return first
+    for after, number in reversed(_in_layouts(text, groups, first)):
+        if is_card_number(number) and _is_set_as_card(text, groups, first, after):
+            return after
+    return first
+
+
+def _in_layouts(text: str, groups: Sequence[SpanPair], first: int) -> list[tuple[int, str]]:
+    """Return where groups of a card's sizes end that begin at `first`, each with its digits; the shortest first."""
+    digits, sizes = "", tuple[int, ...]()
+    likely: list[tuple[int, str]] = []
+    for after, (begin, stop) in enumerate(groups[first : first + _MOST_CARD_GROUPS], first + 1):
+        digits += text[begin:stop]
+        sizes += (stop - begin,)
+        if sizes in _CARD_LAYOUTS:
+            likely.append((after, digits))
+        if len(digits) >= _MOST_CARD_DIGITS:
+            break
+    return likely
+
+
+def _is_set_as_card(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
+    """Say whether the groups from `first` to `after`, of a card's sizes, have gaps that go with them."""
+    chosen = groups[first:after]
+    sizes = tuple(stop - begin for begin, stop in chosen)
+    gaps = {text[stop : groups[first + number + 1][0]] for number, (_, stop) in enumerate(chosen[:-1])}
+    usual = not gaps or gaps in ({" "}, {"-"})
+    if sizes in _ODD_LAYOUTS:
+        return usual and after - first == len(groups) and not (sizes[0] == 2 and _rises(text, chosen))
+    if usual:
+        return sizes != (4, 4, 4) or not _has_another(text, groups, first, after)
+    wrapped = gaps in ({"\n"}, {"\r\n"}) and sizes in ((4, 4, 4, 4), (4, 6, 5))
+    some_lines = sizes in _WIDE_LAYOUTS and 2 * sum("\n" in gap for gap in gaps) <= len(gaps)
+    return (wrapped or some_lines) and not _has_another(text, groups, first, after)
+
+
+def _rises(text: str, groups: Sequence[SpanPair]) -> bool:
+    """Say whether each group is at least the one before it: a row of values in order."""
+    values = [int(text[begin:stop]) for begin, stop in groups]
+    return values == sorted(values)
+
+
+def _has_another(text: str, groups: Sequence[SpanPair], first: int, after: int) -> bool:
+    """Say whether one more group of four stands beside some: then they are a part of something else, as of a table."""
+    start = groups[first][0]
+    at = start
+    while at and start - at < _MOST_GAP and text[at - 1] in _GAP_SIGNS:
+        at -= 1
+    if at < start and len(only_digits(text[max(0, at - 4) : at])) == 4 and not glued_before(text, at - 4):
+        return True
+    return after < len(groups) and groups[after][1] - groups[after][0] == 4
+
+
+CREDIT_CARD = Entity(
+    name="CREDIT_CARD",
+    regex="[0-9](?:[ \\t\\r\\n.,\\-/_'*\u00b7]{0,3}[0-9]){11,29}",
+    refine=refine_card,
+    skip=skip_card,
+    group="pii",
+)
+
+ENTITIES = (CREDIT_CARD,)
