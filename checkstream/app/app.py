@@ -16,7 +16,7 @@ import checkstream
 from checkstream import scoring
 from checkstream.app.background import QueueFeed
 from checkstream.app.current import enforced
-from checkstream.app.force import InForce, Loaded, load
+from checkstream.app.force import InForce, Loaded, load, warm
 from checkstream.app.models import open_models
 from checkstream.app.parts import Parts, open_parts
 from checkstream.app.start import cause, introduction, unreachable
@@ -74,6 +74,7 @@ class App:
         """
         async with contextlib.AsyncExitStack() as opening:
             loaded = await asyncio.to_thread(load, self._read)
+            await asyncio.to_thread(warm, loaded)
             self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
             models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
             self._config = loaded.config
@@ -160,6 +161,7 @@ class App:
             try:
                 with beside_streams():
                     loaded = await asyncio.to_thread(_load_anew, self._read)
+                    await asyncio.to_thread(warm, loaded)
                     models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
                 await asyncio.to_thread(_open_anew, self._parts.background, loaded.config)
                 current.replace(await enforced(loaded, models, before, self._parts.counts))

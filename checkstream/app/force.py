@@ -26,6 +26,7 @@ from checkstream.config import (
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.exchange.plan import Assessing
+from checkstream.core.match.warm import warm as read_ahead
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
@@ -123,6 +124,13 @@ def load(read: Callable[[], Config]) -> Loaded:
         raise PolicyError(tuple(faults))
     models = asked(programs.values(), described)
     return Loaded(config=config, programs=programs, files=(*files, *files_of(config)), models=models)
+
+
+def warm(loaded: Loaded) -> None:
+    """Let what policies search for read some text, so that the first caller's is not the first. Takes CPU time."""
+    for program in loaded.programs.values():
+        for patterns in program.searched:
+            read_ahead(patterns)
 
 
 def _target(route: RouteSettings, config: Config) -> Target:

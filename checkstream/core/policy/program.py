@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from checkstream.core.cel.code import Instruction
 from checkstream.core.cel.values import Value
-from checkstream.core.match.patterns import PatternSet
+from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.policy.action import Allow, AnyAction, SafeMode, Severity, holds_text
 from checkstream.core.policy.spares import Spares
 from checkstream.core.terms import Facts, Stage, Told
@@ -255,6 +255,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             and any(isinstance(action, SafeMode) for action in rule.actions)
             for rule in self.rules
         )
+
+    @property
+    def searched(self) -> frozenset[tuple[Pattern, ...]]:
+        """What is searched for together, anywhere."""
+        scopes, remembered = self.scopes.values(), self.remembered.values()
+        sets = (*(each.hold for each in scopes), *(each.watch for each in scopes), *(each for each, _ in remembered))
+        return frozenset(each.patterns for each in sets if each.patterns)
 
     def scope(self, stage: Stage, channel: str) -> Scope:
         """Return what a channel of the kind `channel` needs at `stage`.
