@@ -35,7 +35,9 @@ class Cluster(msgspec.Struct, frozen=True):
 class Matches:
     """The findings of one text that have not been handed out, in its order."""
 
-    __slots__ = ("_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_scan", "found", "free")
+    __slots__ = (
+        "_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_read_again", "_scan", "found", "free",
+    )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
         """Start before the first character."""
@@ -48,6 +50,8 @@ class Matches:
         """Reads the latest part of a text that has parts, as if it stood alone; `_scan` reads over their bounds."""
         self._alone_at = 0
         """Where that part starts."""
+        self._read_again = 0, 0
+        """From where to where the text was read once more when its first part had ended."""
         self._known: set[tuple[int, Span]] = set()
         """What has been found since the text has parts and may be found again: once for both readings."""
         self._known_most = _MANY
@@ -99,6 +103,7 @@ class Matches:
             self._alone, self._alone_at = Scan(self._patterns, self._scan.work), start
             undecided = yield from _reading(self._alone, kept(start))
             least = self._scan.live
+            self._read_again = start, received
         else:
             undecided, least = [], 0
         undecided += self._alone.end()
@@ -116,6 +121,9 @@ class Matches:
         live = self._scan.live
         if live < received:
             start = max(live - LEFT_CONTEXT_CHARS, oldest, received - _LOOKED_BACK_CHARS)
+            if self._read_again == (start, received):  # as its first part has been, just now
+                self.free = received
+                return
             look = Scan(self._patterns, self._scan.work)
             found = (yield from _reading(look, kept(start))) + look.end()
             self._take([], [each for each in found if each.span.start + start >= live], start)
