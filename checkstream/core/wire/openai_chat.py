@@ -13,9 +13,10 @@ import msgspec
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import Answer, read_bare, read_message, read_object_event, reading_whole
+from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
 from checkstream.core.wire.openai_fields import CHAT_FIELDS, OWN_FIELDS
 from checkstream.core.wire.openai_join import join_whole
+from checkstream.core.wire.openai_message import read_message
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_requests import finish_request, start_request
 from checkstream.core.wire.openai_surface import OpenAISurface
