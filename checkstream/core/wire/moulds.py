@@ -11,6 +11,7 @@ import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_spans import JsonText, Path, string_at
+from checkstream.core.wire.moments import LONGEST_MOMENT, MOMENT, is_moment
 from checkstream.core.wire.openai_json import PAD, PADDING, clean
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
@@ -26,10 +27,27 @@ class _Mould(msgspec.Struct, frozen=True, gc=False):
 
     event: str
     head: bytes
+    """All before the text, or before the moment that stands before it."""
     head_chars: int
+    middle: bytes
+    """What stands between that moment and the text; empty: there is none."""
     tail: str
     ends: tuple[str, str] | None
     """`tail` before and behind OpenAI's padding, which is different in each event and not forwarded."""
+
+    def text_at(self, data: bytes) -> int | None:
+        """Return where the text begins, in characters, of an event that begins so; None: it differs."""
+        if not data.startswith(self.head):
+            return None
+        if not self.middle:
+            return self.head_chars
+        start = len(self.head)
+        end = data.find(b'"', start, start + LONGEST_MOMENT + 1)
+        if end < 0 or not data.startswith(self.middle, end):
+            return None
+        if not is_moment(data[start:end].decode("ascii", "replace")):
+            return None
+        return self.head_chars + end - start
 
     def fits(self, tail: str) -> int | None:
         """Return how many characters of padding an event has that goes on so behind its text; None: it differs."""
@@ -61,7 +79,8 @@ class Moulds:
         if data is None:
             return None
         for mould in self._moulds:
-            if data.startswith(mould.head) and frame.event == mould.event:
+            start = mould.text_at(data)
+            if start is not None and frame.event == mould.event:
                 break
         else:
             return None
@@ -69,7 +88,7 @@ class Moulds:
             text = data.decode()
         except UnicodeDecodeError:
             return None
-        found = string_at(text, mould.head_chars)
+        found = string_at(text, start)
         if found is None or not found[0] or clean(found[0]) is not found[0]:
             return None
         said, end = found
@@ -100,19 +119,27 @@ class Moulds:
         if span is None:
             return
         text, (start, end) = document.text, span
+        moment = document.span((MOMENT,))
+        if moment is not None and (moment[1] > start or text[moment[0]] != '"'):
+            return
         ends = None
         if padding is not None:
             ends = text[end : padding[0] + 1], text[padding[1] - 1 :]
             if padding[0] < end or text[padding[0]] != '"' or not ends[1].isascii():
                 return
+        before, middle = (text[:start], "") if moment is None else (text[: moment[0] + 1], text[moment[1] - 1 : start])
         mould = _Mould(
             event=frame.event,
-            head=text[:start].encode(),
-            head_chars=start,
+            head=before.encode(),
+            head_chars=len(before) + len(middle),
+            middle=middle.encode(),
             tail=text[end:],
             ends=ends,
             channel=delta.channel,
             path=delta.path,
             choices=unit.choices,
         )
-        self._moulds = [mould, *(each for each in self._moulds if each.head != mould.head)][:_MOST]
+        self._moulds = [
+            mould,
+            *(each for each in self._moulds if (each.head, each.middle) != (mould.head, mould.middle)),
+        ][:_MOST]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from datetime import datetime
 
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.json_size import MOST_EXTRAS
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.moments import MOMENT, is_moment
 from checkstream.core.wire.ollama import fields
 from checkstream.core.wire.openai_answers import MAX_INDEX, Answer
 from checkstream.core.wire.openai_json import failure_of, read_object, reading_object
@@ -16,8 +16,7 @@ from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.strict_json import dropping
 from checkstream.errors import WireError
 
-_LONGEST_MOMENT = 40
-_OWN = frozenset({"message", "response", "thinking", "created_at", fields.CONTEXT, *SHADOWS})
+_OWN = frozenset({"message", "response", "thinking", MOMENT, fields.CONTEXT, *SHADOWS})
 _MESSAGE = frozenset({"content", "thinking", "tool_calls"})
 _ROLE = frozenset({"role"})
 _FUNCTION = frozenset({"function", "id"})
@@ -93,27 +92,14 @@ def _context(answer: Answer, value: object) -> None:
 
 def _rest(answer: Answer, body: Mapping[str, object]) -> None:
     others = {name: value for name, value in body.items() if not _is_figure(name, value)}
-    moment = others.get("created_at")
-    if moment is not None and not _is_moment(moment):
-        answer.extras.known(COMMON, moment, ("created_at",), None, "read")
+    moment = others.get(MOMENT)
+    if moment is not None and not is_moment(moment):
+        answer.extras.known(COMMON, moment, (MOMENT,))
     answer.rest(COMMON, others, fields.KNOWN, _OWN, ())
 
 
 def _is_figure(name: str, value: object) -> bool:
     return name in fields.DURATIONS and type(value) is int and 0 <= value < fields.MOST_DURATION
-
-
-def _is_moment(value: object) -> bool:
-    """Tell whether a value is a moment as RFC 3339 writes it, and nothing besides."""
-    if not isinstance(value, str) or not value.isascii() or len(value) > _LONGEST_MOMENT or value[10:11] != "T":
-        return False
-    head, dot, rest = value.partition(".")
-    figures = rest.rstrip("Z").partition("+")[0].partition("-")[0]
-    try:
-        datetime.fromisoformat(head + rest[len(figures) :] if dot else head)
-    except ValueError:
-        return False
-    return not dot or (figures.isdecimal() and len(figures) <= 9)
 
 
 def read_chat(answer: Answer, body: dict[str, object]) -> None:

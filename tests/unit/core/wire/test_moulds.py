@@ -10,6 +10,7 @@ import pytest
 
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.moulds import Moulds
+from checkstream.core.wire.ollama.surface import CHAT as OLLAMA
 from checkstream.core.wire.openai_chat import OpenAIChat
 from checkstream.core.wire.openai_completions import OpenAICompletions
 from checkstream.core.wire.surface import Frame, Surface
@@ -149,3 +150,30 @@ def test_no_mould_is_made_of_an_event_that_says_more_than_a_text() -> None:
     moulds.learn(found, unit)
     assert moulds.read(found) == Unit(raw=found.raw, deltas=unit.deltas, choices=(1,))
     assert unit.deltas[0].channel == Channel("content", 1)
+
+
+@pytest.mark.parametrize(
+    ("moment", "known"),
+    [
+        ("2025-01-01T10:00:01.5Z", True),
+        ("2026-12-31T23:59:59.999999999-07:00", True),
+        ("2025-01-01T10:00:00.4111111111111111Z", False),
+        ("4111 1111 1111 1111", False),
+        ("mail joe@example.com", False),
+        ("2025-13-01T10:00:00Z", False),
+        ("", False),
+        ("2025-01-01T10:00:00Z" + "0" * 100, False),
+    ],
+)
+def test_events_may_differ_in_the_moment_that_they_tell(moment: str, known: bool) -> None:
+    line = '{"model":"m","created_at":"%s","message":{"role":"assistant","content":"%s"},"done":false}'
+    moulds = Moulds()
+    first = Frame(b"", (line % ("2025-01-01T10:00:00.123456789Z", "Moon")).encode())
+    moulds.learn(first, msgspec.structs.replace(OLLAMA.read_event(first), extras=()))
+    data = (line % (moment, "潮汐 \\n x")).encode()
+    unit = moulds.read(Frame(b"data: " + data + b"\n\n", data))
+    assert (unit is not None) is known
+    if unit is not None:
+        read = OLLAMA.read_event(Frame(unit.raw, data))
+        assert (unit.deltas, unit.choices) == (read.deltas, read.choices)
+        assert unit.raw == b"data: " + data + b"\n\n"
