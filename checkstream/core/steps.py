@@ -11,9 +11,9 @@ Result = TypeVar("Result")
 
 
 _FIRST_CHARS = 128
-_LEAST_CHARS = 64
+_LEAST_CHARS = 96
 _MOST_CHARS = 512
-_PIECE_WORK = 800
+_PIECE_WORK = 1200
 
 
 class Pace:

@@ -8,6 +8,7 @@ more than the context is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from checkstream.core.match.chain import FOLDED, Chain, undecided
@@ -96,7 +97,7 @@ class Scan:
         """Tables to be asked, asleep, for what is live, each with the view (as above) up to whose end it is asked."""
         self._asleep = True
         """No view but the raw one is being read."""
-        self._trigger = self._any_trigger()
+        self._trigger = _trigger_of(self._chain.names, embeds=self._embeds)
         self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
     @property
@@ -179,15 +180,6 @@ class Scan:
             size += 1
         self.work.done += 1 + (size - place) // 8
         return self._received + size - place
-
-    def _any_trigger(self) -> Regex | None:
-        """Return what wakes any view that some pattern is searched in."""
-        parts = [_CHANGING] if self._chain.names else []
-        if self._chain.names[-1:] == ("leet",):
-            parts.append(_LEET)
-        if self._embeds:
-            parts.append(_EMBEDDINGS)
-        return compile_regex("|".join(parts)) if parts else None
 
     def _least_cap(self) -> int:
         """Return the least number of characters after which any start may reach its cap."""
@@ -436,6 +428,17 @@ class Scan:
             rank, capped = self._found.pop(key)
             out.append(Finding(signal=key[2], span=Span(key[0], key[1]), view=VIEWS[rank], capped=capped))
         return out
+
+
+@lru_cache(maxsize=16)
+def _trigger_of(names: tuple[str, ...], *, embeds: bool) -> Regex | None:
+    """Return what wakes any view that some pattern is searched in; `names`: of those that read one another."""
+    parts = [_CHANGING] if names else []
+    if names[-1:] == ("leet",):
+        parts.append(_LEET)
+    if embeds:
+        parts.append(_EMBEDDINGS)
+    return compile_regex("|".join(parts)) if parts else None
 
 
 def _least_stops(checks: Sequence[tuple[Lane, int, Table]]) -> list[tuple[Lane, int]]:
