@@ -154,7 +154,7 @@ def test_g32_each_client_comes_again_when_there_is_room(
 ) -> None:
     do, turn = verb(sdk)
     before = _refused(crowded)
-    long = {"choices": [{"content": " ".join(f"word{number}" for number in range(120))}], "timing": {"token_ms": 10}}
+    long = {"choices": [{"content": " ".join(f"word{number}" for number in range(300))}], "timing": {"token_ms": 10}}
     headers = {SCRIPT: upstream.says(long)}
     with OpenAI(base_url=f"{crowded.url}/v1", api_key="k", max_retries=0, default_headers=headers) as other:
         ask: Any = {"model": "m", "messages": ASK, "stream": True}
