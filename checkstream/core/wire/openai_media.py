@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from checkstream.core.steps import Steps
 from checkstream.core.wire import openai_fields as fields
+from checkstream.core.wire.addresses import unsigned
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.text_files import is_data_url
@@ -15,7 +16,7 @@ _ADDRESSES = ("http:", "https:", "gs:", "s3:")
 def read_media(prompt: Prompt, kind: str, position: int, value: object, path: Path, *, carries: bool = True) -> Steps:
     """Read what may carry a file: its text as a document, what is said of it as words of the message.
 
-    What stands at an address or has an id nobody has read; the address and the id are read.
+    What stands at an address or has an id nobody has read; the address and the id are read, but for what signs it.
 
     Args:
         prompt: Collects it.
@@ -49,7 +50,7 @@ def _payload(prompt: Prompt, kind: str, position: int, value: object, path: Path
             yield from prompt.settings(kind, position, given, at, words=True)
         elif not is_data_url(given) and given.casefold().startswith(_ADDRESSES):
             prompt.unscanned[name] = None
-            prompt.add(kind, position, given, at, quiet=not any(map(str.isspace, given)))
+            prompt.add(kind, position, unsigned(given), at, quiet=not any(map(str.isspace, given)))
         else:
             yield from prompt.file(position, given, at, name, carries=carries)
 
