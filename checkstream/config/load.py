@@ -150,7 +150,7 @@ def unplaced(upstream: str, policies: Sequence[str] = ()) -> Config:
     guarding = tuple(policies) or DEFAULT_POLICIES
     guarded = [
         RouteSettings(
-            name="-".join(part for part in path.removeprefix("/v1").split("/") if part.isalnum()),
+            name="-".join(part for part in path.removeprefix("/v1").split("/") if part.replace("_", "").isalnum()),
             match=Match(path=path),
             upstream="default",
             policies=guarding,

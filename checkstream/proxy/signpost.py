@@ -19,7 +19,7 @@ _UNREAD = frozenset({
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 _NOT_YET = {
     "/v1/responses": "call `/v1/chat/completions`",
-    "/v1/messages": "call `/v1/chat/completions`",
+    "/v1/messages/batches": "call `/v1/messages`, once for each request of the batch",
 }
 _OPERATORS = frozenset({"/livez", "/readyz", "/metrics", "/health", "/healthz", "/admin/status", "/admin/reload"})
 

@@ -14,12 +14,23 @@ import pytest
 from checkstream.core.commands import ForwardRequest
 from checkstream.core.events import AnyEvent, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
-from checkstream.core.policy.capabilities import CAN, CHAT, COMPLETIONS, SURFACE_ACTIONS, Target
+from checkstream.core.policy.capabilities import (
+    CAN,
+    CHAT,
+    COMPLETIONS,
+    MESSAGES,
+    SURFACE_ACTIONS,
+    Target,
+)
+from checkstream.core.policy.capabilities import (
+    SURFACES as SPEAKING,
+)
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.placing import ACTION_STAGES, POSITION_STAGES
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import PolicyError
+from tests import messages
 from tests.playbook import Exchange, Played
 
 FOUND = "zebra crossing"
@@ -44,7 +55,6 @@ ACTIONS = {
     "adapt_tone": "{type: adapt_tone, instruction: Be kind.}",
     "log_event": "{type: log_event}",
 }
-PATHS = {CHAT: "/v1/chat/completions", COMPLETIONS: "/v1/completions"}
 CHANNELS: dict[str, Mapping[Stage, tuple[str, ...]]] = {
     CHAT: {stage: STAGE_CHANNELS[stage] for stage in Stage},
     # A completion is one text, asked for by one text.
@@ -53,11 +63,17 @@ CHANNELS: dict[str, Mapping[Stage, tuple[str, ...]]] = {
         Stage.MIDSTREAM: ("content", "extra"),
         Stage.EGRESS: ("content", "extra"),
     },
+    MESSAGES: {
+        Stage.INGRESS: STAGE_CHANNELS[Stage.INGRESS],
+        Stage.MIDSTREAM: tuple(kind for kind in STAGE_CHANNELS[Stage.MIDSTREAM] if kind != "refusal"),
+        Stage.EGRESS: tuple(kind for kind in STAGE_CHANNELS[Stage.EGRESS] if kind != "refusal"),
+    },
 }
 
 
-def policy(action: str, stage: Stage, channel: str) -> str:
-    rule = f"stage: [{stage}], channels: [{channel}], phrases: [{FOUND}], actions: [{ACTIONS[action]}]"
+def policy(action: str, stage: Stage, channel: str, surface: str = CHAT) -> str:
+    asked = ACTIONS[action] if surface != MESSAGES else ACTIONS[action].replace(", bad_words: [stripes]", "")
+    rule = f"stage: [{stage}], channels: [{channel}], phrases: [{FOUND}], actions: [{asked}]"
     rules = [f"  - {{name: r, id: R-1, priority: 5, {rule}}}"]
     if action == "allow":
         rules.append(f"  - {{name: s, id: R-2, {rule.replace('allow}', 'redact}')}}}")
@@ -70,7 +86,7 @@ def stages(action: str) -> tuple[Stage, ...]:
 
 
 def combinations() -> Iterator[tuple[str, Stage, str, str, bool]]:
-    for action, surface, streamed in itertools.product(ACTIONS, PATHS, (True, False)):
+    for action, surface, streamed in itertools.product(ACTIONS, CHANNELS, (True, False)):
         if surface in SURFACE_ACTIONS[action.partition(" ")[0]]:
             for stage in stages(action):
                 only_content = stage is Stage.MIDSTREAM and action in {"safe_mode", "inject_disclaimer after_sentence"}
@@ -86,6 +102,8 @@ def request(surface: str, streamed: bool, texts: dict[str, str]) -> bytes:
     body: dict[str, Any] = {"model": "m", "stream": streamed, "temperature": 0.9, "checkstream": extension}
     if surface == COMPLETIONS:
         return json.dumps(body | {"prompt": texts.get("user", "Hi")}).encode()
+    if surface == MESSAGES:
+        return json.dumps(body | message_request(texts)).encode()
     call = {"id": "c", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
     body["messages"] = [
         {"role": "system", "content": texts.get("system", "Be brief.")},
@@ -97,7 +115,56 @@ def request(surface: str, streamed: bool, texts: dict[str, str]) -> bytes:
     return json.dumps(body).encode()
 
 
+def message_request(texts: dict[str, str]) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": "c", "name": "look_up", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": texts.get("tool_result", "4")}
+    return {
+        "max_tokens": 9,
+        "system": texts.get("system", "Be brief."),
+        "messages": [
+            {"role": "user", "content": texts.get("user", "Hi")},
+            {"role": "assistant", "content": [{"type": "text", "text": texts.get("assistant", "Yes?")}, call]},
+            {"role": "user", "content": [result]},
+        ],
+        "tools": [{"name": name, "input_schema": {"type": "object"}} for name in ("look_up", "delete_all")],
+    }
+
+
+def message_answer(streamed: bool, texts: dict[str, str]) -> list[bytes]:
+    said = "Hello there. " + texts.get("content", "")
+    name, given = texts.get("tool_name", "look_up"), texts.get("tool_arguments", "{}")
+    thinks, calls = int("reasoning" in texts), "tool_name" in texts or "tool_arguments" in texts
+    note = {"note": texts["extra"]} if "extra" in texts else {}
+    if streamed:
+        events = [messages.head()]
+        events += messages.thought(0, texts["reasoning"]) if thinks else []
+        events += [*messages.text(thinks, said), messages.event("ping", **note)]
+        events += messages.call(1 + thinks, name, given) if calls else []
+        return [*events, messages.end()]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": said}]
+    if thinks:
+        blocks.insert(0, {"type": "thinking", "thinking": texts["reasoning"], "signature": "s"})
+    if calls:
+        blocks.append({"type": "tool_use", "id": "c", "name": name, "input": json.loads(given)})
+    return [messages.whole(*blocks, **note)]
+
+
+def message_received(played: Played) -> dict[str, str]:
+    message = json.loads(played.reply.body) if played.reply is not None else messages.read(played.joined)
+    got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
+    got["finish"] = {"refusal": "content_filter"}.get(message["stop_reason"], "stop")
+    got["extra"] = message.get("note", "")
+    for block in message["content"]:
+        got["content"] += block.get("text", "")
+        got["reasoning"] += block.get("thinking", "")
+        got["tool_name"] += block.get("name", "")
+        got["tool_arguments"] += json.dumps(block["input"]) if "input" in block else ""
+    return got
+
+
 def answer(surface: str, streamed: bool, texts: dict[str, str]) -> list[bytes]:
+    if surface == MESSAGES:
+        return message_answer(streamed, texts)
     said = "Hello there. " + texts.get("content", "")
     if surface == COMPLETIONS:
         choice: dict[str, Any] = {"index": 0, "text": said, "finish_reason": None if streamed else "stop"}
@@ -123,7 +190,7 @@ def answer(surface: str, streamed: bool, texts: dict[str, str]) -> list[bytes]:
 def play(rules: str, surface: str, streamed: bool, texts: dict[str, str], *, confirmed: tuple[str, ...] = ()) -> Played:
     target = Target(route="r", surface=surface, upstream="u", can=frozenset(CAN))
     plan = Plan(program=compile_sources([("p.yaml", rules)], (), (target,)))
-    running = Exchange(SURFACES[PATHS[surface]], plan)
+    running = Exchange(SURFACES[surface], plan)
     prompts = {name: text for name, text in texts.items() if name in STAGE_CHANNELS[Stage.INGRESS]}
     running.send(RequestReceived(request(surface, streamed, prompts), confirmed=confirmed))
     for asked, said in enumerate((texts, {"content": "Safe."}), 1):
@@ -147,6 +214,8 @@ def forwards(played: Played) -> list[dict[str, Any]]:
 
 def received(played: Played, surface: str) -> dict[str, str]:
     """Return the texts of the answer as the caller gets them, by channel, and its finish reason."""
+    if surface == MESSAGES and (played.reply is None or played.reply.status == 200):
+        return message_received(played)
     bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
     bodies += [json.loads(played.reply.body)] if played.reply is not None else []
     got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
@@ -176,6 +245,7 @@ class Ran(NamedTuple):
     got: dict[str, str]
     stage: Stage
     channel: str
+    surface: str
 
 
 Check = Callable[[Ran], None]
@@ -192,6 +262,8 @@ def check_edit(word: str) -> Check:
             # A name can't be edited, so the choice is stopped before it.
             assert ran.got["tool_name"] in {"", "A "}
             assert ran.got["finish"] == "content_filter"
+        elif ran.surface == MESSAGES and ran.channel == "reasoning" and ran.played.reply is not None:
+            assert ran.got["reasoning"] == ""  # its signature would not fit the text any more
         else:
             assert ran.got[ran.channel].endswith(found_in(ran.channel).replace(FOUND, word))
 
@@ -239,17 +311,22 @@ def check_sources(ran: Ran) -> None:
 def check_safe_mode(ran: Ran) -> None:
     sent = forwards(ran.played)
     assert len(sent) == (2 if ran.stage == Stage.MIDSTREAM else 1)
-    assert (sent[-1]["temperature"], sent[-1]["bad_words"]) == (0.25, ["stripes"])
+    assert (sent[-1]["temperature"], sent[-1].get("bad_words", ["stripes"])) == (0.25, ["stripes"])
+    assert ("bad_words" in sent[-1]) == (ran.surface != MESSAGES)
     if ran.stage == Stage.MIDSTREAM:
         assert ran.got["content"] == "Hello there. A Hello there. Safe."
 
 
 def check_tools(ran: Ran) -> None:
-    assert [tool["function"]["name"] for tool in forwards(ran.played)[0]["tools"]] == ["look_up"]
+    assert [tool.get("function", tool)["name"] for tool in forwards(ran.played)[0]["tools"]] == ["look_up"]
 
 
 def check_tone(ran: Ran) -> None:
-    assert {"role": "system", "content": "Be kind."} in forwards(ran.played)[0]["messages"]
+    (sent,) = forwards(ran.played)
+    if ran.surface == MESSAGES:
+        assert sent["system"].endswith("\n\nBe kind.")
+    else:
+        assert {"role": "system", "content": "Be kind."} in sent["messages"]
 
 
 def check_nothing(ran: Ran) -> None:
@@ -261,7 +338,10 @@ def check_nothing(ran: Ran) -> None:
 def check_removal(ran: Ran) -> None:
     (sent,) = forwards(ran.played)
     assert FOUND not in json.dumps(sent)
-    if ran.channel == "tool_result":
+    if ran.channel == "tool_result" and ran.surface == MESSAGES:
+        note = {"type": "tool_result", "tool_use_id": "c", "content": "[removed by policy R-1]"}
+        assert sent["messages"][-1]["content"] == [note]
+    elif ran.channel == "tool_result":
         note = {"role": "tool", "tool_call_id": "c", "content": "[removed by policy R-1]"}
         assert sent["messages"][-1] == note
 
@@ -298,14 +378,14 @@ def test_g08_what_the_matrix_allows_is_carried_out(
     action: str, stage: Stage, channel: str, surface: str, streamed: bool
 ) -> None:
     texts = {channel: found_in(channel)}
-    played = play(policy(action, stage, channel), surface, streamed, texts)
+    played = play(policy(action, stage, channel, surface), surface, streamed, texts)
     assert played.record is not None
     mine = [verdict for verdict in played.record.verdicts if verdict.rule_id == "R-1"]
     assert [(verdict.stage, verdict.channel.kind) for verdict in mine[:1]] == [(stage, channel)]
     if action == "allow":
         others = [verdict for verdict in played.record.verdicts if verdict.rule_id == "R-2"]
         assert [verdict.excepted_by for verdict in others] == ["R-1"]
-    CHECKS[action](Ran(played, received(played, surface), stage, channel))
+    CHECKS[action](Ran(played, received(played, surface), stage, channel, surface))
 
 
 @pytest.mark.parametrize(
@@ -320,28 +400,45 @@ def test_g08_what_the_matrix_does_not_allow_is_refused_by_name(action: str, stag
     assert f"`{name}`" in said or (position == "start" and "before the answer" in said) or "sentence" in said
 
 
-@pytest.mark.parametrize("action", [name for name in ACTIONS if COMPLETIONS not in SURFACE_ACTIONS[name.split()[0]]])
-def test_g08_what_a_surface_can_not_carry_out_is_refused_by_name(action: str) -> None:
-    target = Target(route="r", surface=COMPLETIONS, upstream="u", can=frozenset(CAN))
+@pytest.mark.parametrize(
+    ("action", "surface"),
+    [
+        (action, surface)
+        for action, surface in itertools.product(ACTIONS, SPEAKING)
+        if surface not in SURFACE_ACTIONS[action.split()[0]]
+    ],
+)
+def test_g08_what_a_surface_can_not_carry_out_is_refused_by_name(action: str, surface: str) -> None:
+    target = Target(route="r", surface=surface, upstream="u", can=frozenset(CAN))
     with pytest.raises(PolicyError) as raised:
         compile_sources([("p.yaml", policy(action, Stage.INGRESS, "user"))], (), (target,))
     assert f"`{action}` of rule `R-1` needs" in raised.value.faults[0].reason
 
 
+@pytest.mark.parametrize("field", ["bad_words: [stripes]", "logit_bias: {7: -5}"])
+def test_g08_what_the_messages_api_has_no_field_for_is_refused_by_name(field: str) -> None:
+    rules = policy("safe_mode", Stage.INGRESS, "user").replace("bad_words: [stripes]", field)
+    target = Target(route="r", surface=MESSAGES, upstream="u", can=frozenset(CAN))
+    with pytest.raises(PolicyError) as raised:
+        compile_sources([("p.yaml", rules)], (), (target,))
+    assert f"for `{field.partition(':')[0]}`" in raised.value.faults[0].reason
+
+
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_call_of_a_tool_that_is_not_allowed_ends_the_choice(streamed: bool) -> None:
+@pytest.mark.parametrize("surface", [CHAT, MESSAGES])
+def test_a_call_of_a_tool_that_is_not_allowed_ends_the_choice(streamed: bool, surface: str) -> None:
     rules = policy("constrain_tools", Stage.INGRESS, "user")
     texts = {"user": found_in("user"), "tool_name": "delete_all", "tool_arguments": '{"all": true}'}
-    played = play(rules, CHAT, streamed, texts)
-    got = received(played, CHAT)
+    played = play(rules, surface, streamed, texts)
+    got = received(played, surface)
     assert (got["tool_name"], got["tool_arguments"], got["finish"]) == ("", "", "content_filter")
     assert played.record is not None
     assert [(v.action, v.channel.kind) for v in played.record.verdicts] == [
         ("constrain_tools", "user"),
         ("stop", "tool_name"),
     ]
-    allowed = play(rules, CHAT, streamed, texts | {"tool_name": "look_up"})
-    assert received(allowed, CHAT)["tool_name"] == "look_up"
+    allowed = play(rules, surface, streamed, texts | {"tool_name": "look_up"})
+    assert received(allowed, surface)["tool_name"] == "look_up"
 
 
 def test_a_confirmed_request_is_forwarded() -> None:

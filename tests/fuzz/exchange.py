@@ -32,6 +32,7 @@ from tests.sse_clients import ONE_FORM
 
 CHAT = SURFACES["openai.chat"]
 COMPLETIONS = SURFACES["openai.completions"]
+MESSAGES = SURFACES["anthropic.messages"]
 SECRET = re.compile("code-[0-9]{2}")
 """What the policy below never lets out."""
 POLICY = """

@@ -47,7 +47,7 @@ from checkstream.scoring.catalog import load_models
 from checkstream.scoring.lexicon import Lexicon
 from checkstream.scoring.tokenizer import Tokenizer
 from tests import stored_programs
-from tests.fuzz.exchange import CHAT, COMPLETIONS, POLICY, run_cuts, run_exchange
+from tests.fuzz.exchange import CHAT, COMPLETIONS, MESSAGES, POLICY, run_cuts, run_exchange
 from tests.sse_clients import ONE_FORM
 
 Target = Callable[[bytes], None]
@@ -141,17 +141,18 @@ def read_event(surface: Surface, data: bytes) -> None:
 
 
 def _edit_event(surface: Surface, unit: Unit) -> None:
-    assert surface.write_event(unit, Edit({})) == unit.raw
-    out = surface.write_event(unit, Edit({place: f"<{place}>" for place in range(len(unit.deltas))}))
+    sending = surface.sending()
+    assert sending.write_event(unit, Edit({})) == unit.raw
+    out = sending.write_event(unit, Edit({place: f"<{place}>" for place in range(len(unit.deltas))}))
     again = surface.read_event(sse.parse(out))
     assert [(delta.channel, delta.text) for delta in again.deltas] == [
         (delta.channel, f"<{place}>") for place, delta in enumerate(unit.deltas)
     ]
-    gone = surface.write_event(unit, Edit({}, frozenset(unit.choices)))
+    gone = sending.write_event(unit, Edit({}, frozenset(unit.choices)))
     if gone:
         assert not surface.read_event(sse.parse(gone)).deltas
     for number in unit.choices[:2]:
-        for made in (surface.text_event(unit, number, "x"), surface.finish_event(unit, number)):
+        for made in (sending.text_event(unit, number, "x"), sending.finish_event(unit, number)):
             assert surface.read_event(sse.parse(made)).choices == (number,)
 
 
@@ -382,6 +383,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
                 (("request", read_request), ("event", read_event), ("whole", read_whole)),
             )
         },
+        "messages_request": _on(MESSAGES, read_request),
         "config": read_configuration,
         "policy": read_policy,
         "program": read_program,

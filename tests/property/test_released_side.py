@@ -170,8 +170,8 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
         "self._write(data)",  # the closing frames, below
     }
     tree = ast.parse(leaving.read_text(encoding="utf-8"))
-    (closing,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "close_stream")
-    assigned = [node for node in ast.walk(closing) if isinstance(node, ast.Assign | ast.AugAssign)]
+    closing = [node for node in ast.walk(tree) if getattr(node, "name", "") in {"close_stream", "_ends"}]
+    assigned = [node for each in closing for node in ast.walk(each) if isinstance(node, ast.Assign | ast.AugAssign)]
     into_data = [
         node.value
         for node in assigned
@@ -179,10 +179,12 @@ def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released()
     ]
     origins = {ast.unparse(value.func if isinstance(value, ast.Call) else value) for value in into_data}
     assert origins == {
+        "self._ends",
+        "rest.data if rest is not None else b''",  # released
         "course.writer.open_ends",
-        "course.surface.result_event",  # what evidence says of it: numbers, and sentences of what has been released
+        "course.writer.sending.result_event",  # what evidence says: numbers, and sentences that were released
         "last.data if last is not None else b''",  # released
-        "course.surface.error_event",
+        "course.writer.sending.error_event",
         "course.writer.finish",
     }
 

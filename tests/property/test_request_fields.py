@@ -113,7 +113,118 @@ MODERATION = {
     ],
 }
 RERANKING = {"model": "rerank-v3.5", "query": "which?", "documents": ["one", {"text": "two", "title": "b"}]}
+MESSAGES: dict[str, Any] = {
+    "model": "claude-opus-4-5",
+    "max_tokens": 64,
+    "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
+    "messages": [
+        {"role": "user", "content": "Read this."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "It is here."},
+                {
+                    "type": "document",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "A page."},
+                    "title": "Page",
+                    "context": "From the shelf.",
+                    "citations": {"enabled": True},
+                },
+                {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "A part."}]}},
+                {"type": "image", "source": {"type": "url", "url": "https://h/i.png"}},
+                {
+                    "type": "search_result",
+                    "source": "https://h/s",
+                    "title": "S",
+                    "content": [{"type": "text", "text": "Found."}],
+                },
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "I look.", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "ZGF0YQ=="},
+                {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"q": "sun", "n": [1]}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "toolu_1",
+                    "is_error": False,
+                    "content": [{"type": "text", "text": "It shines."}],
+                },
+                {"type": "tool_result", "tool_use_id": "toolu_2", "content": "Nothing."},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "sun"}},
+                {
+                    "type": "web_search_tool_result",
+                    "tool_use_id": "srvtoolu_1",
+                    "content": [
+                        {
+                            "type": "web_search_result",
+                            "title": "Sun",
+                            "url": "https://h/sun",
+                            "encrypted_content": "ZW5j",
+                            "page_age": "a day",
+                        }
+                    ],
+                },
+                {
+                    "type": "code_execution_tool_result",
+                    "tool_use_id": "srvtoolu_2",
+                    "content": {
+                        "type": "code_execution_result",
+                        "stdout": "out",
+                        "stderr": "err",
+                        "return_code": 0,
+                        "content": [{"type": "code_execution_output", "file_id": "file_1"}],
+                    },
+                },
+                {
+                    "type": "text",
+                    "text": "So it is.",
+                    "citations": [
+                        {
+                            "type": "char_location",
+                            "cited_text": "A page.",
+                            "document_index": 0,
+                            "document_title": "Page",
+                            "start_char_index": 0,
+                            "end_char_index": 7,
+                        }
+                    ],
+                },
+            ],
+        },
+    ],
+    "tools": [
+        {
+            "name": "look_up",
+            "description": "Looks it up.",
+            "input_schema": {"type": "object", "properties": {"q": {"type": "string", "description": "What."}}},
+        },
+        {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["h.example"]},
+    ],
+    "tool_choice": {"type": "tool", "name": "look_up"},
+    "metadata": {"user_id": "u-1"},
+    "stop_sequences": ["END"],
+    "thinking": {"type": "enabled", "budget_tokens": 1024},
+    "mcp_servers": [{"type": "url", "url": "https://h/mcp", "name": "m", "authorization_token": "tok"}],
+    "container": "container_1",
+    "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"properties": {"a": {}}}}},
+    "service_tier": "auto",
+    "betas": ["files-api-2025-04-14"],
+}
 BODIES = {
+    "anthropic.messages": MESSAGES,
     "openai.chat": CHAT,
     "openai.completions": COMPLETION,
     "openai.embeddings": EMBEDDING,

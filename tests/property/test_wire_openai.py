@@ -127,7 +127,7 @@ def escaped(text: str, data: st.DataObject) -> str:
 def test_g34_an_edit_goes_to_the_value_that_was_read_and_to_no_look_alike(
     kind: str, around: dict[str, Any], beside: dict[str, Any], data: st.DataObject
 ) -> None:
-    surface: Surface = TEXT if kind == "text" else CHAT
+    surface: OpenAIChat | OpenAICompletions = TEXT if kind == "text" else CHAT
     made: dict[str, Any] = {kind: SECRET}
     if kind in {"name", "arguments"}:
         made = {"tool_calls": [{"index": 0, "function": {kind: SECRET}}]}

@@ -96,7 +96,7 @@ class Intake:
             return None
         choice = self._choices[channel.choice]
         latest = self._paths[channel]
-        if not choice.running or (latest is not delta.path and latest[2:] != delta.path[2:]):
+        if not choice.running or (latest is not delta.path and _within(latest) != _within(delta.path)):
             return None
         if not is_short(judge, delta.text):
             return None
@@ -165,7 +165,7 @@ class Intake:
             if channel in self._judges and (
                 channel in seen
                 or channel.kind == "extra"
-                or (latest is not path and channel.kind not in CALL and latest[2:] != path[2:])
+                or (latest is not path and channel.kind not in CALL and _within(latest) != _within(path))
             ):
                 yield from self._worked(self._judges[channel], self._judges[channel].parting())
             self._paths[channel] = path
@@ -234,3 +234,8 @@ class Intake:
                 yield from self._answer.asking(judge, checks)
                 yield from self._decisions.deciding(judge)
                 yield
+
+
+def _within(path: Path) -> Path:
+    """Return the place of a text within its choice; of a surface that has no list of them, within the event."""
+    return path[2:] if path[0] == "choices" else path

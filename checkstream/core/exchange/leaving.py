@@ -76,18 +76,15 @@ class Leaving:
         ending = course.ending or Ending("complete")
         if ending.error is None and self._assess():
             return
+        data = self._ends(ending)
         last = course.outbox.release(course.now)
         if len(course.outbox):
             # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
             course.checking.degrade("undecided_text")
             ending = Ending("failed", ("guard_error", "part of the answer could not be decided", None))
-        data = course.writer.open_ends()
-        members = course.members if course.given else {}
-        if members and ending.error is None:
-            data += course.surface.result_event(course.writer.like, members)
         data += last.data if last is not None else b""
         if ending.error is not None:
-            data += course.surface.error_event(*ending.error)
+            data += course.writer.sending.error_event(*ending.error)
         elif ending.terminate and not course.answer.terminated:
             request = course.prompt.request
             data += course.writer.finish(
@@ -103,6 +100,17 @@ class Leaving:
         elif outcome == "complete" and course.ledger.upstream_failure is not None:
             outcome = "upstream_failed"
         course.close(outcome)
+
+    def _ends(self, ending: Ending) -> bytes:
+        """Return what is said before a stream's last word: ends that the upstream has left open, and the results."""
+        course = self._course
+        rest = course.outbox.release(course.now, holds_end=True)
+        data = rest.data if rest is not None else b""
+        data += course.writer.open_ends()
+        members = course.members if course.given else {}
+        if members and ending.error is None:
+            data += course.writer.sending.result_event(course.writer.like, members)
+        return data
 
     # --- whole answers
 

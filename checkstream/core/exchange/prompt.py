@@ -57,7 +57,9 @@ _RULING_WORK = 15
 
 def _is_frame(path: Path) -> bool:
     """Tell whether a text stands in what a message keeps when all that it says is taken out."""
-    return path[0] == "messages" and len(path) > 2 and path[2] in MESSAGE_FRAME and path[2] != "content"
+    if path[0] != "messages" or len(path) < 3:
+        return False
+    return path[2] in MESSAGE_FRAME and (path[2] != "content" or path[4:5] == ("tool_use_id",))
 
 
 class Prompt:

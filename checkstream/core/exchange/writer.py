@@ -5,7 +5,7 @@ A unit whose text nobody changed leaves as the bytes it came in. When it leaves 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -29,6 +29,7 @@ class Writer:
         "heard",
         "released_chars",
         "rendering",
+        "sending",
         "turned",
     )
 
@@ -41,6 +42,8 @@ class Writer:
             prefixes: The answer's own list of texts that stand before every choice.
         """
         self._surface = surface
+        self.sending = surface.sending()
+        """Writes what leaves of the stream, in that order."""
         self._choices = choices
         self._prefixes = prefixes
         self._first = Unit(raw=b"")
@@ -87,7 +90,7 @@ class Writer:
         for delta in waiting.unit.deltas:
             if delta.channel.kind == "content":
                 self._note(delta.channel.choice, delta.text)
-        return waiting.unit.raw
+        return self.sending.as_it_came(waiting.unit) if self.sending.alters else waiting.unit.raw
 
     # --- units that are edited
 
@@ -109,7 +112,7 @@ class Writer:
         halting = self._halting(waiting) - closed
         gone = frozenset(place for place, part in enumerate(waiting.parts) if self.is_dropped(part))
         texts = self.texts(waiting, closed, gone)
-        after: list[bytes] = []
+        ends: dict[int, str] = {}
         drop = set(closed)
         finish: dict[int, str | None] = {
             number: "stop" for number in unit.finished if self._choices[number].calls_nothing
@@ -117,26 +120,29 @@ class Writer:
         for number in sorted(halting):
             if number in unit.finished and self._keeps_call(waiting, number, gone):
                 finish[number] = None
-                after += self._end(number, "")
+                ends[number] = ""
             elif number in unit.finished:
                 # Its own finish reason must not stand beside ours: the text goes out in an event of its own.
-                rest = "".join(
+                ends[number] = "".join(
                     texts.pop(place, delta.text)
                     for place, delta in enumerate(unit.deltas)
                     if delta.channel.choice == number and delta.channel.kind == "content"
                 )
                 drop.add(number)
-                after += self._end(number, rest)
             else:
-                after += self._end(number, "")
+                ends[number] = ""
         before = self._finish(unit, texts, drop | {number for number, reason in finish.items() if reason is None})
-        if not texts and not drop and not gone and not finish:
-            return [*before, unit.raw, *after]
-        written = self._surface.write_event(unit, Edit(texts, frozenset(drop), gone, finish))
+        # Nothing stands behind an answer's last word, which is the end of its choice too on some surfaces.
+        if unit.terminator:
+            before += self._ended(ends)
+        if texts or drop or gone or finish:
+            written = self.sending.write_event(unit, Edit(texts, frozenset(drop), gone, finish))
+        else:
+            written = self.sending.as_it_came(unit)
+        after = [] if unit.terminator else self._ended(ends)
         if is_doubted(unit) and written:
             self.remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited
-        # Nothing stands behind an answer's last word, which is the end of its choice too on some surfaces.
-        return [*before, *after, written] if unit.terminator else [*before, written, *after]
+        return [*before, written, *after]
 
     def _finish(self, unit: Unit, texts: dict[int, str], drop: set[int]) -> list[bytes]:
         """Close the choices that end in a unit; add their disclaimers to its text or return events for them."""
@@ -151,7 +157,7 @@ class Writer:
                 continue
             place = last_content(unit, number)
             if place is None:
-                events.append(self._surface.text_event(self._like_of(number), number, ending))
+                events.append(self.sending.text_event(self._like_of(number), number, ending))
             else:
                 texts[place] = texts.get(place, unit.deltas[place].text) + ending
         return events
@@ -220,13 +226,17 @@ class Writer:
         if said is not None:
             said.feed(text)
 
+    def _ended(self, ends: Mapping[int, str]) -> list[bytes]:
+        """Return the events that end choices by policy, each with its last text."""
+        return [event for number, text in ends.items() for event in self._end(number, text)]
+
     def _end(self, number: int, text: str) -> list[bytes]:
         """Return the events that end a choice by policy: its last text, the rule's message, disclaimers, the finish."""
         choice = self._choices[number]
         choice.closed = True
         text += choice.last_words()
-        events = [self._surface.text_event(self._like_of(number), number, text)] if text else []
-        return [*events, self._surface.finish_event(self._like_of(number), number)]
+        events = [self.sending.text_event(self._like_of(number), number, text)] if text else []
+        return [*events, self.sending.finish_event(self._like_of(number), number)]
 
     # --- units of which the text alone is sent
 
@@ -235,7 +245,7 @@ class Writer:
         texts = self.texts(waiting, set())
         deltas = waiting.unit.deltas
         text = "".join(texts.get(place, deltas[place].text) for place in range(len(deltas)))
-        return [self._surface.text_event(self._like_of(0), 0, text)] if text else []
+        return [self.sending.text_event(self._like_of(0), 0, text)] if text else []
 
     def remains(self, waiting: Waiting) -> list[bytes]:
         """Return what has been decided of the content of a unit that can't leave as it is."""
@@ -245,7 +255,7 @@ class Writer:
             if delta.channel.kind == "content" and part.judge is not None:
                 number = delta.channel.choice
                 said[number] = said.get(number, "") + texts.get(place, delta.text)
-        return [self._surface.text_event(self._like_of(number), number, text) for number, text in said.items() if text]
+        return [self.sending.text_event(self._like_of(number), number, text) for number, text in said.items() if text]
 
     # --- the end of a stream
 
@@ -254,8 +264,8 @@ class Writer:
         data = b""
         if usage_wanted and not self._usage_sent:
             self._usage_sent = True
-            data = self._surface.usage_event(self.like, prompt_tokens, completion_tokens)
-        return data + self._surface.terminator()
+            data = self.sending.usage_event(self.like, prompt_tokens, completion_tokens)
+        return data + self.sending.terminator()
 
     def open_ends(self) -> bytes:
         """Return the disclaimers of choices that got no finish reason, for the end of the stream."""
@@ -264,6 +274,6 @@ class Writer:
             if choice.halt is not None and not choice.closed:
                 events += self._end(number, "")
             elif not choice.closed and (ending := choice.last_words()):
-                events.append(self._surface.text_event(self._like_of(number), number, ending))
+                events.append(self.sending.text_event(self._like_of(number), number, ending))
                 choice.closed = True
         return b"".join(events)

@@ -19,17 +19,18 @@ CAN: tuple[str, ...] = get_args(Can)
 """What an upstream is said to support. continue: an answer that was cut off is gone on with. bad_words: texts that are
 not written. logit_bias: tokens made more or less likely. json_schema, grammar: answers of a fixed form."""
 
-CHAT, COMPLETIONS = "openai.chat", "openai.completions"
+CHAT, COMPLETIONS, MESSAGES = "openai.chat", "openai.completions", "anthropic.messages"
 OLLAMA_CHAT, OLLAMA_GENERATE = "ollama.chat", "ollama.generate"
-SURFACES = (CHAT, COMPLETIONS, OLLAMA_CHAT, OLLAMA_GENERATE)
+SURFACES = (CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)
 """APIs whose answers are text."""
-PROMPT_ONLY = frozenset(
-    {"openai.embeddings", "openai.moderations", "cohere.rerank", "ollama.embed", "ollama.embeddings"}
-)
+PROMPT_ONLY = frozenset({
+    "openai.embeddings", "openai.moderations", "cohere.rerank", "ollama.embed", "ollama.embeddings",
+    "anthropic.count_tokens",
+})  # fmt: skip
 """APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
 _ALL = frozenset(SURFACES)
-_WITH_MESSAGES = frozenset({CHAT, OLLAMA_CHAT})
-_CONTINUED = frozenset({CHAT, COMPLETIONS, OLLAMA_CHAT})
+_WITH_MESSAGES = frozenset({CHAT, MESSAGES, OLLAMA_CHAT})
+_CONTINUED = frozenset({CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT})
 _OPENAI = frozenset({CHAT, COMPLETIONS})
 
 SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -52,7 +53,7 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "safe_mode.instruction": _WITH_MESSAGES,
         "safe_mode.tools": _WITH_MESSAGES,
         "lower_temp": _ALL,
-        "allow_constrained": _ALL,
+        "allow_constrained": _ALL - {MESSAGES},
         "adapt_tone": _WITH_MESSAGES,
         "log_event": _ALL,
     }
@@ -77,7 +78,7 @@ class Target(msgspec.Struct, frozen=True):
     route: str
     """Name of the route."""
     surface: str
-    """`openai.chat`, `openai.completions`, or one of `PROMPT_ONLY`."""
+    """One of `SURFACES` or of `PROMPT_ONLY`."""
     upstream: str
     """Name of the upstream, as configured."""
     can: frozenset[str]

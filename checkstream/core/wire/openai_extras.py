@@ -21,6 +21,13 @@ CONSTANTS = frozenset({
     "function_call", "content_filter", "function", "custom", "text", "thinking", "refusal", "default", "auto", "safe",
     "low", "medium", "high", "STOP", "tool_use", "end_turn", "eos", "error", "reasoning.text", "reasoning.summary",
     "user", "system", "developer", "tool", "scale", "flex", "priority", "standard",
+    "message", "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+    "message_stop", "ping", "text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta",
+    "max_tokens", "stop_sequence", "pause_turn", "model_context_window_exceeded", "redacted_thinking",
+    "server_tool_use", "mcp_tool_use", "direct", "char_location", "page_location", "content_block_location",
+    "web_search_result_location", "search_result_location", "web_search_result", "web_search_tool_result",
+    "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result", "mcp_tool_result", "document", "batch", "overloaded_error", "api_error",
 })  # fmt: skip
 """Words of the protocol, which say nothing by themselves, wherever they stand."""
 
@@ -37,6 +44,13 @@ NAMES = frozenset({
     "protected_material_code", "filtered", "detected", "severity", "prompt_index", "content_filter_results",
     "content_filter_result", "check_offset", "start_offset", "end_offset", "data", "url", "text", "title", "name",
     "arguments", "input", "format", "signature", "transcript", "expires_at", "annotations", "citations", "content",
+    "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation",
+    "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens", "output_tokens_details", "service_tier", "speed",
+    "server_tool_use", "web_search_requests", "web_fetch_requests", "inference_geo", "stop_details", "category",
+    "explanation", "container", "context_management", "applied_edits", "citation", "cited_text", "document_index",
+    "document_title", "file_id", "start_char_index", "end_char_index", "start_page_number", "end_page_number",
+    "start_block_index", "end_block_index", "search_result_index", "source", "encrypted_index", "encrypted_content",
+    "page_age", "tool_use_id", "caller", "partial_json", "thinking", "request_id",
 })  # fmt: skip
 """Names of members that servers in common use send."""
 

@@ -31,8 +31,16 @@ def join_whole(first: Unit, texts: Mapping[int, str], second: Unit, message: str
     place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
     if place is None:
         raise WireError("the answer that goes on has no content; check the upstream")
-    joined = edit_whole(second, Edit({place: begun + second.deltas[place].text}), {}, message)
-    usages = [read_object(body).get("usage") for body in (first.raw, joined)]
+    return summed(first.raw, edit_whole(second, Edit({place: begun + second.deltas[place].text}), {}, message))
+
+
+def summed(first: bytes, joined: bytes) -> bytes:
+    """Return the whole answer `joined` with the usage of both where it has its own.
+
+    Raises:
+        WireError: its JSON has two members of one name there.
+    """
+    usages = [read_object(body).get("usage") for body in (first, joined)]
     if not all(isinstance(usage, dict) for usage in usages):
         return joined
     spent, more = (dict(_counts(usage, ("usage",), 2)) for usage in usages)

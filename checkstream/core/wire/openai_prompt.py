@@ -284,6 +284,8 @@ def unit_of(kind: str, path: Path) -> Path:
     match path:
         case ("messages", int(), "content", int(), *_) if kind == "document":
             return path[:4]
+        case ("messages", int(), "content", int(), "content" | "tool_use_id", *_) if kind == "tool_result":
+            return path[:4]  # one of several in a message
         case ("checkstream", "documents", int(), *_):
             return path[:3]
         case (_, int(), *_):

@@ -15,11 +15,13 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_undoing
 from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.surface import Edit, Request, Shaping
+from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 
 
 class OpenAISurface(ABC):
-    """The common part of a `Surface`."""
+    """The common part of a `Surface`. Its events say nothing of those before them, so that it is its own `Sending`."""
+
+    alters = False
 
     framing = EVENTS
 
@@ -77,6 +79,14 @@ class OpenAISurface(ABC):
         """
         return done(self.reading_whole(body))
 
+    def sending(self) -> Sending:
+        """Return what writes the events of any stream as they leave."""
+        return self
+
+    def as_it_came(self, unit: Unit) -> bytes:
+        """Return an event that nobody has edited."""
+        return unit.raw
+
     def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
         """Return an event or a whole answer with these texts, or null, at these places.
 
@@ -109,6 +119,22 @@ class OpenAISurface(ABC):
             WireError: the body is no JSON object, or has two members of one name.
         """
         return openai_edits.put_members(body, members)
+
+    @abstractmethod
+    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
+        """Return an event that adds `text` to a choice's content."""
+
+    @abstractmethod
+    def finish_event(self, like: Unit, choice: int) -> bytes:
+        """Return an event that ends a choice as stopped by policy."""
+
+    @abstractmethod
+    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
+        """Return a usage event with an estimate, marked as one (G16)."""
+
+    @abstractmethod
+    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return an event that adds no text and carries `members` beside the ids and model of `like`."""
 
     def terminator(self) -> bytes:
         """Return `data: [DONE]` and a blank line."""

@@ -1,8 +1,8 @@
 """Where APIs are spoken: patterns of paths, and what is known of the paths that servers have in common.
 
 A pattern is a path in which a part may be `{name}`, which stands for one part of any name, or the beginning of paths
-followed by `*`. Source: the API references of OpenAI, Azure OpenAI ("Azure OpenAI in Microsoft Foundry Models REST
-API"), Google ("OpenAI compatibility"), Cohere and Jina ("Rerank"); vLLM's server.
+followed by `*`. Source: the API references of OpenAI, Anthropic, Azure OpenAI ("Azure OpenAI in Microsoft Foundry
+Models REST API"), Google ("OpenAI compatibility"), Cohere and Jina ("Rerank"); vLLM's server.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal, get_args
 from urllib.parse import unquote
 
 SurfaceName = Literal[
-    "openai.chat", "openai.completions", "openai.embeddings", "openai.moderations", "cohere.rerank",
-    "ollama.chat", "ollama.generate", "ollama.embed", "ollama.embeddings",
+    "openai.chat", "openai.completions", "anthropic.messages", "openai.embeddings", "openai.moderations",
+    "cohere.rerank", "anthropic.count_tokens", "ollama.chat", "ollama.generate", "ollama.embed", "ollama.embeddings",
 ]  # fmt: skip
 """An API that can be guarded."""
 NAMES: tuple[SurfaceName, ...] = get_args(SurfaceName)
@@ -22,6 +22,8 @@ NAMES: tuple[SurfaceName, ...] = get_args(SurfaceName)
 PLACES: Mapping[str, SurfaceName] = MappingProxyType({
     "/v1/chat/completions": "openai.chat",
     "/v1/completions": "openai.completions",
+    "/v1/messages": "anthropic.messages",
+    "/v1/messages/count_tokens": "anthropic.count_tokens",
     "/v1/embeddings": "openai.embeddings",
     "/v1/moderations": "openai.moderations",
     "/v1/rerank": "cohere.rerank",

@@ -109,11 +109,52 @@ class Edit(msgspec.Struct, frozen=True):
     """Choice -> what the unit says of its end in place of its own reason; None: nothing, another unit says it."""
 
 
+class Sending(Protocol):
+    """The events of one stream as they leave. It may keep in mind what has left, where later events depend on that.
+
+    It is asked in the order in which the caller gets what it returns.
+    """
+
+    alters: bool
+    """Events that nobody has edited may leave otherwise than they came, such as under other numbers."""
+
+    def as_it_came(self, unit: Unit) -> bytes:
+        """Return an event that nobody has edited."""
+
+    def write_event(self, unit: Unit, edit: Edit) -> bytes:
+        """Return the event with the edit applied, or `b""` when nothing of it remains.
+
+        `logprobs`, `top_logprobs` and token bytes of altered text are removed (G15). All that is not
+        edited stays as it came.
+
+        Raises:
+            WireError: the event's JSON has two members of one name where it is edited.
+        """
+
+    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
+        """Return an event that adds `text` to a choice's content, with the ids and model of `like`."""
+
+    def finish_event(self, like: Unit, choice: int) -> bytes:
+        """Return an event that ends a choice as stopped by policy (`finish_reason: content_filter`)."""
+
+    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
+        """Return a usage event with an estimate, marked `checkstream_estimated: true` (G16)."""
+
+    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return an event that adds no text and carries `members` (name -> JSON) beside the ids and model of `like`."""
+
+    def terminator(self) -> bytes:
+        """Return the surface's last word (`data: [DONE]` and a blank line)."""
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the surface's error event for a stream that can't go on."""
+
+
 class Surface(Protocol):
     """One API: how its requests, events and whole bodies carry text, and how they are edited."""
 
     name: str
-    """`openai.chat`, `openai.completions`."""
+    """`openai.chat`, `anthropic.messages`."""
     events: frozenset[str]
     """Types of events that its clients know (`event:`); others are not told to them."""
     framing: Framing
@@ -163,15 +204,8 @@ class Surface(Protocol):
             WireError: the event is not what the surface allows; the route's fail mode decides.
         """
 
-    def write_event(self, unit: Unit, edit: Edit) -> bytes:
-        """Return the event with the edit applied, or `b""` when nothing of it remains.
-
-        `logprobs`, `top_logprobs` and token bytes of altered text are removed (G15). All that is not
-        edited stays as it came.
-
-        Raises:
-            WireError: the event's JSON has two members of one name where it is edited.
-        """
+    def sending(self) -> Sending:
+        """Return what writes the events of one stream as they leave."""
 
     def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
         """Return an event or a whole answer with these texts, or null, at these places, such as `unit.shadows`.
@@ -224,27 +258,12 @@ class Surface(Protocol):
             WireError: the second has no content to put it before, or its JSON has two members of one name there.
         """
 
-    def text_event(self, like: Unit, choice: int, text: str) -> bytes:
-        """Return an event that adds `text` to a choice's content, with the ids and model of `like`."""
-
-    def finish_event(self, like: Unit, choice: int) -> bytes:
-        """Return an event that ends a choice as stopped by policy (`finish_reason: content_filter`)."""
-
-    def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
-        """Return a usage event with an estimate, marked `checkstream_estimated: true` (G16)."""
-
-    def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return an event that adds no text and carries `members` (name -> JSON) beside the ids and model of `like`."""
-
     def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
         """Return a whole answer with these members (name -> JSON), in place of any that the upstream has called so.
 
         Raises:
             WireError: the body is no JSON object, or has two members of one name.
         """
-
-    def terminator(self) -> bytes:
-        """Return the surface's last word (`data: [DONE]` and a blank line)."""
 
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the surface's error event for a stream that can't go on."""
@@ -253,4 +272,4 @@ class Surface(Protocol):
         """Return the surface's error object; `rule_id` stands inside `error` and beside it, `param` is the place."""
 
 
-__all__ = ["Delta", "Document", "Edit", "Extension", "Frame", "Request", "Shaping", "Surface", "Unit"]
+__all__ = ["Delta", "Document", "Edit", "Extension", "Frame", "Request", "Sending", "Shaping", "Surface", "Unit"]

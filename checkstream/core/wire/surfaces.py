@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from checkstream.core.wire.anthropic.surface import AnthropicCounting, AnthropicMessages
 from checkstream.core.wire.ollama.inputs import EMBED
 from checkstream.core.wire.ollama.inputs import EMBEDDINGS as OLLAMA_EMBEDDINGS
 from checkstream.core.wire.ollama.surface import CHAT, GENERATE
@@ -14,7 +15,8 @@ from checkstream.core.wire.openai_inputs import EMBEDDINGS, MODERATIONS, RERANK
 from checkstream.core.wire.surface import Surface
 
 _ALL: tuple[Surface, ...] = (
-    OpenAIChat(), OpenAICompletions(), EMBEDDINGS, MODERATIONS, RERANK, CHAT, GENERATE, EMBED, OLLAMA_EMBEDDINGS,
+    OpenAIChat(), OpenAICompletions(), AnthropicMessages(), EMBEDDINGS, MODERATIONS, RERANK, AnthropicCounting(),
+    CHAT, GENERATE, EMBED, OLLAMA_EMBEDDINGS,
 )  # fmt: skip
 SURFACES: Mapping[str, Surface] = MappingProxyType({surface.name: surface for surface in _ALL})
 """Name -> surface. Surfaces hold no state: one of each serves every stream (G11)."""

@@ -20,7 +20,7 @@ from checkstream.core.wire.ollama import answers, edits, errors, requests
 from checkstream.core.wire.openai_fields import OWN_FIELDS
 from checkstream.core.wire.openai_json import clean, estimated_usage
 from checkstream.core.wire.openai_shaping import Shaped
-from checkstream.core.wire.surface import Edit, Request, Shaping
+from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 
 _Reading = Callable[[bytes], Generator[None, None, Request]]
 _UNKNOWN_MOMENT = "1970-01-01T00:00:00Z"
@@ -31,6 +31,7 @@ class Ollama:
 
     events: frozenset[str] = frozenset()
     framing = LINES
+    alters = False
 
     def __init__(self, name: str, reading: _Reading, read: answers.Read) -> None:
         """Be one of them.
@@ -111,6 +112,14 @@ class Ollama:
             WireError: as `reading_whole`.
         """
         return done(self.reading_whole(body))
+
+    def sending(self) -> Sending:
+        """Return what writes the events of any stream as they leave."""
+        return self
+
+    def as_it_came(self, unit: Unit) -> bytes:
+        """Return an event that nobody has edited."""
+        return unit.raw
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return the line's event with the edit applied, or `b""` when nothing of it remains.

@@ -64,11 +64,11 @@ def test_each_need_of_an_action_is_named() -> None:
     assert needs(SAFE, Stage.MIDSTREAM)[0] == "an upstream that can `continue`"
     assert needs(SAFE, Stage.MIDSTREAM, target(can=EVERYTHING)) == []
     assert needs(SAFE, Stage.INGRESS, target("openai.completions", EVERYTHING)) == [
-        "the API `ollama.chat` or `openai.chat` for `tools`",
-        "the API `ollama.chat` or `openai.chat` for `instruction`",
+        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `tools`",
+        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `instruction`",
     ]
     assert needs(SafeMode(tools=()), Stage.INGRESS, target("openai.completions")) == [
-        "the API `ollama.chat` or `openai.chat` for `tools`"
+        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `tools`"
     ]
     assert needs(AllowConstrained(json_schema="{}")) == ["an upstream that can `json_schema`"]
     assert needs(AllowConstrained(grammar="g")) == ["an upstream that can `grammar`"]
@@ -76,7 +76,7 @@ def test_each_need_of_an_action_is_named() -> None:
     for action in (ConstrainTools(allow=()), AdaptTone("kind")):
         assert needs(action) == []
         assert needs(action, to=target("openai.completions")) == [
-            f"the API `ollama.chat` or `openai.chat` for `{action.name}`"
+            f"the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `{action.name}`"
         ]
 
 

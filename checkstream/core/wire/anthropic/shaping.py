@@ -1,0 +1,172 @@
+"""Carries a `Shaping` into the JSON of a request of the Messages API by splicing: all else stays byte for byte.
+
+INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it, and with it every
+field that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+import msgspec
+
+from checkstream.core.wire.anthropic.messages import own_thinking
+from checkstream.core.wire.anthropic.tools import choice_allowed, servers_allowed, tool_allowed
+from checkstream.core.wire.json_spans import Path, Splice
+from checkstream.core.wire.openai_edits import editing_request, request_places
+from checkstream.core.wire.openai_fields import OWN_FIELDS
+from checkstream.core.wire.openai_json import quote
+from checkstream.core.wire.openai_shaping import Shaped
+from checkstream.core.wire.openai_undoing import wishes_of
+from checkstream.core.wire.surface import Request, Shaping
+from checkstream.errors import WireError
+
+_FRAME = ("type", "tool_use_id", "is_error", "cache_control", "content")
+"""What a tool's result keeps when what it says is taken out: the call before it wants its answer."""
+
+
+class ShapedMessages(Shaped):
+    """Collects what is put in, replaced and taken out of one body of the Messages API."""
+
+    def take_out(self, path: Path, note: str) -> None:
+        """Put a note in the place of what a tool has said, or of a document; leave out what is none of these."""
+        match path:
+            case ("messages", int()):
+                for name in self.document.entries((*path, "content")):
+                    self.take_out((*path, "content", name), note)
+            case ("messages", int(), "content", int()):
+                self._replace_block(path, note)
+            case _:
+                self.remove(path[:-1], path[-1:])
+
+    def _replace_block(self, path: Path, note: str) -> None:
+        there, span = self.document.entries(path), self.document.span(path)
+        if span is None:
+            return
+        given = there.get("content")
+        if "tool_use_id" not in there or given is None or not self._is_plain_result(path):
+            self.splices.append(Splice(*span, f'{{"type":"text","text":{quote(note)}}}'))
+        else:
+            self.remove(path, [name for name in there if name not in _FRAME])
+            self.splices.append(Splice(given.start, given.end, quote(note)))
+
+    def _is_plain_result(self, path: Path) -> bool:
+        """Tell whether a result is one whose content may be a string: what the provider's own tools say may not."""
+        span = self.document.span((*path, "type"))
+        return span is not None and self.document.text[slice(*span)] in ('"tool_result"', '"mcp_tool_result"')
+
+
+def writing_request(
+    request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+) -> Generator[None, None, bytes]:
+    """Return, in steps, the body with texts replaced, shaped as policies want, without what is ours.
+
+    Raises:
+        WireError: the request was not read by this surface, or can't be shaped so.
+    """
+    own = yield from own_thinking(request.members.get("messages"))
+    if shaping is None and not own:
+        return (yield from editing_request(request, texts, OWN_FIELDS))
+    document = yield from request_places(request)
+    shaped = ShapedMessages(request, document, texts)
+    _leave_out(shaped, own)
+    if shaping is not None:
+        _shape(shaped, shaping)
+    return (yield from shaped.writing())
+
+
+def _leave_out(shaped: ShapedMessages, blocks: Sequence[Path]) -> None:
+    """Take thinking out that was edited; a message of nothing else keeps a word of it."""
+    by_message: dict[Path, list[str | int]] = {}
+    for path in blocks:
+        by_message.setdefault(path[:-1], []).append(path[-1])
+    for content, numbers in by_message.items():
+        if len(numbers) < len(shaped.document.entries(content)):
+            shaped.remove(content, numbers)
+        else:
+            span = shaped.document.span(content)
+            if span is not None:
+                shaped.splices.append(Splice(*span, '"[thinking withheld]"'))
+
+
+def undone(request: Request, shaping: Shaping) -> tuple[Path, ...]:
+    """Return what goes out of a request when it is shaped so.
+
+    What nobody knows could undo it; and the API takes no temperature but 1 with thinking, and none beside `top_p`.
+    """
+    if not wishes_of(shaping):
+        return ()
+    doomed = set(request.strange)
+    if _is_hot(request, shaping):
+        doomed |= {"thinking", "top_p"}
+    if shaping.tools is not None and not servers_allowed(shaping.tools):
+        doomed.add("mcp_servers")
+    return tuple((name,) for name in request.members if name in doomed)
+
+
+def _is_hot(request: Request, shaping: Shaping) -> bool:
+    """Tell whether the temperature, which is 1 where none is given, is above what policies allow."""
+    given = 1.0 if request.temperature is None else request.temperature
+    return shaping.max_temperature is not None and given > shaping.max_temperature
+
+
+def _shape(shaped: ShapedMessages, shaping: Shaping) -> None:
+    for path, note in shaping.removed:
+        shaped.take_out(path, note)
+    for path in undone(shaped.request, shaping):
+        shaped.remove(path[:-1], path[-1:])
+    if shaping.max_temperature is not None and _is_hot(shaped.request, shaping):
+        shaped.put("temperature", msgspec.json.encode(shaping.max_temperature).decode())
+    if shaping.tools is not None:
+        _constrain_tools(shaped, shaping.tools)
+    if shaping.instructions:
+        _instruct(shaped, shaping.instructions)
+    if shaping.bad_words or shaping.logit_bias or shaping.json_schema is not None or shaping.grammar is not None:
+        raise WireError("the Messages API has no banned words, no bias of tokens and no grammars")
+    if shaping.continue_from:
+        _continue(shaped, shaping.continue_from)
+
+
+def _constrain_tools(shaped: ShapedMessages, allow: Sequence[str]) -> None:
+    tools = shaped.body.get("tools")
+    given = tools if isinstance(tools, list) else []
+    doomed = [i for i, tool in enumerate(given) if not tool_allowed(tool, allow)]
+    if len(doomed) == len(given):
+        shaped.remove((), ("tools", "tool_choice"))
+    elif doomed:
+        shaped.remove(("tools",), doomed)
+    if not choice_allowed(shaped.body.get("tool_choice"), allow):
+        shaped.remove((), ("tool_choice",))
+
+
+def _instruct(shaped: ShapedMessages, instructions: Sequence[str]) -> None:
+    """Put instructions behind the system prompt."""
+    said = list(dict.fromkeys(instructions))
+    given = shaped.body.get("system")
+    if isinstance(given, list):
+        shaped.append(("system",), [f'{{"type":"text","text":{quote(text)}}}' for text in said])
+    elif not isinstance(given, str) or not shaped.extend_text(("system",), "\n\n" + "\n\n".join(said)):
+        shaped.put("system", quote("\n\n".join(said)))
+
+
+def _continue(shaped: ShapedMessages, text: str) -> None:
+    """Make the model go on from `text`, as the beginning of the last message (assistant prefill).
+
+    Raises:
+        WireError: the caller's own beginning does not end with text, or the model thinks first.
+    """
+    thinking = shaped.body.get("thinking")
+    if isinstance(thinking, dict) and thinking.get("type") != "disabled":
+        raise WireError("the answer can't be continued: the model thinks before it answers")
+    messages = shaped.body.get("messages")
+    last = messages[-1] if isinstance(messages, list) else {}
+    text = text.rstrip()  # the API takes no beginning that ends with white space
+    if last.get("role") != "assistant":
+        shaped.append(("messages",), [f'{{"role":"assistant","content":{quote(text)}}}'])
+        return
+    path: Path = ("messages", len(shaped.document.entries(("messages",))) - 1, "content")
+    blocks = last.get("content")
+    if isinstance(blocks, list) and blocks:
+        path = (*path, len(blocks) - 1, "text")
+    if not shaped.extend_text(path, text):
+        raise WireError("the answer can't be continued: the message that begins it does not end with text")

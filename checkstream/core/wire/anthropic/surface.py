@@ -1,0 +1,192 @@
+"""The surfaces of Anthropic's Messages API: `POST /v1/messages`, streamed and whole, and what counts its tokens.
+
+Source: Anthropic API reference, "Create a Message", "Streaming messages", "Count tokens" and "Errors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+import msgspec
+
+from checkstream.core.steps import done
+from checkstream.core.terms import COMMON, Unit
+from checkstream.core.wire import openai_edits
+from checkstream.core.wire.anthropic import answers, edits, errors, requests
+from checkstream.core.wire.anthropic.sending import MessageSending
+from checkstream.core.wire.anthropic.shaping import undone, writing_request
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.framing import EVENTS
+from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.openai_answers import Answer
+from checkstream.core.wire.openai_json import failure_of, reading_object
+from checkstream.core.wire.strict_json import dropping
+from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
+from checkstream.errors import WireError
+
+
+class AnthropicMessages:
+    """The surface `anthropic.messages`."""
+
+    name = "anthropic.messages"
+    events = answers.EVENTS
+    framing = EVENTS
+
+    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
+        """Read a caller's body, in steps.
+
+        Raises:
+            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
+        """
+        return requests.reading_request(body)
+
+    def read_request(self, body: bytes) -> Request:
+        """Read a caller's body at once; see `reading_request`.
+
+        Raises:
+            RequestInvalid: as `reading_request`.
+        """
+        return done(self.reading_request(body))
+
+    def writing_request(
+        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+    ) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with texts replaced, shaped as policies want, without what is ours.
+
+        Raises:
+            WireError: the request was not read by this surface, or can't be shaped so.
+        """
+        return writing_request(request, texts, shaping)
+
+    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
+        """Return the body as `writing_request` does, at once.
+
+        Raises:
+            WireError: as `writing_request`.
+        """
+        return done(self.writing_request(request, texts, shaping))
+
+    def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
+        """Return what goes out of a request when it is shaped so, since it could undo that."""
+        return undone(request, shaping)
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of the answer.
+
+        Raises:
+            WireError: the event is not what the surface allows.
+        """
+        return answers.read_event(frame)
+
+    def sending(self) -> Sending:
+        """Return what writes the events of one stream as they leave, as a sequence that clients take."""
+        return MessageSending()
+
+    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
+        """Return an event or a whole answer with these texts, or null, at these places.
+
+        Raises:
+            WireError: the JSON has two members of one name on the way to one.
+        """
+        return openai_edits.put(unit, values)
+
+    def rename_event(self, unit: Unit, like: Unit) -> Unit:
+        """Return the event as it came: only the first of a stream has an id, and it leaves once."""
+        del like
+        return unit
+
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read a whole answer, in steps; its last delta may be a place that is not there yet.
+
+        Raises:
+            WireError: not JSON of the surface's form.
+        """
+        return answers.reading_whole(body)
+
+    def read_whole(self, body: bytes) -> Unit:
+        """Read a whole answer at once; see `reading_whole`.
+
+        Raises:
+            WireError: as `reading_whole`.
+        """
+        return done(self.reading_whole(body))
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body with the edit applied; see `edits.edit_whole`.
+
+        Raises:
+            WireError: the body's JSON has two members of one name where it is edited.
+        """
+        return edits.edit_whole(unit, edit, finish)
+
+    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+        """Return the body of an answer that was begun in one whole answer and continued in another.
+
+        Raises:
+            WireError: the second has no content, or its JSON has two members of one name where it is edited.
+        """
+        return edits.join_whole(first, texts, second)
+
+    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return a whole answer with these members, in place of any that the upstream has called so.
+
+        Raises:
+            WireError: the body is no JSON object, or has two members of one name.
+        """
+        return openai_edits.put_members(body, members)
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the error event for a stream that can't go on."""
+        return errors.error_event(kind, message, rule_id)
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+        """Return Anthropic's error object."""
+        return errors.error_body(kind, message, rule_id, param)
+
+
+class AnthropicCounting(AnthropicMessages):
+    """The surface `anthropic.count_tokens`: the requests of the Messages API, and an answer that is a figure.
+
+    A request is edited and shaped as it would be for an answer, so that what is counted is what would be sent.
+    """
+
+    name = "anthropic.count_tokens"
+    events = frozenset[str]()
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Refuse an event.
+
+        Raises:
+            WireError: always.
+        """
+        del frame
+        raise WireError("this API has no streams; check the upstream")
+
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read an answer, in steps: figures, without choices.
+
+        Raises:
+            WireError: not a JSON object with a count or an error.
+        """
+        found = yield from reading_object(body)
+        try:
+            answer, failure = Answer(body), failure_of(found)
+            if failure is None and "input_tokens" not in found:
+                raise WireError("the answer has neither `input_tokens` nor `error`; check the upstream")
+            answer.rest(COMMON, found, frozenset({"type", "error", "input_tokens", "request_id"}), frozenset(), ())
+            return answer.unit(body, usage=failure is None, failure=failure)
+        finally:
+            yield from dropping(found)
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the answer with the edit applied; it has no choices."""
+        return openai_edits.edit_whole(unit, edit, finish, None)
+
+    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+        """Refuse to join: nothing is continued here.
+
+        Raises:
+            WireError: always.
+        """
+        del first, texts, second
+        raise WireError("an answer without text can't be continued")
