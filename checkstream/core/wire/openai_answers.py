@@ -17,7 +17,7 @@ from checkstream.core.wire.openai_edits import CALLS, put
 from checkstream.core.wire.openai_extras import Extras, name_of
 from checkstream.core.wire.openai_json import PAD, PADDING, clean, failure_of, halves_of, read_object, reading_object
 from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
-from checkstream.core.wire.strict_json import dropping
+from checkstream.core.wire.strict_json import dropping, shown
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
@@ -36,6 +36,12 @@ KNOWN_CHOICE_FIELDS = frozenset({
 _SAME = frozenset({"id", "object", "model", "system_fingerprint", "service_tier", "provider"})
 """Of an event: all of one answer say the same here."""
 _CHOICES = frozenset({"choices", *SHADOWS})
+_ACTED_ON = frozenset({
+    "choices", "index", "delta", "message", "text", "response", "done", "error", "role", "content", "refusal",
+    "tool_calls", "function_call", "function", "custom", "id", "type", "name", "arguments", "input", "finish_reason",
+    "done_reason", "summary", "reasoning_content", "reasoning", "thinking", "reasoning_text",
+})  # fmt: skip
+"""Members that clients act on. Some take them in any letter case, as the decoders of Go and .NET do."""
 _PADDED = _CHOICES | {PADDING}
 _ORDERLY = frozenset({
     "stop", "tool_calls", "function_call", "tool_call", "tool_use", "end_turn", "stop_sequence", "eos", "eos_token",
@@ -143,13 +149,27 @@ class Answer:
             own: Names of those that are read elsewhere.
             at: Where the object stands.
             place: Where callers put it, if not there (see `Extra`).
+
+        Raises:
+            WireError: as `unknown`.
         """
         for name, value in fields.items():
             to = None if place is None else (*place, name)
             if name in known:
                 self.extras.known(choice, value, (*at, name), to, "first" if not at and name in _SAME else "read")
             elif name not in own:
-                self.extras.unknown(choice, value, (*at, name), to)
+                self.unknown(choice, value, (*at, name), to)
+
+    def unknown(self, choice: int, value: object, path: Path, place: Path | None = None) -> None:
+        """Take a member that nobody knows, of an object whose others clients act on.
+
+        Raises:
+            WireError: its name differs from one that clients act on in letter case only: some would take it for that.
+        """
+        name = path[-1]
+        if isinstance(name, str) and name not in _ACTED_ON and name.casefold() in _ACTED_ON:
+            raise WireError(f"`{shown(name)}` is not written `{name.casefold()}`; check the upstream")
+        self.extras.unknown(choice, value, path, place)
 
     def look_at_shadows(self, choice: int, fields: dict[str, object], at: Path, *, whole: bool) -> None:
         """Tell which members of an object spell something that is not known to be its text in this unit."""

@@ -143,4 +143,4 @@ def _function(
             else:
                 answer.source("tool_arguments", choice, number, at)
         else:
-            answer.extras.unknown(choice, inner, at, None if place is None else (*place, name))
+            answer.unknown(choice, inner, at, None if place is None else (*place, name))

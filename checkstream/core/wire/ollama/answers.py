@@ -168,6 +168,6 @@ def _calls(answer: Answer, value: object, path: Path) -> None:
             elif name == "arguments" and inner is not None:
                 answer.source("tool_arguments", 0, number, (*at, name))
             elif name != "index" or type(inner) is not int:
-                answer.extras.unknown(0, inner, (*at, name), (*place, "function", name))
+                answer.unknown(0, inner, (*at, name), (*place, "function", name))
         answer.rest(0, call, frozenset({"type"}), _FUNCTION, (*path, i), place=place)
         answer.extras.known(0, call.get("id"), (*path, i, "id"), (*place, "id"), "never")
