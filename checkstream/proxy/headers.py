@@ -8,7 +8,7 @@ proxy: it has read it as JSON in UTF-8, and nobody is to read it otherwise (G31)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final
 
 import msgspec
@@ -124,7 +124,17 @@ def response_headers(
 
 
 def _is_id(value: str) -> bool:
-    return len(value) <= _MOST_OF_AN_ID and _OF_IDS.issuperset(value)
+    """Tell whether a value is the name of something: one without letters is a number or a day, no card and no SSN."""
+    if len(value) > _MOST_OF_AN_ID or not _OF_IDS.issuperset(value):
+        return False
+    return any(map(str.isalpha, value)) or _is_count(value) or _is_day(value)
+
+
+def _is_day(value: str) -> bool:
+    try:
+        return len(value) == len("2020-10-01") and bool(date.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 def _is_number(value: str) -> bool:

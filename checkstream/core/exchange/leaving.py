@@ -107,7 +107,7 @@ class Leaving:
         rest = course.outbox.release(course.now, holds_end=True)
         data = rest.data if rest is not None else b""
         data += course.writer.open_ends()
-        members = course.members if course.given else {}
+        members = course.members
         if members and ending.error is None:
             data += course.writer.sending.result_event(course.writer.like, members)
         return data

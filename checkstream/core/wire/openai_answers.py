@@ -40,6 +40,7 @@ _ACTED_ON = frozenset({
     "choices", "index", "delta", "message", "text", "response", "done", "error", "role", "content", "refusal",
     "tool_calls", "function_call", "function", "custom", "id", "type", "name", "arguments", "input", "finish_reason",
     "done_reason", "summary", "reasoning_content", "reasoning", "thinking", "reasoning_text",
+    "content_block", "partial_json", "stop_reason",
 })  # fmt: skip
 """Members that clients act on. Some take them in any letter case, as the decoders of Go and .NET do."""
 _PADDED = _CHOICES | {PADDING}

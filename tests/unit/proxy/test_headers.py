@@ -102,6 +102,13 @@ def test_g36_a_listed_header_says_what_one_of_its_name_says(name: str, ahead: st
     assert not response_headers([(name, said)])
 
 
+@pytest.mark.parametrize("name", ["x-request-id", "apim-request-id", "openai-model", "cf-ray"])
+@pytest.mark.parametrize("said", ["4111111111111111", "4111-1111-1111-1111", "123-45-6789", "2020-13-41"])
+def test_g36_an_id_without_letters_is_a_number_or_a_day_and_no_card(name: str, said: str) -> None:
+    assert not response_headers([(name, said)])
+    assert response_headers([(name, "17")])
+
+
 @pytest.mark.parametrize("name", ["retry-after", "x-ratelimit-reset-requests"])
 def test_g36_a_moment_has_no_room_for_a_card(name: str) -> None:
     assert response_headers([(name, "2026-01-01T00:00:00.411111111Z")])

@@ -9,7 +9,7 @@ import pytest
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Guard
-from tests.guarded import CHAT, DONE, ends, event, plan, request, says, stream, told, whole
+from tests.guarded import CHAT, DONE, STOP, ends, event, finishes, plan, request, says, stream, told, whole
 from tests.playbook import Exchange, digest, play
 
 RULES = """\
@@ -40,6 +40,14 @@ def test_g37_a_stream_says_before_its_last_word_what_was_done(said: str, expecte
             assert b"checkstream" in out.joined.split(b"\n\n")[-3]
         else:
             assert out.joined == b"".join(pieces)
+
+
+def test_g37_a_stop_before_anything_has_left_is_told() -> None:
+    call = {"index": 0, "id": "x", "type": "function", "function": {"name": "pay", "arguments": '{"to":"zero risk"}'}}
+    out = stream(STOP, [event((0, {"tool_calls": [call]}, None)), ends(reason="tool_calls"), DONE])
+    assert finishes(out) == {0: "content_filter"}
+    assert told(out) == [{"action": "stop", "rule_id": "STOP-1", "reason": "phrase"}]
+    assert out.joined.endswith(DONE)
 
 
 def test_g37_what_was_done_to_the_prompt_is_told_with_the_answer() -> None:

@@ -21,6 +21,7 @@ _ANSWERS = [
     ("openai.chat", _WHOLE, True),
     ("openai.completions", {"choices": [{"index": 0, "text": "hi", "finish_reason": "stop"}]}, False),
     ("ollama.chat", {"message": {"content": "hi", "thinking": "so", "tool_calls": [_OLLAMA_CALL]}, "done": True}, True),
+    ("anthropic.messages", {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "hi"}]}, True),
     ("ollama.generate", {"response": "hi", "done": True, "done_reason": "stop"}, False),
 ]
 
