@@ -64,6 +64,7 @@ REQUESTS = {
     CHAT.name: b'{"model":"m","stream":true,"stream_options":{"include_usage":true},"n":2,'
     b'"messages":[{"role":"user","content":"hi"}]}',
     COMPLETIONS.name: b'{"model":"m","stream":true,"n":2,"prompt":"hi"}',
+    MESSAGES.name: b'{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}',
 }
 EVENT_BYTES = 4096
 HELD_BYTES = 2048
@@ -95,7 +96,7 @@ def run_cuts(data: bytes) -> None:
     """
     if len(data) < 2:
         return
-    whole, cut = (Shell(data[0] & 0b10111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
+    whole, cut = (Shell(data[0] & 0b1010111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
     for shell in (whole, cut):
         shell.run(data[2:])
         shell.check(len(data))
@@ -131,7 +132,7 @@ class Shell:
     """Carries out commands as the proxy does, and asserts that they come in an order that can be carried out."""
 
     def __init__(self, options: int, dice: random.Random, *, calm: bool = False, cut: bool = True) -> None:
-        self.surface: Surface = COMPLETIONS if options & 1 else CHAT
+        self.surface: Surface = MESSAGES if options & 64 else COMPLETIONS if options & 1 else CHAT
         self.streaming = not options & 2
         self.closed_mode = not options & 4
         self.classified = bool(options & 8)

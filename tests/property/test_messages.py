@@ -155,12 +155,13 @@ PUTS: dict[str, Callable[[str, Any], bytes]] = {
     "citation": lambda name, value: delta(0, "citations_delta", citation={"type": "char_location", name: value}),
     "signature": lambda _, value: delta(0, "signature_delta", signature=value),
     "of another type": lambda name, value: delta(0, "compaction_delta", **{f"x_{name}": value}),
+    "type": lambda _, value: event("content_block_delta", index=0, delta={"type": value, "text": "fine, "}),
     "thinking": lambda _, value: delta(0, "thinking_delta", thinking=_text(value)),
     "text": lambda _, value: delta(0, "text_delta", text=_text(value)),
     "number": lambda name, value: event("content_block_stop", index=0, **{f"x_{name}": value}),
     "block": lambda name, value: over(0) + begun(1, type="text", text="", **{f"x_{name}": value}) + over(1),
     "block text": lambda _, value: over(0) + begun(1, type="text", text=_text(value)) + over(1),
-    "block type": lambda _, value: over(0) + begun(1, type=_text(value)) + over(1),
+    "block type": lambda _, value: over(0) + begun(1, type=value, tool_use_id=value) + over(1),
     "data": lambda _, value: over(0) + begun(1, type="redacted_thinking", data=value) + over(1),
     "call id": lambda _, value: over(0) + begun(1, type="tool_use", id=value, name="f", input={}) + over(1),
     "call name": lambda _, value: over(0) + begun(1, type="tool_use", id="t", name=_text(value), input={}) + over(1),
@@ -220,7 +221,7 @@ def test_g34_a_secret_anywhere_in_a_whole_message_never_leaves(data: st.DataObje
             {"type": "tool_use", "id": value, "name": "f", "input": {}},
             {"type": "tool_use", "id": "t", "name": _text(value), "input": {}},
             {"type": "web_search_tool_result", "tool_use_id": "t", "content": value},
-            {"type": _text(value), name: value},
+            {"type": value, name: value},
         ])
     )  # fmt: skip
     more = data.draw(st.sampled_from([{}, {name: value}, {"usage": {name: value}}, {"stop_sequence": value}]))

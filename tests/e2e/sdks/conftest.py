@@ -38,6 +38,8 @@ PLACES: list[dict[str, Any]] = [
     {"name": "chat", "match": {"path": "/v1/chat/completions"}},
     {"name": "embeddings", "match": {"path": "/v1/embeddings"}},
     {"name": "moderations", "match": {"path": "/v1/moderations"}},
+    {"name": "messages", "match": {"path": "/v1/messages"}},
+    {"name": "count", "match": {"path": "/v1/messages/count_tokens"}},
     {"name": "azure-chat", "match": {"path": "/openai/deployments/{model}/chat/completions"}},
     {"name": "azure-embeddings", "match": {"path": "/openai/deployments/{model}/embeddings"}},
     {"name": "ollama-chat", "match": {"path": "/api/chat"}},

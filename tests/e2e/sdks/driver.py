@@ -3,8 +3,8 @@
 A program is started once and asked line by line, since importing some of these libraries takes seconds.
 What can be asked:
 
-    sdk       openai | langchain | llama_index | instructor | pydantic_ai | ollama (Python),
-              openai_node | vercel | ollama_node (JavaScript)
+    sdk       openai | anthropic | langchain | llama_index | instructor | pydantic_ai | ollama
+              (Python), openai_node | vercel | ollama_node (JavaScript)
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...
     url       base address, with `/v1`
     azure     the SDK's client for Azure's paths and header is taken

@@ -24,8 +24,10 @@ from checkstream.demo.scenario import Scenario
 from checkstream.demo.script import Choice, Script
 
 Turn = Mapping[str, Any]
-"""A script of the demo's form; or `{"body": ...}`, a whole answer as it is; `{"events": [...]}`, a stream's; or
-`{"lines": [...]}`, that of a server which sends a line of JSON each."""
+"""A script of the demo's form; or `{"body": ...}`, a whole answer as it is, with its `status`; `{"events": [...]}`, a
+stream's; `{"lines": [...]}`, that of a server which sends a line of JSON each; or bytes: of a whole answer,
+`{"raw": "..."}`, or of a stream, `{"sse": "..."}`, which breaks off where it `breaks`."""
+_PIECE_BYTES = 97
 SCRIPT = "x-scenario"
 """The header that says which script answers; clients send what they were told to, on every path."""
 
@@ -82,7 +84,13 @@ class _Handler(BaseHTTPRequestHandler):
         name = self.headers[SCRIPT]
         turn = self.model.turn(name, json.loads(body))
         if "body" in turn:
-            self._whole(200, json.dumps(turn["body"]).encode())
+            self._whole(turn.get("status", 200), json.dumps(turn["body"]).encode())
+            return
+        if "raw" in turn:
+            self._whole(200, turn["raw"].encode())
+            return
+        if "sse" in turn:
+            self._raw_stream(turn["sse"].encode(), breaks=turn.get("breaks", False))
             return
         if "lines" in turn:
             lines = [json.dumps(line).encode() + b"\n" for line in turn["lines"]]
@@ -127,6 +135,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", media)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
+
+    def _raw_stream(self, data: bytes, *, breaks: bool) -> None:
+        self._begin_stream("text/event-stream")
+        for at in range(0, len(data), _PIECE_BYTES):
+            self._chunk(data[at : at + _PIECE_BYTES])
+        if breaks:
+            self.close_connection = True
+        else:
+            self._chunk(b"")
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))

@@ -105,7 +105,7 @@ def _read_piece(answer: Answer, number: int, delta: dict[str, object]) -> bool:
     """Read the common delta, which has a type and a text; tell whether it is one."""
     (first, kind), (name, text) = delta.items()
     channel = _PIECES.get(name)
-    if first != "type" or kind not in _DELTA_TYPES or channel is None or not isinstance(text, str):
+    if first != "type" or not _is_one_of(kind, _DELTA_TYPES) or channel is None or not isinstance(text, str):
         return False
     _add(answer, channel, number, text, ("delta", name))
     return True
@@ -118,7 +118,7 @@ def _read_pieces(answer: Answer, number: int, delta: dict[str, object]) -> None:
         channel = _PIECES.get(name)
         if channel is not None and isinstance(value, str):
             _add(answer, channel, number, value, ("delta", name))
-        elif name != "type" or value not in _DELTA_TYPES:
+        elif name != "type" or not _is_one_of(value, _DELTA_TYPES):
             _rest(answer, {name: value}, _DELTA, _NOTHING, ("delta",), place=place)
 
 
@@ -214,11 +214,12 @@ def _rest(
 
 def _read_block(answer: Answer, number: int, block: dict[str, object], path: Path) -> None:
     """Read a content block: of a stream as it begins, or whole."""
-    form = block.get("type")
+    given = block.get("type")
+    form = given if isinstance(given, str) else ""
     place = ("content", number)
     own = set[str]()
     if form in _CHANNELS:
-        kind, name = _CHANNELS[str(form)]
+        kind, name = _CHANNELS[form]
         text = block.get(name)
         if text:
             answer.text(kind, 0, 0, text, (*path, name))
@@ -264,6 +265,10 @@ def number_of(body: Mapping[str, object]) -> int:
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MAX_INDEX:
         raise WireError(f"`index` is not a number from 0 to {MAX_INDEX - 1}; check the upstream")
     return index
+
+
+def _is_one_of(value: object, words: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in words
 
 
 def _object(body: Mapping[str, object], name: str) -> dict[str, object]:

@@ -79,9 +79,8 @@ class MessageSending:
             self._leave_out(unit)
             return b""
         if 0 in edit.drop_choices and 0 in unit.choices:
-            if unit.usage:
-                self._usage = _body(unit.raw).get("usage")
-            return b""
+            self._usage = _body(unit.raw).get("usage") if unit.usage else self._usage
+            return self._told(self._usage) if unit.usage and self._ends else b""
         thinking = any(unit.deltas[i].channel.kind == "reasoning" for i in edit.texts)
         return self._sent(unit, edit_event(unit, edit), thinking=thinking)
 
@@ -126,7 +125,8 @@ class MessageSending:
         """Return the first event of a block, under the number that is next."""
         before, block = self._close(), body.get("content_block")
         said = block if isinstance(block, dict) else {}
-        if said.get("tool_use_id") in self._left_out:
+        told = said.get("tool_use_id")
+        if isinstance(told, str) and told in self._left_out:
             self._moved = True
             return before  # nobody has asked for what it tells
         number = number_of(body)
