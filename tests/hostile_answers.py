@@ -176,6 +176,18 @@ WHOLE: Mapping[str, Make] = MappingProxyType({
         lambda n: {"index": n, "message": {"content": "a"}, "finish_reason": "stop"}, size
     )}).encode(),
     "numbers": lambda size: _said("a", x=_many(lambda _: 1, size)),
+    "numbers that all differ": lambda size: _said("a", x=_many(lambda n: n, size)),
+    "lists of numbers": lambda size: _said("a", x=_many(lambda n: [n % 7, n % 250, 3], size)),
+    "log probabilities of another text": lambda size: json.dumps({"choices": [{
+        "index": 0, "message": {"content": "x"}, "logprobs": {"content": [_token(0) for _ in range(size // 330)]},
+    }]}).encode(),
+    "arguments as objects": lambda size: _said(None, tool_calls=[
+        {"index": 0, "function": {"name": "f", "arguments": _named(lambda n: [n], size)}}
+    ]),
+    "parts to edit": lambda size: _said(_many(lambda n: {"type": "text", "text": f"u{n}@example.com"}, size)),
+    "strings to edit": lambda size: _said("a", x=_many(lambda n: f"u{n}@example.com", size)),
+    "one text of escapes": lambda size: b'{"choices":[{"message":{"content":"bob@example.com '
+        + _fill(b'\\"', size) + b'"}}]}',
     "objects": lambda size: _said("a", x=_many(lambda _: {}, size)),
     "names": lambda size: _said("a", x=_named(lambda _: 1, size)),
     "strings": lambda size: _said("a", x=_many(lambda n: f"w{n:x}", size)),

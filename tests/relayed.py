@@ -143,7 +143,6 @@ class Rig:
         self.admission = Admission(streams=10, held_bytes=1 << 30)
         self.who = Who()
         self.visits: list[Visit] = []
-        self.aside: list[float] = []
         self.log = io.BytesIO()
         self.upstream_settings = upstream
         self.times = Times(header_s=5, write_s=5)
@@ -173,7 +172,6 @@ class Rig:
                 ledger=self.ledger,
                 enqueue=self.enqueue,
                 assess=self.assess,
-                worked_aside=self.aside.append,
             ),
             admitted=Admitted(
                 visit=visit, load=Capacity(0.9).admit(), share="somebody", shed=lambda: self.admission.shed("r")

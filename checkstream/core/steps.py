@@ -7,6 +7,8 @@ from typing import TypeVar
 
 Steps = Iterator[None]
 """Work that can be interrupted between its steps."""
+Walk = Generator[None, None, None]
+"""The same, as `done` takes it."""
 Result = TypeVar("Result")
 
 

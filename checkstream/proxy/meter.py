@@ -1,7 +1,7 @@
 """Measures how busy the process is while it guards answers, and tells `Capacity`.
 
-The busiest thread counts: the loop, or the one that reads answers. The loop is busy while it works, while it could work
-and has no core, and while a guard works on a thread of its own, which shares the interpreter with it.
+The busiest thread counts: the loop, or the one that reads answers. The loop is busy while it works, and while it could
+work and has no core.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Meter:
         with contextlib.suppress(OSError):
             self._schedule = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self._looking: asyncio.TimerHandle | None = None
-        self._at = self._loop_s = self._read_s = self._aside_s = 0.0
+        self._at = self._loop_s = self._read_s = 0.0
 
     def admit(self, caller: str, *, wait_s: float, most_s: float) -> Load:
         """Admit an exchange, as `Capacity.admit` does, and measure while it runs."""
@@ -45,13 +45,9 @@ class Meter:
             self._looking = asyncio.get_running_loop().call_later(_EVERY_S, self._look)
         return load
 
-    def worked_aside(self, seconds: float) -> None:
-        """Note CPU time that a guard has spent on a thread of its own."""
-        self._aside_s += seconds
-
     def _note(self) -> tuple[float, float]:
         """Note what the clocks say; return what has passed since the last time, and how long the busiest was busy."""
-        at, loop_s, read_s = time.monotonic(), time.thread_time() + self._waited_s() + self._aside_s, self._reading_s()
+        at, loop_s, read_s = time.monotonic(), time.thread_time() + self._waited_s(), self._reading_s()
         passed_s = at - self._at
         busy_s = max(loop_s - self._loop_s, read_s - self._read_s)
         self._at, self._loop_s, self._read_s = at, loop_s, read_s

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
 from typing import Protocol, assert_never, cast
 
 import msgspec
@@ -40,8 +39,6 @@ from checkstream.proxy.upstream import UpstreamClient
 
 _TURN_S = 0.002
 """After which others get their turn, whatever more has come: the last thing that is done in a turn takes as long."""
-_LONG_ANSWER_BYTES = 4096
-"""An answer above this that is not streamed is read and written by the guard on a thread."""
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -57,13 +54,6 @@ class Ledger(Protocol):
 
     def write_now(self, record: do.StreamRecord) -> None:
         """Append without waiting for the disk, when nobody is left to wait. Never raises."""
-
-
-def _timed(work: Callable[[], list[do.AnyCommand]]) -> tuple[list[do.AnyCommand], float]:
-    """Do some work; return what comes of it and the CPU time that it took, seconds."""
-    began = time.thread_time()
-    commands = work()
-    return commands, time.thread_time() - began
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,8 +80,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Takes what is to be scored later, without waiting; None: nobody does."""
     assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
     """Answers `Assess`; None: nobody can."""
-    worked_aside: Callable[[float], None]
-    """Hears of CPU time that was spent on a thread, seconds."""
     turns: Turns = msgspec.field(default_factory=Turns)
     """Grants turns of work, shared with the other exchanges of the loop."""
 
@@ -164,7 +152,6 @@ class Exchange:
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
-        self._whole_bytes: int | None = None  # of an answer that is not streamed
 
     def drain(self) -> None:
         """Tell the guard that the process ends: the drain period is over."""
@@ -221,40 +208,12 @@ class Exchange:
             if isinstance(event, on.UpstreamBytes):
                 self._fetching.taken(event.data)
             began = time.perf_counter()
-            if self._is_long(event):
-                commands = await self._receive_aside(event)
-            else:
-                commands = self._guard.receive(event, self._loop.time())
+            commands = self._guard.receive(event, self._loop.time())
             ended = time.perf_counter()
             self._guard_s += ended - began
             await self._carry_out(commands)
             if self._recorded or ended >= turn_ends:
                 return
-
-    def _is_long(self, event: on.AnyEvent) -> bool:
-        """Tell whether the guard reads or writes a whole long body at this event: such a step can't be parted."""
-        match event:
-            case on.UpstreamOpened():
-                self._whole_bytes = None if event.streaming else 0
-            case on.UpstreamBytes() if self._whole_bytes is not None:
-                self._whole_bytes += len(event.data)
-                return False
-        return self._whole_bytes is not None and self._whole_bytes > _LONG_ANSWER_BYTES
-
-    async def _receive_aside(self, event: on.AnyEvent) -> list[do.AnyCommand]:
-        """Let the guard work on a long body on a thread: the checks of other streams have deadlines of milliseconds.
-
-        The thread and the loop take turns on the interpreter, short ones (see `app.turns`), which is slower than not
-        to share it, but no stream waits for the whole of another's body.
-        """
-        working = self._loop.run_in_executor(None, _timed, partial(self._guard.receive, event, self._loop.time()))
-        try:
-            commands, spent_s = await asyncio.shield(working)
-        except asyncio.CancelledError:
-            await asyncio.wait([working])  # the guard is in one hand at a time
-            raise
-        self._services.worked_aside(spent_s)
-        return commands
 
     # --- commands out
 

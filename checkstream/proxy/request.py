@@ -260,7 +260,6 @@ class Proxy:
                     ledger=ledger,
                     enqueue=afterwards.put,
                     assess=self._assessing(route, stream),
-                    worked_aside=self._intake.meter.worked_aside,
                     turns=self._turns,
                 ),
                 admitted=Admitted(

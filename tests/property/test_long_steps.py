@@ -99,10 +99,17 @@ def test_g33_no_step_on_a_streamed_answer_of_the_largest_events_is_long(name: st
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
 
 
+@pytest.mark.parametrize("size", [4000, SIZE])
 @pytest.mark.parametrize("name", WHOLE)
-def test_g33_no_step_on_a_whole_answer_that_is_read_on_the_loop_is_long(name: str) -> None:
-    """Of longer ones each step is done on a thread (see `proxy.relay`)."""
-    events = answered(request(stream=False), WHOLE[name](4000), streaming=False)
+def test_g33_no_step_on_a_whole_answer_is_long(name: str, size: int) -> None:
+    events = answered(request(stream=False), WHOLE[name](size), streaming=False)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", WHOLE)
+def test_g33_no_step_on_a_long_whole_answer_is_long(name: str) -> None:
+    events = answered(request(stream=False), WHOLE[name](1_000_000), streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
 
 

@@ -66,8 +66,10 @@ class Decisions:
         if judge.behind:
             yield
             rulings += yield from self._checking.advancing(judge)
-        for number, ruling in enumerate(rulings, 1):
-            if not number % _RULINGS:
+        rulings.reverse()
+        while rulings:  # each is let go when it is carried out: to free all of many at once is a long step
+            ruling = rulings.pop()
+            if len(rulings) % _RULINGS == _RULINGS - 1:
                 self._checking.meter.spent += 2 * _RULINGS
                 yield
             self._take_asks(choice, ruling)

@@ -17,6 +17,7 @@ from checkstream.core.exchange.meter import Meter
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
+from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.json_spans import NAME, Path
 from checkstream.core.wire.lists import ANYWHERE
@@ -147,7 +148,7 @@ class Extras:
         if not unit.extras:
             return unit
         loud = yield from self._loud(unit.extras, whole=whole)
-        loud |= yield from self._loud_together(unit.extras, loud)
+        yield from self._loud_together(unit.extras, loud)
         amid = set[int]() if whole else self._amid(unit.extras, loud)
         judged: list[Delta] = []
         for number, extra in enumerate(unit.extras):
@@ -261,12 +262,16 @@ class Extras:
         texts = list(new)
         found = yield from self._search(texts)
         self._remember(text for text in texts if text not in found)
-        return loud.union(number for number, extra in enumerate(extras) if extra.text in found)
+        loud.update(number for number, extra in enumerate(extras) if extra.text in found)
+        return loud
 
-    def _loud_together(self, extras: Sequence[Extra], loud: set[int]) -> Generator[None, None, set[int]]:
-        """Return the numbers of quiet extras in which something is found as one text: entries of one list."""
+    def _loud_together(self, extras: Sequence[Extra], loud: set[int]) -> Steps:
+        """Put into `loud` the numbers of quiet extras in which something is found as one text: entries of one list."""
         together: dict[tuple[int, Path, int], list[int]] = {}
         for number, extra in enumerate(extras):
+            if number % _EXTRAS == _EXTRAS - 1:
+                self._meter.spent += 2 * _EXTRAS
+                yield
             if extra.joins and number not in loud and extra.place is not None:
                 key = key_of(extra)
                 for each in dict.fromkeys((key, _of_any_index(key))):
@@ -280,7 +285,7 @@ class Extras:
                     found.update(numbers)
                 else:
                     self._remember([joined])
-        return found
+        loud |= found
 
     def _search(self, texts: Sequence[str]) -> Generator[None, None, set[str]]:
         """Return the texts in which something is found; many are searched at once, then halves of them."""

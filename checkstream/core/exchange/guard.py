@@ -18,7 +18,7 @@ long comes in steps: a turn does some of them and asks for the next with `Yield`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, ClassVar
 
 from checkstream.core.channel.judge import Judge
@@ -58,6 +58,9 @@ _RELEASE_WORK = 2000
 """Of as many units as leave at a time (see `match.work`)."""
 _LOOK_WORK = 5
 """Of looking whether a text may leave, and of letting it."""
+_WRITING_WORK = 500
+"""Of a step of writing a whole answer."""
+_JUDGES_A_STEP = 512
 _STEP_WORK = 5
 """Of any step, besides what it says itself."""
 _OF_UPSTREAM = (UpstreamOpened, UpstreamBytes, UpstreamClosed, UpstreamFailed)
@@ -160,8 +163,10 @@ class Guard:
             if course.closing:
                 yield from course.close_channels()
             if not course.cannot_be_checked() and not self._go_on():
-                return
+                break
             yield
+        if self._may_give_whole and (yield from self._settled()):
+            yield from course.checking.meter.stepping(self._leaving.giving_whole(), _WRITING_WORK)
 
     def _steps_without_work(self) -> Steps | None:
         """Let the fail mode decide on an exchange that has done all the work that it may do; None: it goes on."""
@@ -191,12 +196,27 @@ class Guard:
                 return True
             if course.state is State.STREAMING:
                 return self._incoming.has_ended() or self._timers.gives_up_holding()
-        if course.state is State.CLOSING and not course.checking.waiting:
-            if course.streaming:
-                self._leaving.close_stream()
-            elif course.answer.settled:
-                self._leaving.give_whole()
+        if course.state is State.CLOSING and course.streaming and not course.checking.waiting:
+            self._leaving.close_stream()
         return False
+
+    @property
+    def _may_give_whole(self) -> bool:
+        """A whole answer waits for nobody."""
+        course = self._course
+        if course.state is not State.CLOSING or course.streaming or course.checking.waiting:
+            return False
+        return course.answer.turning is None
+
+    def _settled(self) -> Generator[None, None, bool]:
+        """Tell, in steps, whether every channel of the answer has ended and been decided."""
+        for count, judge in enumerate(self._course.answer.judges.values(), 1):
+            if not judge.holdback.settled:
+                return False
+            if count % _JUDGES_A_STEP == 0:
+                self._course.checking.meter.spend(_JUDGES_A_STEP)
+                yield
+        return True
 
     def _release(self) -> bool:
         """Send what may leave of a stream; return whether that has opened a further way to go."""
@@ -307,7 +327,7 @@ class Guard:
                 yield from self._course.decisions.deciding(judge)
                 self._incoming.look_whether_cut_off()
 
-    def _on_assessed(self, event: Assessed) -> None:
+    def _on_assessed(self, event: Assessed) -> Steps | None:
         course = self._course
         course.assessment.take(event)
         for name in event.failed:
@@ -315,8 +335,8 @@ class Guard:
         course.state = State.CLOSING
         if course.streaming:
             self._leaving.close_stream()
-        else:
-            self._leaving.deliver()
+            return None
+        return course.checking.meter.stepping(self._leaving.delivering(), _WRITING_WORK)
 
     def _on_timer(self, event: TimerFired) -> Steps:
         return self._ruling(self._timers.rang(event.timer))
@@ -339,12 +359,11 @@ class Guard:
             status = _UPSTREAM_STATUS.get(event.kind, 502)
             course.reply(status, course.surface.error_body(kind, message), outcome, action=kind)
 
-    def _on_draining(self, _: Draining) -> None:
+    def _on_draining(self, _: Draining) -> Steps | None:
         course = self._course
         course.cancel_upstream()
         if course.state is State.ASSESSING:
-            self._on_assessed(Assessed(failed=course.assessment.profiles))
-            return
+            return self._on_assessed(Assessed(failed=course.assessment.profiles))
         unfinished = course.state is not State.CLOSING or course.answer.turning is not None
         course.answer.may_turn = False
         course.answer.turning = None
@@ -353,6 +372,7 @@ class Guard:
             course.break_off(Ending("drained", ("server_shutting_down", message, None)))
         elif unfinished:
             course.reply(503, course.surface.error_body("server_shutting_down", message), "drained")
+        return None
 
     def _on_downstream_closed(self, _: DownstreamClosed) -> Steps:
         course = self._course

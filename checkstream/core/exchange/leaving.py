@@ -11,6 +11,7 @@ from checkstream.core.commands import Assess, CloseDownstream, Observe, SendDown
 from checkstream.core.exchange.assessment import MOST_CHARS
 from checkstream.core.exchange.course import CHARS_PER_TOKEN, Course, Ending, State
 from checkstream.core.exchange.waiting import Released
+from checkstream.core.steps import Walk
 from checkstream.core.wire import sse
 from checkstream.errors import WireError
 
@@ -114,15 +115,15 @@ class Leaving:
 
     # --- whole answers
 
-    def give_whole(self) -> None:
-        """Answer with the whole answer, edited, now that all of it has been decided."""
+    def giving_whole(self) -> Walk:
+        """Answer with the whole answer, edited, in steps, now that all of it has been decided."""
         course = self._course
         refused = course.answer.refused_whole
         if refused is not None:
             self._refuse_answer(refused)
             return
         try:
-            whole = course.whole.written(course.now)
+            whole = yield from course.whole.writing(course.now)
         except WireError as error:
             course.fail("upstream_error", f"the upstream sent an answer that can't be edited: {error}")
             return
@@ -130,10 +131,10 @@ class Leaving:
         outcome = course.ending.outcome if course.ending is not None else "complete"
         self._finished = whole.data, "stopped" if course.answer.stopped else outcome
         if not self._assess():
-            self.deliver()
+            yield from self.delivering()
 
-    def deliver(self) -> None:
-        """Give the caller the whole answer, with what was said of it; or say that it is blocked."""
+    def delivering(self) -> Walk:
+        """Give the caller, in steps, the whole answer, with what was said of it; or say that it is blocked."""
         if self._finished is None:
             raise AssertionError("a whole answer is finished before it is delivered")
         course = self._course
@@ -147,7 +148,7 @@ class Leaving:
         members = course.members
         if members:
             try:
-                data = course.surface.write_results(data, members)
+                data = yield from course.surface.writing_results(data, members)
             except WireError:
                 course.checking.degrade("results_not_written")
         course.given = True

@@ -210,7 +210,7 @@ class Outbox:
 
     def take_whole(self) -> Waiting:
         """Take out the one unit of a whole answer, all of whose decisions have been taken."""
-        waiting = self._queue.pop(self._ready)
+        waiting = self._queue.pop(lambda _: True)
         if waiting is None:
             raise AssertionError("a whole answer is written when all of it has been decided")
         self._count(waiting, -1)

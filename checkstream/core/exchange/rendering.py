@@ -5,7 +5,7 @@ from __future__ import annotations
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.exchange.waiting import Part, Waiting
 
-RENDERED_CHARS = 8192
+RENDERED_CHARS = 4096
 """Of an edited text, that are written in one step."""
 
 

@@ -12,6 +12,7 @@ from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.extras import Extras
 from checkstream.core.exchange.halves import Halves
 from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.steps import Walk
 from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_size import MOST_TEXTS
 from checkstream.core.wire.json_spans import Path
@@ -22,6 +23,10 @@ _MAX_CHANNELS = 1024
 """Choices and tool calls of one stream that are judged apart: each costs some kilobytes, whatever its text."""
 _MAX_CHANNELS_OF_WHOLE = 4096
 """The same of an answer that is not streamed."""
+_DELTAS_A_STEP = 1024
+_STEP_WORK = 300
+"""Of taking something out, and of looking at so many texts (see `match.work`)."""
+_MOST_DELTAS_OF_WHOLE = 8192
 _MAX_CHOICES = 128
 """Of one stream that was asked for fewer: OpenAI gives no more."""
 
@@ -83,10 +88,12 @@ class Sieve:
             self.extras.calm = False
         unit, told = self._told_again(unit)
         if gone or told or self.extras.otherwise:
-            unit = self._surface.put(unit, {**self.extras.otherwise, **dict.fromkeys((*gone, *told))})
-        if not whole and len(unit.deltas) > MOST_TEXTS:
-            raise WireError(f"it has more than {MOST_TEXTS} texts; check the upstream")
-        self._check(unit, whole=whole)
+            values = {**self.extras.otherwise, **dict.fromkeys((*gone, *told))}
+            unit = yield from self._checking.meter.stepping(self._surface.putting(unit, values), _STEP_WORK)
+        most = _MOST_DELTAS_OF_WHOLE if whole else MOST_TEXTS
+        if len(unit.deltas) > most:
+            raise WireError(f"it has more than {most} texts; check the upstream")
+        yield from self._checking.meter.stepping(self._looking_at_bounds(unit, whole=whole), _STEP_WORK)
         return unit
 
     def _told_again(self, unit: Unit) -> tuple[Unit, list[Path]]:
@@ -124,8 +131,8 @@ class Sieve:
         program = self._checking.program
         return any(program.scope(Stage.MIDSTREAM, kind).held for kind in ANSWER_CHANNELS)
 
-    def _check(self, unit: Unit, *, whole: bool) -> None:
-        """Refuse a unit that goes on with what was complete, or opens more than anybody has asked for."""
+    def _looking_at_bounds(self, unit: Unit, *, whole: bool) -> Walk:
+        """Refuse, in steps, a unit that goes on with what was complete, or opens more than anybody has asked for."""
         most = _MAX_CHANNELS_OF_WHOLE if whole else _MAX_CHANNELS
         if len(self._judges) + len(unit.deltas) > most:
             opened = {delta.channel for delta in unit.deltas if delta.channel not in self._judges}
@@ -136,7 +143,9 @@ class Sieve:
             most = max(_MAX_CHOICES, request.choices if request is not None else 1)
             if len(self._choices.keys() | set(unit.choices)) > most:
                 raise WireError(f"the answer has more than {most} choices; check the upstream")
-        for delta in unit.deltas:
+        for place, delta in enumerate(unit.deltas):
+            if place % _DELTAS_A_STEP == _DELTAS_A_STEP - 1:
+                yield
             if delta.channel.kind == "tool_name" and delta.text and self._name_ended(delta.channel):
                 raise WireError("the name of a tool call goes on after its arguments have begun; check the upstream")
             if delta.channel.kind == "reasoning" and delta.channel not in self._judges and not whole:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.outbox import Outbox
 from checkstream.core.exchange.waiting import CALL, Released, Waiting, last_content
@@ -9,6 +11,8 @@ from checkstream.core.exchange.writer import Writer
 from checkstream.core.terms import Unit
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.surface import Edit, Surface
+
+_PARTS_A_STEP = 256
 
 
 class WholeAnswer:
@@ -40,21 +44,22 @@ class WholeAnswer:
         waiting = self._outbox.take_whole()
         self._first = waiting.unit, self._writer.texts(waiting, set())
 
-    def written(self, now: float) -> Released:
-        """Return the answer as it goes out.
+    def writing(self, now: float) -> Generator[None, None, Released]:
+        """Return the answer as it goes out, in steps.
 
         Raises:
             WireError: its JSON does not allow the edit that the policy wants.
         """
         if self._first is None:
-            return self._edited(now)
+            return (yield from self._editing(now))
         if not len(self._outbox):
-            return Released(self._first_stopped(*self._first), 0.0)
-        rest = self._edited(now)
-        data = self._surface.join_whole(*self._first, self._surface.read_whole(rest.data))
+            return Released((yield from self._first_stopped(*self._first)), 0.0)
+        rest = yield from self._editing(now)
+        second = yield from self._surface.reading_whole(rest.data)
+        data = yield from self._surface.joining_whole(*self._first, second)
         return Released(data, rest.held_s)
 
-    def _first_stopped(self, unit: Unit, texts: dict[int, str]) -> bytes:
+    def _first_stopped(self, unit: Unit, texts: dict[int, str]) -> Generator[None, None, bytes]:
         """Return the answer that could not be continued: what was released of it, and how its rule ends it."""
         kept = {
             place: texts.get(place, delta.text)
@@ -64,19 +69,27 @@ class WholeAnswer:
         place = last_content(unit, 0)
         if place is not None:
             kept[place] += self._choices[0].last_words()
-        return self._surface.write_whole(unit, Edit(kept, frozenset({0})), {0: "content_filter"})
+        return (yield from self._surface.writing_whole(unit, Edit(kept, frozenset({0})), {0: "content_filter"}))
 
-    def _edited(self, now: float) -> Released:
-        """Return the unit that waits, edited."""
+    def _editing(self, now: float) -> Generator[None, None, Released]:
+        """Return the unit that waits, edited, in steps."""
         waiting = self._outbox.take_whole()
+        while not self._writer.rendering.is_done(waiting):
+            yield
         unit = waiting.unit
         halted = frozenset(number for number, choice in self._choices.items() if choice.halt is not None)
         dropped = (place for place, part in enumerate(waiting.parts) if self._writer.is_dropped(part))
         gone = frozenset(place for place in dropped if unit.deltas[place].channel.choice not in halted)
-        texts = self._writer.texts(waiting, set(), gone)
+        texts: dict[int, str] = {}
+        for at in range(0, max(len(waiting.parts), 1), _PARTS_A_STEP):
+            texts |= self._writer.texts(waiting, set(), gone, range(at, at + _PARTS_A_STEP))
+            yield
+        self._writer.rendering.clear()
         self._keep_of_stopped(waiting, halted, texts)
+        contents = {d.channel.choice: at for at, d in enumerate(unit.deltas) if d.channel.kind == "content"}
+        yield
         for number, choice in self._choices.items():
-            place = last_content(unit, number)
+            place = contents.get(number)
             if place is None:
                 continue
             tail = choice.last_words()
@@ -87,7 +100,8 @@ class WholeAnswer:
         finish |= {number: "stop" for number, choice in self._choices.items() if choice.calls_nothing}
         if not texts and not finish and not gone:
             return Released(unit.raw, held_s)
-        return Released(self._surface.write_whole(unit, Edit(texts, halted, gone), finish), held_s)
+        data = yield from self._surface.writing_whole(unit, Edit(texts, halted, gone), finish)
+        return Released(data, held_s)
 
     def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:
         """Put into `texts` what stays of stopped choices: text up to the cut, and tool calls of which nothing is cut.

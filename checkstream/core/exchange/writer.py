@@ -186,16 +186,22 @@ class Writer:
         channels = (part.judge.channel for part in parts if part.judge is not None)
         return any(channel.kind in CALL and channel.choice == number for channel in channels)
 
-    def texts(self, waiting: Waiting, closed: set[int], gone: frozenset[int] = frozenset()) -> dict[int, str]:
+    def texts(
+        self, waiting: Waiting, closed: set[int], gone: frozenset[int] = frozenset(), places: range | None = None
+    ) -> dict[int, str]:
         """Return the texts of a unit that leave otherwise than they came; all that may leave of it counts as sent.
 
         Args:
             waiting: The unit.
             closed: Choices that have ended already.
             gone: Places of deltas that are taken out.
+            places: Of those that are looked at; None: all.
         """
         texts: dict[int, str] = {}
-        for place, part in enumerate(waiting.parts):
+        for place in range(len(waiting.parts)) if places is None else places:
+            if place >= len(waiting.parts):
+                break
+            part = waiting.parts[place]
             if part.judge is None or part.judge.channel.choice in closed or place in gone:
                 continue
             holdback = part.judge.holdback

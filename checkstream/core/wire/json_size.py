@@ -17,8 +17,12 @@ MOST_VALUES_OF_WHOLE = 2_000_000
 """The same of an answer that is not streamed, which is read in many steps."""
 MOST_TEXTS = 256
 """In channels of their own, such as content, arguments of calls, and fields in which something was found."""
+MOST_TEXTS_OF_WHOLE = 4096
+MOST_TEXTS_OF_CHOICE = 512
+"""The same of a choice of an answer that is not streamed: it is read in one step."""
 MOST_EXTRAS = 2048
-"""Strings, numbers and names besides these."""
+"""Strings, numbers and names besides these; many numbers of one list are one."""
+MOST_EXTRAS_OF_WHOLE = 49_152
 MOST_HALVES = 8192
 """Surrogates in escapes: what stands alone of them is mended one by one."""
 COUNTING_WORK = 500

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re  # noqa: TID251 - tokens of JSON, in which each character says what comes: there is nothing to try again
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from json import decoder
 from typing import NoReturn
 
@@ -27,8 +27,13 @@ _scan_string: Callable[[str, int], tuple[str, int]] = decoder.scanstring  # type
 
 # Some of what stands within a container, up to a bracket or a string that is long or has escapes.
 _easy = re.compile(r'[^"\[\]{}]{0,4096}(?:"[^"\\]{0,256}"[^"\[\]{}]{0,256}){0,64}').match
+# Some of what stands within a string.
+_said = re.compile(r'(?:[^"\\]{1,4096}|\\.){0,512}', re.DOTALL).match
 
 _ENTRIES_A_STEP = 256
+_CALLS_A_STEP = 512
+_CHARS_A_CALL = 512
+_STRINGS_A_STEP = 32
 _SPACE = " \t\n\r"
 _BEFORE_VALUE = frozenset(_SPACE + ":")
 _INK = frozenset('{}[]",:')
@@ -109,41 +114,48 @@ class JsonText:
     The text is known to be valid JSON when it was read before; what is not raises `WireError` all the same.
     """
 
-    def __init__(self, text: str, data: bytes | None = None, *, shares: bool = False) -> None:
+    def __init__(self, text: str, data: bytes | None = None) -> None:
         """Keep `text`; nothing is parsed until it is asked for.
 
         Args:
             text: The JSON.
             data: See `of_bytes`.
-            shares: No value is passed in one call, however long it is: other threads wait for the interpreter.
         """
         self.text = text
-        self._shares = shares
         self._data = data
         self._listed: dict[int, _Listing] = {}
+        self._passed = (-1, -1)
+        """The value that was passed last, in steps."""
 
     @classmethod
     def of_bytes(cls, data: bytes) -> JsonText:
         """Return JSON in UTF-8 whose places are counted in bytes: to decode it all would take long where it is long."""
         return cls(data.decode("latin-1"), data)
 
-    def listing(self) -> Iterator[None]:
-        """List all containers, in steps, so that whatever is asked for later is known.
+    def listing(self, wanted: Container[Path] | None = None) -> Iterator[None]:
+        """List containers, in steps, so that whatever is asked for later is known.
+
+        Args:
+            wanted: Paths of those that are listed, besides the outermost; the others are only passed. None: all.
 
         Raises:
             WireError: the text is not JSON, or an object has two members of one name.
         """
-        open_ = [self._listing(self._space(0))]
+        open_: list[tuple[_Listing, Path]] = [(self._listing(self._space(0)), ())]
         count = 0
         try:
             while open_:
-                listing = open_[-1]
+                listing, path = open_[-1]
                 self._pass_value(listing)
                 if listing.done or not self._begin_entry(listing) or listing.begun is None:
                     open_.pop()
                     continue
-                if self.text[listing.begun[1]] in "{[":
-                    open_.append(self._listing(listing.begun[1]))
+                key, start = listing.begun[:2]
+                opening = self.text[start]
+                if opening in "{[" and (wanted is None or (*path, key) in wanted):
+                    open_.append((self._listing(start), (*path, key)))
+                elif opening in '{["' and wanted is not None:
+                    self._passed = start, (yield from self._passing(start))
                 count += 1
                 if count % _ENTRIES_A_STEP == 0:
                     yield
@@ -319,42 +331,53 @@ class JsonText:
         listed = self._listed.get(at)
         if listed is not None and listed.done:
             return listed.at + 1
+        if at == self._passed[0]:
+            return self._passed[1]
         if self.text[at] == '"':
             return self._pass_string(at)
-        if self._shares and self.text[at] in "[{":
-            return self._pass_container(at)
         return _SCANNER.raw_decode(self.text, at)[1]
 
     def _pass_string(self, at: int) -> int:
         text = self.text
         end = text.index('"', at + 1)
-        if text.find("\\", at, end) < 0:
-            return end + 1
-        if not self._shares:
-            return _scan_string(text, at + 1)[1]
-        while True:
-            before = end
-            while text[before - 1] == "\\":
-                before -= 1
-            if (end - before) % 2 == 0:
-                return end + 1
-            end = text.index('"', end + 1)
+        return end + 1 if text.find("\\", at, end) < 0 else _scan_string(text, at + 1)[1]
 
-    def _pass_container(self, at: int) -> int:
-        """Return where a container ends, in many short calls: one over a megabyte of objects takes 100 ms."""
-        text, depth = self.text, 0
+    def _passing(self, at: int) -> Generator[None, None, int]:
+        """Return where a string or a container ends, in steps of many short calls."""
+        text, depth, work = self.text, 0, 0
         while True:
-            easy = _easy(text, at)
-            at = at if easy is None else easy.end()
+            begun = at
             char = text[at]
             if char == '"':
-                at = self._pass_string(at)
+                at = yield from self._passing_string(at)
             elif char in "[{":
                 depth, at = depth + 1, at + 1
             elif char in "]}":
                 depth, at = depth - 1, at + 1
-                if not depth:
-                    return at
+            if not depth:
+                return at
+            easy = _easy(text, at)
+            at = at if easy is None else easy.end()
+            work += 1 + (at - begun) // _CHARS_A_CALL
+            if work >= _CALLS_A_STEP:
+                work = 0
+                yield
+
+    def _passing_string(self, at: int) -> Generator[None, None, int]:
+        text = self.text
+        end, calls = text.index('"', at + 1), 0
+        if text.find("\\", at, end) < 0:
+            return end + 1
+        at += 1
+        while text[at] != '"':
+            said = _said(text, at)
+            if said is None or said.end() == at:
+                raise IndexError
+            at = said.end()
+            calls += 1
+            if calls % _STRINGS_A_STEP == 0:
+                yield
+        return at + 1
 
     def _space(self, at: int) -> int:
         """Return the first position from `at` that is not white space; the text's end if there is none."""

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
+from checkstream.core.steps import done
+
 ANYWHERE = "*"
 """In a place: an entry of a list. Readers may join what its entries say."""
 _LEAST_BYTES = 4
-_MOST_BYTE = 255
+_BYTES_A_STEP = 32_768
 
 
 def spelled_by(value: object) -> str | None:
     """Return the text that a list of numbers spells byte by byte, as log probabilities do; None for any other."""
+    return done(spelling(value))
+
+
+def spelling(value: object) -> Generator[None, None, str | None]:
+    """Return what `spelled_by` returns, in steps."""
     if not isinstance(value, list) or len(value) < _LEAST_BYTES:
         return None
-    entries: list[object] = value
     spelled = bytearray()
-    for byte in entries:
-        if not isinstance(byte, int) or not 0 <= byte <= _MOST_BYTE:
+    for at in range(0, len(value), _BYTES_A_STEP):
+        try:
+            spelled += bytes(value[at : at + _BYTES_A_STEP])
+        except (TypeError, ValueError):
             return None
-        spelled.append(byte)
+        if len(value) > at + _BYTES_A_STEP:
+            yield
     return spelled.decode(errors="replace")

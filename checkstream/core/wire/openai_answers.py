@@ -10,10 +10,17 @@ from collections.abc import Callable, Generator
 
 import msgspec
 
+from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
-from checkstream.core.wire.json_size import MOST_EXTRAS, MOST_TEXTS
+from checkstream.core.wire.json_size import (
+    MOST_EXTRAS,
+    MOST_EXTRAS_OF_WHOLE,
+    MOST_TEXTS,
+    MOST_TEXTS_OF_CHOICE,
+    MOST_TEXTS_OF_WHOLE,
+)
 from checkstream.core.wire.json_spans import JsonText, Path
-from checkstream.core.wire.openai_edits import CALLS, put
+from checkstream.core.wire.openai_edits import CALLS, places, putting, ways
 from checkstream.core.wire.openai_extras import Extras, name_of
 from checkstream.core.wire.openai_json import PAD, PADDING, clean, failure_of, halves_of, read_object, reading_object
 from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
@@ -51,20 +58,21 @@ _ORDERLY = frozenset({
 _REASONS = {"max_tokens": "length", "max_output_tokens": "length", "model_length": "length"} | {
     reason: reason for reason in ("length", "content_filter")
 }
+_MEMBERS_A_STEP = 256
 
 
 class Answer:
     """Collects what one event or one body says, then makes a `Unit` of it."""
 
-    def __init__(self, data: bytes, *, most: int | None = None) -> None:
+    def __init__(self, data: bytes, *, whole: bool) -> None:
         """Start with nothing.
 
         Args:
             data: The JSON that is being read.
-            most: As `Extras` has it.
+            whole: It is all of an answer, and read in steps.
         """
         self.deltas: list[Delta] = []
-        self.extras = Extras(most)
+        self.extras = Extras(MOST_EXTRAS_OF_WHOLE if whole else MOST_EXTRAS, whole=whole)
         self.shadows: list[Path] = []
         self.stray: dict[Path, int] = {}
         self.choices: list[int] = []
@@ -74,7 +82,11 @@ class Answer:
         self._document: JsonText | None = None
         self._said: dict[int, set[str]] = {}
         self._noted = 0
-        self._most = most
+        self._whole = whole
+        self._begun = 0
+        self._sources: list[int] = []
+        """Places of the texts that are the JSON which they stand for."""
+        self._later: list[Walk] = []
 
     def text(self, kind: str, choice: int, index: int, value: object, path: Path) -> None:
         """Take a string as text of a channel.
@@ -95,10 +107,24 @@ class Answer:
         """Take what belongs to a tool call and says nothing: it must not leave without the call."""
         self._put(Delta(Channel("tool_name", choice, number), "", path))
 
+    def begin_text(self, choice: int, path: Path) -> None:
+        """Take a text that says nothing."""
+        self._put(Delta(Channel("content", choice), "", path))
+
     def _put(self, delta: Delta) -> None:
-        if self._most is not None and len(self.deltas) >= MOST_TEXTS:
-            raise WireError(f"the event has more than {MOST_TEXTS} texts; check the upstream")
+        most = MOST_TEXTS
+        if self._whole:
+            most = min(self._begun + MOST_TEXTS_OF_CHOICE, MOST_TEXTS_OF_WHOLE)
+        if len(self.deltas) >= most:
+            raise WireError(f"the event or a choice of the body has more than {most} texts; check the upstream")
         self.deltas.append(delta)
+
+    def begin(self, choice: int) -> None:
+        """Take what comes as a choice's."""
+        if self._whole and len(self.choices) >= MOST_TEXTS_OF_WHOLE:
+            raise WireError(f"the answer has more than {MOST_TEXTS_OF_WHOLE} choices; check the upstream")
+        self.choices.append(choice)
+        self._begun = len(self.deltas)
 
     def finish(self, choice: int, reason: str | None) -> None:
         """Take the end of a choice; servers that give no reason have said all."""
@@ -123,13 +149,24 @@ class Answer:
 
     def source(self, kind: str, choice: int, index: int, path: Path) -> None:
         """Take a value that is no string as text of a channel: the JSON that it is."""
-        if self._document is None:
-            self._document = JsonText(self._data.decode(), shares=self._most is None)
-        span = self._document.span(path)
-        if span is None:
-            raise WireError(f"`{path[-1]}` in an answer is not where it was read; check the upstream")
-        text = clean(self._document.text[slice(*span)])
+        text = ""
+        if self._whole:
+            self._sources.append(len(self.deltas))
+        else:
+            self._document = self._document or JsonText(self._data.decode())
+            text = clean(self._document.text[slice(*_found(self._document, path))])
         self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True))
+
+    def filling(self) -> Steps:
+        """Put the JSON of a whole answer into the texts that it is, in steps."""
+        if not self._sources:
+            return
+        document = yield from places(self._data, ways(self.deltas[place].path for place in self._sources))
+        for place in self._sources:
+            delta = self.deltas[place]
+            text = clean(self._data[slice(*_found(document, delta.path))].decode())
+            self.deltas[place] = msgspec.structs.replace(delta, text=text)
+            yield
 
     def rest(
         self,
@@ -154,7 +191,34 @@ class Answer:
         Raises:
             WireError: as `unknown`.
         """
-        for name, value in fields.items():
+        if not fields:
+            return
+        resting = self._resting(choice, fields, (known, own), at, place)
+        if self._whole:
+            self._later.append(resting)
+        else:
+            done(resting)
+
+    def taking(self) -> Steps:
+        """Take what was put off of a whole answer, in steps."""
+        for resting in self._later:
+            yield from resting
+            yield from self.extras.taking()
+        self._later.clear()
+        yield from self.extras.taking()
+
+    def _resting(
+        self,
+        choice: int,
+        fields: dict[str, object],
+        names: tuple[frozenset[str], frozenset[str]],
+        at: Path,
+        place: Path | None,
+    ) -> Walk:
+        known, own = names
+        for count, (name, value) in enumerate(fields.items(), 1):
+            if count % _MEMBERS_A_STEP == 0:
+                yield
             to = None if place is None else (*place, name)
             if name in known:
                 self.extras.known(choice, value, (*at, name), to, "first" if not at and name in _SAME else "read")
@@ -172,16 +236,19 @@ class Answer:
             raise WireError(f"`{shown(name)}` is not written `{name.casefold()}`; check the upstream")
         self.extras.unknown(choice, value, path, place)
 
-    def look_at_shadows(self, choice: int, fields: dict[str, object], at: Path, *, whole: bool) -> None:
-        """Tell which members of an object spell something that is not known to be its text in this unit."""
+    def looking_at_shadows(self, choice: int, fields: dict[str, object], at: Path) -> Steps:
+        """Tell, in steps, which members of an object spell something that is not known to be its text in this unit."""
+        whole = self._whole
         for name in SHADOWS:
             value = fields.get(name)
             if not spells_any(value):
                 continue
             path, texts = (*at, name), self._texts(choice)
-            others = besides(value, texts, choice, path, whole=whole) if name == PROBABILITIES else None
+            others = None
+            if name == PROBABILITIES:
+                others = yield from besides(value, texts, choice, path, whole=whole)
             if name in IDS and whole and any(texts):
-                others = ids(value, choice, path)  # of a whole text; they leave if none of it was edited
+                others = yield from ids(value, choice, path)  # of a whole text; they leave if none of it was edited
             if others is None:
                 self.shadows.append(path)
             else:
@@ -215,6 +282,14 @@ class Answer:
         )
 
 
+def _found(document: JsonText, path: Path) -> tuple[int, int]:
+    """Return where a value stands that was read."""
+    span = document.span(path)
+    if span is None:
+        raise WireError(f"`{path[-1]}` in an answer is not where it was read; check the upstream")
+    return span
+
+
 ReadChoice = Callable[[Answer, int, dict[str, object], Path], None]
 """Read the texts of one choice: collector, number of the choice, its fields, its path."""
 
@@ -234,7 +309,7 @@ def read_object_event(frame: Frame, read: ReadChoice, own: frozenset[str]) -> Un
         WireError: not an object, or a value has the wrong type.
     """
     data = frame.data or b""
-    unit = _unit_of(frame.raw, data, read_object(data), read, own, whole=False)
+    unit = done(_reading(frame.raw, data, read_object(data), read, own, whole=False))
     if frame.event != "error" or unit.failure is not None:
         return unit
     said = (extra.text for extra in unit.extras if extra.path == ("message",))
@@ -250,15 +325,15 @@ def reading_whole(data: bytes, read: ReadChoice, own: frozenset[str]) -> Generat
     """
     body = yield from reading_object(data)
     try:
-        return _unit_of(data, data, body, read, own, whole=True)
+        return (yield from _reading(data, data, body, read, own, whole=True))
     finally:
         yield from dropping(body)
 
 
-def _unit_of(
+def _reading(
     raw: bytes, data: bytes, body: dict[str, object], read: ReadChoice, own: frozenset[str], *, whole: bool
-) -> Unit:
-    answer = Answer(data, most=None if whole else MOST_EXTRAS)
+) -> Generator[None, None, Unit]:
+    answer = Answer(data, whole=whole)
     failure = failure_of(body)
     choices = body.get("choices")
     if choices is None:
@@ -275,7 +350,7 @@ def _unit_of(
         if not isinstance(choice, dict):
             raise WireError("a choice is not an object; check the upstream")
         number = index_of(choice, position)
-        answer.choices.append(number)
+        answer.begin(number)
         reason = choice.get("finish_reason")
         if reason is not None and not isinstance(reason, str):
             raise WireError("`finish_reason` is not a string; check the upstream")
@@ -283,14 +358,21 @@ def _unit_of(
             answer.finish(number, reason)
         path = ("choices", position)
         read(answer, number, choice, path)
-        answer.look_at_shadows(number, choice, path, whole=whole)
+        yield from answer.looking_at_shadows(number, choice, path)
         answer.rest(number, choice, KNOWN_CHOICE_FIELDS, own, path)
-    answer.look_at_shadows(COMMON, body, (), whole=whole)
+        if whole:
+            yield from answer.taking()
+            yield
+    yield from answer.looking_at_shadows(COMMON, body, ())
     padding = body.get(PADDING)
     pads = not whole and isinstance(padding, str)
     answer.rest(COMMON, body, KNOWN_FIELDS, _PADDED if pads else _CHOICES, ())
+    yield from answer.taking()
+    yield from answer.filling()
     unit = answer.unit(raw, usage=body.get("usage") is not None, failure=failure, opaque=opaque)
-    return put(unit, {(PADDING,): PAD * len(padding)}) if pads and isinstance(padding, str) else unit
+    if pads and isinstance(padding, str):
+        return (yield from putting(unit, {(PADDING,): PAD * len(padding)}))
+    return unit
 
 
 def index_of(fields: dict[str, object], position: int) -> int:

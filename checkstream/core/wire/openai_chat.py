@@ -10,12 +10,12 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
 from checkstream.core.wire.openai_fields import CHAT_FIELDS, OWN_FIELDS
-from checkstream.core.wire.openai_join import join_whole
+from checkstream.core.wire.openai_join import joining_whole
 from checkstream.core.wire.openai_message import read_message
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -77,21 +77,21 @@ class OpenAIChat(OpenAISurface):
         """
         return (yield from reading_whole(body, _read_message, frozenset({"message"})))
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body with the edit applied; stopped choices stay, emptied.
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with the edit applied; stopped choices stay, emptied.
 
         Raises:
             WireError: the body's JSON has two members of one name where it is edited.
         """
-        return openai_edits.edit_whole(unit, edit, finish, "message")
+        return openai_edits.editing_whole(unit, edit, finish, "message")
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-        """Return the body of an answer that was begun in one whole answer and continued in another.
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+        """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
         Raises:
             WireError: the second has no content, or its JSON has two members of one name where it is edited.
         """
-        return join_whole(first, texts, second, "message")
+        return joining_whole(first, texts, second, "message")
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice's content."""
@@ -141,4 +141,4 @@ def _read_message(answer: Answer, number: int, choice: dict[str, object], path: 
     read_message(answer, number, message, at)
     if all(delta.channel.kind != "content" for delta in answer.deltas[known:]):
         # A place for what a stop or a disclaimer has to say, though the model said nothing.
-        answer.deltas.append(Delta(Channel("content", number), "", (*at, "content")))
+        answer.begin_text(number, (*at, "content"))

@@ -14,7 +14,7 @@ from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
 from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, OWN_FIELDS
-from checkstream.core.wire.openai_join import join_whole
+from checkstream.core.wire.openai_join import joining_whole
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
 from checkstream.core.wire.openai_surface import OpenAISurface
@@ -75,21 +75,21 @@ class OpenAICompletions(OpenAISurface):
         """
         return (yield from reading_whole(body, _read_whole_text, _OWN))
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body with the edit applied; stopped choices stay, emptied.
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with the edit applied; stopped choices stay, emptied.
 
         Raises:
             WireError: the body's JSON has two members of one name where it is edited.
         """
-        return openai_edits.edit_whole(unit, edit, finish, None)
+        return openai_edits.editing_whole(unit, edit, finish, None)
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-        """Return the body of an answer that was begun in one whole answer and continued in another.
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+        """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
         Raises:
             WireError: the second has no content, or its JSON has two members of one name where it is edited.
         """
-        return join_whole(first, texts, second, None)
+        return joining_whole(first, texts, second, None)
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping
 
 import msgspec
 
@@ -17,6 +17,8 @@ from checkstream.errors import WireError
 _LONG_BYTES = 16_384
 _EDITS_A_STEP = 32
 CALLS = frozenset({"tool_calls", "function_call"})
+_LISTED = frozenset[Path]({(), ("content",), ("tool_calls",)})
+"""Of a message: what may be cut out of it stands in these."""
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
 
@@ -103,25 +105,65 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
 
 
-def put(unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-    """Return an event or a whole answer with these texts, or null, at these places; elsewhere as it came.
+def putting(unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
+    """Return, in steps, an event or a whole answer with these texts, or null, at these places; elsewhere as it came.
 
     Raises:
         WireError: the JSON has two members of one name on the way to one.
     """
-    framed = not unit.raw.lstrip().startswith(b"{")
+    framed = not is_object(unit.raw)
     data = sse.parse(unit.raw).data if framed else unit.raw
-    if data is None or not data.lstrip().startswith(b"{"):
+    if data is None or not is_object(data):
         return unit
-    document = JsonText(data.decode(), shares=not framed)
-    spans = [(document.span(path), value) for path, value in values.items()]
-    splices = [Splice(*span, "null" if value is None else quote(value)) for span, value in spans if span is not None]
-    written = document.apply(splices).encode()
+    document = yield from places(data, ways(values))
+    splices: list[Splice] = []
+    for count, (path, value) in enumerate(values.items(), 1):
+        span = document.span(path)
+        if span is not None:
+            splices.append(Splice(*span, "null" if value is None else quote(value)))
+        if count % _EDITS_A_STEP == 0:
+            yield
+    written = yield from document.applying(splices)
     return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, written) if framed else written)
 
 
-def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None) -> bytes:
-    """Return the body with the edit applied; `message` is the member of a choice that holds its texts.
+def is_object(data: bytes) -> bool:
+    """Tell whether a text begins as a JSON object does."""
+    return data.startswith(b"{") or data.lstrip().startswith(b"{")
+
+
+def ways(paths: Iterable[Path]) -> set[Path]:
+    """Return the paths of all containers in which something stands at one of these."""
+    found = set[Path]()
+    for path in paths:
+        way = path[:-1] if path[-1] != NAME else path[:-2]
+        while way and way not in found:
+            found.add(way)
+            way = way[:-1]
+    return found
+
+
+def places(data: bytes, wanted: Container[Path] | None) -> Generator[None, None, JsonText]:
+    """Return a body's JSON; of a long one the places of what stands in the wanted containers are known, in steps.
+
+    Args:
+        data: The body.
+        wanted: Paths; None: all containers.
+
+    Raises:
+        WireError: it is no JSON.
+    """
+    document = JsonText.of_bytes(data)
+    if len(data) > _LONG_BYTES:
+        yield
+        yield from document.listing(wanted)
+    return document
+
+
+def editing_whole(
+    unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None
+) -> Generator[None, None, bytes]:
+    """Return, in steps, the body with the edit applied; `message` is the member of a choice that holds its texts.
 
     Raises:
         WireError: the body's JSON has two members of one name where it is edited.
@@ -131,19 +173,41 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str], message: str |
     finish = {choice: reason for choice, reason in finish.items() if choice in unit.choices}
     if not texts and not dropped and not finish and not edit.drop_calls:
         return unit.raw
-    document = JsonText(unit.raw.decode(), shares=True)
+    wanted = ways(unit.deltas[i].path for i in (*texts, *edit.drop_calls))
+    document = yield from places(unit.raw, _Wanted(wanted, message))
     altered = {unit.deltas[i].channel.choice for i in (*texts, *edit.drop_calls)} | dropped
     calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     splices = [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
     splices += _null(document, ((name,) for name in SHADOWS)) if altered else []
     splices += replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
+    placed: dict[Path, list[int]] = {}
+    for i, delta in enumerate(unit.deltas):
+        placed.setdefault(delta.path[:2], []).append(i)
+    yield
     for position, number in _numbers(document).items():
         path: Path = ("choices", position)
+        if position % _EDITS_A_STEP == _EDITS_A_STEP - 1:
+            yield
         if number in altered:
             splices += _null(document, ((*path, name) for name in SHADOWS))
         edited = _Choice(number, path, number in dropped, finish.get(number), message)
-        splices += _choice_splices(document, unit, edit, texts, edited)
-    return document.apply(splices).encode()
+        splices += yield from _choice_splices(document, unit, edit, texts, edited, deltas=placed.get(path, ()))
+    return (yield from document.applying(splices))
+
+
+class _Wanted:
+    """The containers of a whole answer that are listed when it is edited."""
+
+    def __init__(self, ways: Container[Path], message: str | None) -> None:
+        self._ways = ways
+        self._message = message
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, tuple) or path[:1] != ("choices",):
+            return path in self._ways
+        if len(path) <= 2 or (path[2:3] == (self._message,) and path[3:] in _LISTED):
+            return True
+        return path in self._ways
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -159,9 +223,9 @@ class _Choice(msgspec.Struct, frozen=True):
 
 
 def _choice_splices(
-    document: JsonText, unit: Unit, edit: Edit, texts: Mapping[int, str], choice: _Choice
-) -> list[Splice]:
-    """Return the splices that edit one choice of a whole answer."""
+    document: JsonText, unit: Unit, edit: Edit, texts: Mapping[int, str], choice: _Choice, *, deltas: Iterable[int]
+) -> Generator[None, None, list[Splice]]:
+    """Return, in steps, the splices that edit one choice of a whole answer, which has these deltas."""
     path, message = choice.path, choice.message
     splices: list[Splice] = []
     grown: set[Path] = set()
@@ -173,10 +237,12 @@ def _choice_splices(
         doomed = _empty(document, (*path, message), kept)
         splices += document.cut((*path, message), doomed)
         splices += _cut_parts(document, (*path, message), kept)
-    for i, delta in enumerate(unit.deltas):
-        # Of two choices with one number each has its own texts.
-        if delta.channel.choice != choice.number or delta.path[:2] != path:
+    for count, i in enumerate(deltas, 1):
+        delta = unit.deltas[i]
+        if delta.channel.choice != choice.number:
             continue
+        if count % _EDITS_A_STEP == 0:
+            yield
         text = texts.get(i, "" if choice.dropped and i not in edit.texts else None)
         if text is None or (doomed and len(delta.path) > 3 and delta.path[3] in doomed):
             continue
@@ -209,11 +275,7 @@ def request_places(request: Request) -> Generator[None, None, JsonText]:
     Raises:
         WireError: the body is not the JSON that the request was read from.
     """
-    document = JsonText.of_bytes(request.unit.raw)
-    if len(request.unit.raw) > _LONG_BYTES:
-        yield
-        yield from document.listing()
-    return document
+    return (yield from places(request.unit.raw, None))
 
 
 def request_splices(
@@ -262,13 +324,13 @@ class _Names:
         return made
 
 
-def put_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-    """Return the JSON object `body` with these members, in place of those of the same names.
+def putting_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
+    """Return, in steps, the JSON object `body` with these members, in place of those of the same names.
 
     Raises:
         WireError: it is no JSON object, or has two members of one name.
     """
-    document = JsonText(body.decode(), shares=True)
+    document = yield from places(body, ())
     there = document.entries(())
     start = document.span(())
     if start is None or not document.text.startswith("{", start[0]):
@@ -276,7 +338,7 @@ def put_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
     added = ",".join(f"{quote(name)}:{bytes(value).decode()}" for name, value in members.items())
     comma = "," if added and there.keys() - members.keys() else ""
     splices = [Splice(start[0] + 1, start[0] + 1, added + comma), *document.cut((), frozenset[str | int](members))]
-    return document.apply(splices).encode()
+    return (yield from document.applying(splices))
 
 
 def changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:

@@ -6,13 +6,16 @@ send are told from the others by what their names and numbers say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Generator, Iterator
 from typing import Literal
 
+from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.lists import ANYWHERE, spelled_by
+from checkstream.core.wire.lists import ANYWHERE, spelled_by, spelling
 from checkstream.core.wire.openai_json import clean, halves_of
+from checkstream.core.wire.openai_numbers import Lists, is_drawn, number
 from checkstream.core.wire.text_files import is_media
 from checkstream.errors import WireError
 
@@ -65,8 +68,6 @@ _SOUND = ("audio", "data")
 is read as it stands."""
 _IDS = ("id", "seed", "hash", "nonce", "fingerprint", "cursor", "timestamp", "_ns")
 """How names of numbers end that tell one thing from another."""
-_MOST_EXACT, _MOST_BITS = 2**53, 2**64
-"""Numbers between them are what machines count and draw in 64 bits, and no reader keeps in a fraction's 53."""
 _MEDIA = ("image/", "audio/", "video/", "application/", "text/", "font/", "model/")
 _MEDIA_BYTES = b"abcdefghijklmnopqrstuvwxyz0123456789/+.-;=_"
 _MOST_MEDIA, _MOST_FIGURES = 80, 4
@@ -78,18 +79,23 @@ MOST_LEVELS = 64
 """Of containers within containers: the places of what stands in more would be dearer than what stands there."""
 _SPACES = [ord(" ")] * 4
 """Make a list that says something of any."""
+_A_STEP = 512
+"""Values that are looked at."""
 
 
 class Extras:
     """Collects what one event or one body says besides its texts."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int, *, whole: bool = False) -> None:
         """Start with nothing.
 
         Args:
-            most: Refuse more than so many; None: take all.
+            most: Refuse more than so many.
+            whole: Put off what stands in containers (see `taking`).
         """
         self._most = most
+        self._whole = whole
+        self._later: deque[Walk] = deque()
         self.found: list[Extra] = []
         self.binary: list[Path] = []
         """Where bytes stand that are spelled as text, which can't be read."""
@@ -114,46 +120,82 @@ class Extras:
             if not _is_plain(value):
                 self._number(choice, value, path)
         elif value:
-            self._bytes(choice, value, path)
-            for inner, at, to in _members(value, path, place):
-                if at[-1] == NAME and inner not in NAMES:
-                    self._put(Extra(choice, clean(str(inner)), at))
-                elif at[-1] != NAME and not _is_plain(inner):
-                    self.known(choice, inner, at, to)
+            self._take(choice, value, path, place, known=True)
 
     def unknown(self, choice: int, value: object, path: Path, place: Path | None = None) -> None:
         """Take a value that stands in a field which nobody knows; its name as well."""
         name = path[-1]
         if isinstance(name, str) and name not in NAMES:
             self._put(Extra(choice, clean(name), (*path, NAME)))
-        self._value(choice, value, path, place)
+        if isinstance(value, list | dict) and value:
+            self._take(choice, value, path, place, known=False)
+        else:
+            self._leaf(choice, value, path, place)
 
     def _put(self, extra: Extra) -> None:
         self._look_whether_many(1)
         self.found.append(extra)
 
     def _look_whether_many(self, more: int) -> None:
-        if self._most is not None and len(self.found) + more > self._most:
-            raise WireError(f"the event says something in more than {self._most} fields; check the upstream")
+        if len(self.found) + more > self._most:
+            raise WireError(f"the event or body says something in more than {self._most} fields; check the upstream")
 
-    def _value(self, choice: int, value: object, path: Path, place: Path | None) -> None:
-        pending: list[tuple[object, Path, Path | None]] = [(value, path, place)]
-        while pending:
-            inner, at, to = pending.pop()
-            if isinstance(inner, str):
-                self._string(choice, inner, at, to)
-            elif isinstance(inner, int | float):
-                if not isinstance(inner, bool):
-                    self._number(choice, inner, at)
-            elif inner:
-                self._bytes(choice, inner, at)
-                if len(at) > MOST_LEVELS:
-                    raise WireError(
-                        f"the event or body is nested in more than {MOST_LEVELS} levels; check the upstream"
-                    )
-                if isinstance(inner, list | dict):
-                    self._look_whether_many(len(inner))
-                pending += reversed(list(_members(inner, at, to)))
+    def _take(self, choice: int, value: object, path: Path, place: Path | None, *, known: bool) -> None:
+        """Take a container: at once, or with all that is put off."""
+        walk = self._walking(choice, value, path, place, known=known)
+        if self._whole:
+            self._later.append(walk)
+        else:
+            done(walk)
+
+    def taking(self) -> Steps:
+        """Take what was put off, in steps."""
+        while self._later:
+            yield from self._later.popleft()
+
+    def _walking(self, choice: int, value: object, path: Path, place: Path | None, *, known: bool) -> Walk:
+        """Take what stands in a container, in document order; `known`: in a field that servers are known to send."""
+        lists, count = None if known else Lists(), 0
+        open_: list[Iterator[tuple[object, Path, Path | None]]] = [iter([(value, path, place)])]
+        while open_:
+            for inner, at, to in open_[-1]:
+                count += 1
+                if count % _A_STEP == 0:
+                    yield
+                if not isinstance(inner, list | dict):
+                    self._leaf(choice, inner, at, to, known=known)
+                elif inner and not (yield from self._is_text(choice, inner, at, lists)):
+                    open_.append(_members(inner, at, to))
+                    break
+            else:
+                open_.pop()
+
+    def _is_text(
+        self, choice: int, value: list[object] | dict[str, object], path: Path, lists: Lists | None
+    ) -> Generator[None, None, bool]:
+        """Take a container as the text that it spells; tell whether it is many numbers, and says nothing else."""
+        yield from self._bytes(choice, value, path)
+        if lists is None:
+            return False
+        if isinstance(value, list):
+            figures = yield from lists.text(value, drawn=_draws(path), trees=self._whole)
+            if figures is not None:
+                if figures:
+                    self._put(Extra(choice, figures, path))
+                return True
+        if not self._whole:
+            self._look_whether_many(len(value))
+        return False
+
+    def _leaf(self, choice: int, value: object, path: Path, place: Path | None, *, known: bool = False) -> None:
+        """Take a value which is no container."""
+        if known and path[-1] != NAME:
+            if not _is_plain(value):
+                self.known(choice, value, path, place)
+        elif isinstance(value, str):
+            self._string(choice, value, path, place)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            self._number(choice, value, path)
 
     def _string(self, choice: int, text: str, path: Path, place: Path | None) -> None:
         if path[-1] == NAME:
@@ -171,9 +213,9 @@ class Extras:
             self.halves[path] = halves_of(text)
         return said
 
-    def _bytes(self, choice: int, value: object, path: Path) -> None:
+    def _bytes(self, choice: int, value: object, path: Path) -> Steps:
         """Take a list of numbers as the text that it spells; callers may put such lists together, however short."""
-        spelled = spelled_by(value)
+        spelled = yield from spelling(value)
         if spelled is not None:
             self._put(Extra(choice, spelled, path, joins=True))
         elif isinstance(value, list) and len(value) < len(_SPACES):
@@ -182,9 +224,14 @@ class Extras:
                 self._put(Extra(choice, short[: -len(_SPACES)], path, joins=True))
 
     def _number(self, choice: int, value: float, path: Path) -> None:
-        name = next((str(name).casefold() for name in reversed(path) if isinstance(name, str)), "")
-        if not (_MOST_EXACT < abs(value) < _MOST_BITS and isinstance(value, int) and name.endswith(_IDS)):
+        if not (is_drawn(value) and _draws(path)):
             self._put(Extra(choice, number(value), path))
+
+
+def _draws(path: Path) -> bool:
+    """Tell whether a member is called like what machines draw, such as ids."""
+    name = next((str(name).casefold() for name in reversed(path) if isinstance(name, str)), "")
+    return name.endswith(_IDS)
 
 
 def name_of(path: Path) -> str:
@@ -194,11 +241,6 @@ def name_of(path: Path) -> str:
 
 def _is_plain(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) < _PLAIN_NUMBER
-
-
-def number(value: float) -> str:
-    """Return a number as programs print it, whatever way it was spelled."""
-    return str(value) if isinstance(value, int) or not value.is_integer() else str(int(value))
 
 
 def is_binary(text: str) -> bool:

@@ -14,14 +14,17 @@ import msgspec
 from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits, openai_json
+from checkstream.core.wire.json_size import MOST_EXTRAS_OF_WHOLE
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_extras import Extras, name_of
 from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS, RERANK_FIELDS
 from checkstream.core.wire.openai_media import read_media
+from checkstream.core.wire.openai_numbers import Lists
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
 from checkstream.core.wire.openai_shaping import Shaped
 from checkstream.core.wire.openai_surface import OpenAISurface
+from checkstream.core.wire.strict_json import dropping
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -33,13 +36,10 @@ _PLAIN_ENTRY = frozenset({
     "object", "index", "embedding", "flagged", "categories", "category_scores", "category_applied_input_types",
     "relevance_score",
 })  # fmt: skip
-_BASE64 = b'"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\'
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _LEAST_VECTOR = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
-_SPACE = b" \t\r\n"
-_FIGURES = b"[]0123456789+-.eE, \t\r\nnul"
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ENTRIES = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_ENTRIES_A_STEP = 256
 _NO_STREAM = "this API has no streams; check the upstream"
 
 
@@ -90,38 +90,49 @@ class OpenAIInputs(OpenAISurface):
         return (yield from shaped.writing())
 
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
-        """Read an answer, in one step: figures, without choices.
+        """Read an answer, in steps: figures, without choices.
 
         Raises:
             WireError: not JSON of the surface's form.
         """
-        yield
-        found = _members(body)
+        found = yield from openai_json.reading_object(body)
+        try:
+            return (yield from self._reading(found, body))
+        finally:
+            yield from dropping(found)
+
+    def _reading(self, found: dict[str, object], body: bytes) -> Generator[None, None, Unit]:
         error = found.get("error")
-        failure = None if error is None else openai_json.failure_of({"error": msgspec.json.decode(error)})
+        failure = None if error is None else openai_json.failure_of({"error": error})
         if failure is None and self._answer not in found:
             raise WireError(f"the answer has neither `{self._answer}` nor `error`; check the upstream")
-        extras = Extras()
-        _read(extras, {name: value for name, value in found.items() if name != self._answer}, _PLAIN_ANSWER, ())
-        if self._answer in found and not (self._bare and _is_vector(found[self._answer])):
-            entries = _entries(found[self._answer], self._answer)
-            for i, entry in enumerate(entries):
-                _read(extras, entry, _PLAIN_ENTRY, (self._answer, i))
-            found[self._answer] = msgspec.Raw(msgspec.json.encode(entries))
-        # Of two members of one name only the last was read, so that is the one which is sent.
-        once = msgspec.json.encode(found)
+        extras = Extras(MOST_EXTRAS_OF_WHOLE, whole=True)
+        rest = {name: value for name, value in found.items() if name != self._answer}
+        yield from _reading_rest(extras, rest, _PLAIN_ANSWER, ())
+        entries = found.get(self._answer, [])
+        if self._bare and (yield from _is_vector(entries)):
+            entries = []
+        if not isinstance(entries, list):
+            raise WireError(f"`{self._answer}` is not an array of objects; check the upstream")
+        for i, entry in enumerate(entries):
+            if not isinstance(entry, dict):
+                raise WireError(f"`{self._answer}` is not an array of objects; check the upstream")
+            yield from _reading_rest(extras, entry, _PLAIN_ENTRY, (self._answer, i))
+            if i % _ENTRIES_A_STEP == 0:
+                yield
+        usage = found.get("usage")
         return Unit(
-            raw=body if body.translate(None, _SPACE) == once.translate(None, _SPACE) else once,
+            raw=body,
             extras=tuple(extras.found),
             unscanned=tuple(dict.fromkeys(map(name_of, extras.binary))),
             binary=tuple(extras.binary),
-            usage=_says(found.get("usage")),
+            usage=isinstance(usage, str | list | dict) and bool(usage),
             failure=failure,
         )
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the answer with the edit applied; it has no choices."""
-        return openai_edits.edit_whole(unit, edit, finish, None)
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the answer with the edit applied; it has no choices."""
+        return openai_edits.editing_whole(unit, edit, finish, None)
 
     def read_event(self, frame: Frame) -> Unit:
         """Refuse an event.
@@ -142,7 +153,7 @@ class OpenAIInputs(OpenAISurface):
         del like
         return unit
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
         """Refuse to join: nothing is continued here.
 
         Raises:
@@ -207,51 +218,25 @@ def _read_part(prompt: Prompt, position: int, part: dict[str, object], path: Pat
     yield from prompt.all("user", position, said, path)
 
 
-def _members(body: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of an answer unread: vectors are megabytes of figures.
-
-    Raises:
-        WireError: it is no JSON object in UTF-8.
-    """
-    try:
-        body.decode()
-        return _MEMBERS.decode(body)
-    except (ValueError, RecursionError) as error:
-        raise WireError("the body is not a JSON object in UTF-8; check the upstream") from error
-
-
-def _says(member: msgspec.Raw | None) -> bool:
-    """Tell whether a member says more than null, nothing, or a number or truth value."""
-    return member is not None and bytes(member)[:1] in (b'"', b"[", b"{") and len(bytes(member)) > 2
-
-
-def _entries(member: msgspec.Raw, name: str) -> list[dict[str, msgspec.Raw]]:
-    try:
-        return _ENTRIES.decode(member)
-    except (ValueError, RecursionError) as wrong:
-        raise WireError(f"`{name}` is not an array of objects; check the upstream") from wrong
-
-
-def _read(extras: Extras, found: Mapping[str, msgspec.Raw], known: frozenset[str], path: Path) -> None:
-    """Read what the members of an object say, but for figures."""
-    for name, member in found.items():
-        if name == "embedding" and _is_vector(member):
+def _reading_rest(extras: Extras, found: Mapping[str, object], known: frozenset[str], path: Path) -> Steps:
+    """Read, in steps, what the members of an object say, but for figures."""
+    for count, (name, value) in enumerate(found.items(), 1):
+        if count % _ENTRIES_A_STEP == 0:
+            yield
+        if name == "embedding" and (yield from _is_vector(value)):
             continue
-        try:
-            value = msgspec.json.decode(member)
-        except (ValueError, RecursionError) as wrong:
-            raise WireError(f"`{name}` is not JSON; check the upstream") from wrong
         if name in known and name != "embedding":
             extras.known(COMMON, value, (*path, name))
         else:
             extras.unknown(COMMON, value, (*path, name))
+        yield from extras.taking()
 
 
-def _is_vector(embedding: msgspec.Raw | None) -> bool:
+def _is_vector(embedding: object) -> Generator[None, None, bool]:
     """Tell whether an embedding is figures, or base64 of them, and no words."""
-    if embedding is None:
-        return True
-    written = bytes(embedding)
-    if written.startswith(b'"'):
+    if isinstance(embedding, str):
+        written = embedding.encode("utf-8", "replace")
         return len(written) >= _LEAST_VECTOR and not written.translate(None, _BASE64)
-    return not written.translate(None, _FIGURES)
+    if isinstance(embedding, list) and embedding:
+        return (yield from Lists().is_figures(embedding))
+    return not embedding

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire.json_spans import JsonText, Path, Splice
-from checkstream.core.wire.openai_edits import edit_whole
-from checkstream.core.wire.openai_json import read_object
+from checkstream.core.wire.json_spans import Path, Splice
+from checkstream.core.wire.openai_edits import editing_whole, places, ways
+from checkstream.core.wire.openai_json import reading_object
+from checkstream.core.wire.strict_json import dropping
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 
@@ -15,8 +16,10 @@ _MOST_TOKENS = 2**53
 """A larger number is no count."""
 
 
-def join_whole(first: Unit, texts: Mapping[int, str], second: Unit, message: str | None) -> bytes:
-    """Return the second body with the released content of the first before its own, and with the usage of both.
+def joining_whole(
+    first: Unit, texts: Mapping[int, str], second: Unit, message: str | None
+) -> Generator[None, None, bytes]:
+    """Return, in steps, the second body with what was released of the first before its own content, and both's usage.
 
     Args:
         first: The answer that was cut off.
@@ -31,23 +34,28 @@ def join_whole(first: Unit, texts: Mapping[int, str], second: Unit, message: str
     place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
     if place is None:
         raise WireError("the answer that goes on has no content; check the upstream")
-    return summed(first.raw, edit_whole(second, Edit({place: begun + second.deltas[place].text}), {}, message))
+    joined = yield from editing_whole(second, Edit({place: begun + second.deltas[place].text}), {}, message)
+    return (yield from summing(first.raw, joined))
 
 
-def summed(first: bytes, joined: bytes) -> bytes:
-    """Return the whole answer `joined` with the usage of both where it has its own.
+def summing(first: bytes, joined: bytes) -> Generator[None, None, bytes]:
+    """Return, in steps, the whole answer `joined` with the usage of both where it has its own.
 
     Raises:
         WireError: its JSON has two members of one name there.
     """
-    usages = [read_object(body).get("usage") for body in (first, joined)]
-    if not all(isinstance(usage, dict) for usage in usages):
+    counts: list[dict[Path, int]] = []
+    for body in (first, joined):
+        read = yield from reading_object(body)
+        counts.append(dict(_counts(read.get("usage"), ("usage",), 2)))
+        yield from dropping(read)
+    spent, more = counts
+    if not spent or not more:
         return joined
-    spent, more = (dict(_counts(usage, ("usage",), 2)) for usage in usages)
-    document = JsonText(joined.decode(), shares=True)
+    document = yield from places(joined, ways(spent))
     spans = {path: document.span(path) for path in spent.keys() & more.keys()}
     splices = [Splice(*span, str(spent[path] + more[path])) for path, span in spans.items() if span is not None]
-    return document.apply(splices).encode()
+    return (yield from document.applying(splices))
 
 
 def _counts(usage: object, path: Path, levels: int) -> Iterator[tuple[Path, int]]:

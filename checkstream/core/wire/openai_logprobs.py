@@ -8,11 +8,12 @@ tokens are texts of their own, one for each rank, joined over events like the te
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 
+from checkstream.core.steps import Steps
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.lists import spelled_by
+from checkstream.core.wire.lists import spelling
 from checkstream.core.wire.openai_json import clean
 
 SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")
@@ -20,9 +21,13 @@ SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")
 PROBABILITIES = "logprobs"
 IDS = frozenset({"token_ids", "prompt_token_ids"})
 """Nobody here has the vocabulary that they are of."""
+_MOST_TOKEN = 4096
+"""Characters of one."""
 _MOST_FIGURE = 10**9
 """Logarithms of probabilities and places in a text are less: what is more would say something else."""
 _ENTRY = frozenset({"token", "logprob", "bytes", "top_logprobs"})
+_ENTRIES_A_STEP = 512
+_IDS_A_STEP = 8192
 _MEMBERS = frozenset({"content", "refusal", "tokens", "token_logprobs", "top_logprobs", "text_offset"})
 _LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})
 
@@ -40,8 +45,10 @@ def _says(shadow: object) -> bool:
     return shadow is not None and shadow not in ("", [], False, True)
 
 
-def besides(shadow: object, texts: Collection[str], choice: int, path: Path, *, whole: bool) -> list[Extra] | None:
-    """Return what log probabilities say besides the text that they spell; None where they don't spell just that.
+def besides(
+    shadow: object, texts: Collection[str], choice: int, path: Path, *, whole: bool
+) -> Generator[None, None, list[Extra] | None]:
+    """Return, in steps, what log probabilities say besides the text that they spell; None where they spell another.
 
     Args:
         shadow: The value of `logprobs`.
@@ -55,13 +62,13 @@ def besides(shadow: object, texts: Collection[str], choice: int, path: Path, *, 
     reading = _Reading(texts, whole=whole)
     try:
         if "tokens" in shadow:
-            _legacy(shadow, reading)
+            yield from _legacy(shadow, reading)
         else:
             for name, entries in shadow.items():
                 if name not in ("content", "refusal"):
                     return None
                 if spells_any(entries):
-                    _entries(entries, reading)
+                    yield from _entries(entries, reading)
     except (_OtherFormError, TypeError, ValueError, AttributeError):
         return None
     # A rank is read as it would be joined, here and over events, and token by token.
@@ -74,13 +81,24 @@ def besides(shadow: object, texts: Collection[str], choice: int, path: Path, *, 
     return joined + [Extra(choice, clean(text), path) for text in dict.fromkeys(apart) if text.strip("\n")]
 
 
-def ids(shadow: object, choice: int, path: Path) -> list[Extra] | None:
-    """Return what token ids say as they stand there, read as bytes; None where they are no list of numbers."""
+def ids(shadow: object, choice: int, path: Path) -> Generator[None, None, list[Extra] | None]:
+    """Return, in steps, what token ids say, read as bytes, as they stand there; None where they are no numbers."""
     rows = shadow if isinstance(shadow, list) and all(isinstance(row, list) for row in shadow) else [shadow]
-    if not all(isinstance(row, list) and all(type(each) is int for each in row) for row in rows):
-        return None
-    read = (spelled_by(row) for row in rows)
-    return [Extra(choice, clean(text), path) for text in read if text is not None]
+    found: list[Extra] = []
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, list):
+            return None
+        for at in range(0, len(row), _IDS_A_STEP):
+            if not all(type(each) is int for each in row[at : at + _IDS_A_STEP]):
+                return None
+            if at:
+                yield
+        text = yield from spelling(row)
+        if text is not None:
+            found.append(Extra(choice, clean(text), path))
+        if number % _ENTRIES_A_STEP == 0:
+            yield
+    return found
 
 
 class _OtherFormError(Exception):
@@ -117,16 +135,24 @@ class _Reading:
         self.ranks[place].append(other)
 
 
-def _entries(entries: object, reading: _Reading) -> None:
+def _entries(entries: object, reading: _Reading) -> Steps:
     """Read OpenAI's list of tokens."""
     if not isinstance(entries, list):
         raise _OtherFormError
-    tokens = [_token(entry) for entry in entries]
+    tokens: list[str] = []
+    for entry in entries:
+        tokens.append(_token(entry))
+        if len(tokens) % _ENTRIES_A_STEP == 0:
+            yield
     reading.hold(tokens)
+    looked = 0
     for entry, token in zip(entries, tokens, strict=True):
-        place = 0
+        place, looked = 0, looked + 1
         for each in entry.get("top_logprobs") or ():
-            other = _token(each)
+            other, looked = _token(each), looked + 1
+            if looked >= _ENTRIES_A_STEP:
+                looked = 0
+                yield
             if other != token:
                 reading.note(place, other)
                 place += 1
@@ -139,6 +165,8 @@ def _token(entry: object) -> str:
     token, spelled = entry.get("token"), entry.get("bytes")
     if not isinstance(token, str) or not _is_figure(entry.get("logprob")):
         raise _OtherFormError
+    if len(token) > _MOST_TOKEN or (spelled is not None and len(spelled) > 4 * _MOST_TOKEN):
+        raise _OtherFormError
     if spelled is not None and bytes(spelled) != token.encode():
         raise _OtherFormError
     return token
@@ -148,23 +176,34 @@ def _is_figure(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and (abs(value) < _MOST_FIGURE or value == -math.inf))
 
 
-def _legacy(shadow: Mapping[str, object], reading: _Reading) -> None:
+def _legacy(shadow: Mapping[str, object], reading: _Reading) -> Steps:
     """Read the lists of legacy completions."""
     tokens, tops = shadow["tokens"], shadow.get("top_logprobs") or []
     numbers = [*_list(shadow.get("token_logprobs")), *_list(shadow.get("text_offset"))]
     if not isinstance(tokens, list) or not isinstance(tops, list) or not _LISTS.issuperset(shadow):
         raise _OtherFormError
-    if not all(map(_is_figure, numbers)):
-        raise _OtherFormError
+    yield from _look_at_figures(numbers)
     reading.hold(tokens)
+    looked = 0
     for token, top in zip(tokens, tops, strict=False):
         for place, (other, probability) in enumerate((top or {}).items()):
+            looked += 1
+            if looked % _ENTRIES_A_STEP == 0:
+                yield
             if not _is_figure(probability):
                 raise _OtherFormError
             if other != token:
                 reading.note(place, other)
     if len(tops) > len(tokens):
         raise _OtherFormError
+
+
+def _look_at_figures(numbers: list[object]) -> Steps:
+    for at in range(0, len(numbers), _IDS_A_STEP):
+        if not all(map(_is_figure, numbers[at : at + _IDS_A_STEP])):
+            raise _OtherFormError
+        if at:
+            yield
 
 
 def _list(value: object) -> list[object]:

@@ -27,6 +27,7 @@ def read_message(answer: Answer, choice: int, message: dict[str, object], path: 
     Raises:
         WireError: a value has the wrong type.
     """
+    rest: dict[str, object] = {}
     for name, value in message.items():
         at = (*path, name)
         if value is None:
@@ -47,7 +48,8 @@ def read_message(answer: Answer, choice: int, message: dict[str, object], path: 
         elif name == "function_call":
             _function(answer, choice, LEGACY_CALL, value, at)
         else:
-            answer.rest(choice, {name: value}, _KNOWN_MESSAGE_FIELDS, _NOTHING, path)
+            rest[name] = value
+    answer.rest(choice, rest, _KNOWN_MESSAGE_FIELDS, _NOTHING, path)
 
 
 def _content(answer: Answer, choice: int, value: object, path: Path) -> None:

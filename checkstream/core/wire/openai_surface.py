@@ -87,13 +87,29 @@ class OpenAISurface(ABC):
         """Return an event that nobody has edited."""
         return unit.raw
 
-    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-        """Return an event or a whole answer with these texts, or null, at these places.
+    @abstractmethod
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, a whole answer with the edit applied.
+
+        Raises:
+            WireError: the body's JSON has two members of one name where it is edited.
+        """
+
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return a whole answer as `writing_whole` does, at once.
+
+        Raises:
+            WireError: as `writing_whole`.
+        """
+        return done(self.writing_whole(unit, edit, finish))
+
+    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
+        """Return, in steps, an event or a whole answer with these texts, or null, at these places.
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.
         """
-        return openai_edits.put(unit, values)
+        return openai_edits.putting(unit, values)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return the event with the edit applied, or `b""` when nothing of it remains.
@@ -110,15 +126,15 @@ class OpenAISurface(ABC):
             WireError: the event's JSON has two ids.
         """
         name = openai_json.envelope_of(like).id
-        return unit if name is None else openai_edits.put(unit, {("id",): name})
+        return unit if name is None else done(openai_edits.putting(unit, {("id",): name}))
 
-    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return a whole answer with these members, in place of any that the upstream has called so.
+    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
+        """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
 
         Raises:
             WireError: the body is no JSON object, or has two members of one name.
         """
-        return openai_edits.put_members(body, members)
+        return openai_edits.putting_members(body, members)
 
     @abstractmethod
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:

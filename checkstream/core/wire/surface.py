@@ -207,8 +207,8 @@ class Surface(Protocol):
     def sending(self) -> Sending:
         """Return what writes the events of one stream as they leave."""
 
-    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-        """Return an event or a whole answer with these texts, or null, at these places, such as `unit.shadows`.
+    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
+        """Return, in steps, an event or a whole answer with these texts, or null, at places such as `unit.shadows`.
 
         Where there is no such place, nothing is put.
 
@@ -237,8 +237,8 @@ class Surface(Protocol):
             WireError: as `reading_whole`.
         """
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body with the edit applied; `finish[choice]` replaces that choice's finish reason.
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with the edit applied; `finish[choice]` replaces that choice's finish reason.
 
         A choice in `edit.drop_choices` stays, emptied of what is not in `edit.texts` (its tool calls,
         logprobs and other text are removed), since a whole answer has a fixed number of choices.
@@ -247,8 +247,15 @@ class Surface(Protocol):
             WireError: the body's JSON has two members of one name where it is edited.
         """
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-        """Return the body of an answer that was begun in one whole answer and continued in another.
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body as `writing_whole` does, at once.
+
+        Raises:
+            WireError: as `writing_whole`.
+        """
+
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+        """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
         It is the second's, with what was released of the content of the first (`texts[i]` in place of the text of
         `first.deltas[i]`) before its own, without the log probabilities of that choice, and with the usage of both.
@@ -258,8 +265,8 @@ class Surface(Protocol):
             WireError: the second has no content to put it before, or its JSON has two members of one name there.
         """
 
-    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return a whole answer with these members (name -> JSON), in place of any that the upstream has called so.
+    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
+        """Return, in steps, a whole answer with these members (name -> JSON), in place of those of the upstream.
 
         Raises:
             WireError: the body is no JSON object, or has two members of one name.

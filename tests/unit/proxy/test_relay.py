@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 import time
 import weakref
 from typing import Any
@@ -101,32 +100,6 @@ async def test_an_answer_that_broke_off_is_freed_without_a_collection() -> None:
         assert not any(type(each) is Answer for each in gc.get_objects())
     finally:
         gc.enable()
-
-
-async def test_g11_the_loop_goes_on_while_the_guard_reads_a_long_answer() -> None:
-    loop, begun, loop_runs = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-    waited: list[bool] = []
-
-    def react(event: on.AnyEvent) -> list[do.AnyCommand]:
-        # Only the loop sets this flag: a guard that ran on the loop would wait for nothing.
-        if isinstance(event, on.UpstreamClosed):
-            loop.call_soon_threadsafe(begun.set)
-            waited.append(loop_runs.wait(10))
-            return [do.Reply(200, b"{}"), do.Record(RECORD)]
-        return [] if isinstance(event, on.UpstreamOpened | on.UpstreamBytes) else passing(event)
-
-    async def whole(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=b"x" * 100_000, content_type="application/json")
-
-    rig = Rig(react)
-    async with model(whole) as upstream, rig.serving(upstream) as url, aiohttp.ClientSession() as session:
-        asked = asyncio.ensure_future(session.post(url, data=b"{}"))
-        await begun.wait()
-        loop_runs.set()
-        async with await asked as response:
-            assert response.status == 200
-    assert waited == [True]
-    assert len(rig.aside) == 1, "what was worked on a thread counts against what the process can take on"
 
 
 async def test_a_caller_who_reads_slowly_slows_the_upstream() -> None:

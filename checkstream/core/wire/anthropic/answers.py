@@ -15,7 +15,6 @@ import msgspec
 
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.frame import Frame
-from checkstream.core.wire.json_size import MOST_EXTRAS
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import MAX_INDEX, Answer
 from checkstream.core.wire.openai_json import failure_of, read_object, reading_object
@@ -40,6 +39,7 @@ _BLOCK = frozenset({"type", "tool_use_id", "caller", "citations", "is_error", "t
 _DELTA = frozenset({"type", "stop_reason", "stop_sequence", "stop_details", "container"})
 _EVENT = frozenset({"type", "index", "usage", "error", "request_id", "context_management"})
 _NOTHING: frozenset[str] = frozenset()
+_BLOCKS_A_STEP = 64
 _TYPE = frozenset({"type"})
 _WORDS = {"type": "message", "role": "assistant"}
 _BROKEN = {
@@ -64,7 +64,7 @@ def read_event(frame: Frame) -> Unit:
     kind = body.get("type", frame.event)
     if not isinstance(kind, str) or (frame.event and frame.event != kind):
         raise WireError("the event's name is not its `type`; check the upstream")
-    answer = Answer(data, most=MOST_EXTRAS)
+    answer = Answer(data, whole=False)
     if kind not in EVENTS:
         answer.choices.append(0)
         _rest(answer, body, _NOTHING, _NOTHING, (), choice=COMMON)
@@ -165,29 +165,35 @@ def reading_whole(data: bytes) -> Generator[None, None, Unit]:
     """
     body = yield from reading_object(data)
     try:
-        return _whole(data, body)
+        return (yield from _whole(data, body))
     finally:
         yield from dropping(body)
 
 
-def _whole(data: bytes, body: dict[str, object]) -> Unit:
-    answer = Answer(data)
+def _whole(data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
+    answer = Answer(data, whole=True)
     failure = failure_of(body)
     content = body.get("content")
     if failure is not None:
         _rest(answer, body, _MESSAGE, _NOTHING, (), choice=COMMON)
+        yield from answer.taking()
         return answer.unit(data, failure=failure)
     if not isinstance(content, list):
         raise WireError("the answer has neither `content` nor `error`; check the upstream")
-    answer.choices.append(0)
+    answer.begin(0)
     _finish(answer, body.get("stop_reason"), whole=True)
     for i, block in enumerate(content):
         if not isinstance(block, dict):
             raise WireError("a content block is not an object; check the upstream")
         _read_block(answer, i, block, ("content", i))
+        if i % _BLOCKS_A_STEP == _BLOCKS_A_STEP - 1:
+            yield from answer.taking()
+            yield
     _rest(answer, body, _MESSAGE, _read_words(body), ())
     if all(delta.channel.kind != "content" for delta in answer.deltas):
-        answer.deltas.append(Delta(Channel("content"), "", ("content", len(content), "text")))
+        answer.begin_text(0, ("content", len(content), "text"))
+    yield from answer.taking()
+    yield from answer.filling()
     return answer.unit(data, usage=body.get("usage") is not None)
 
 

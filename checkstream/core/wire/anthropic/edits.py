@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
-from checkstream.core.wire.openai_edits import changed, replacements
-from checkstream.core.wire.openai_join import summed
+from checkstream.core.wire.openai_edits import changed, places, replacements, ways
+from checkstream.core.wire.openai_join import summing
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
@@ -54,8 +54,8 @@ def put_text(raw: bytes, path: Path, text: str) -> bytes:
     return raw if span is None else sse.reframe(raw, document.apply([Splice(*span, quote(text))]).encode())
 
 
-def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-    """Return the body with the edit applied.
+def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+    """Return, in steps, the body with the edit applied.
 
     A thinking block that is edited goes as a whole, with its signature, which would fit the text no more. A text block
     of which nothing is left goes as well: the API takes none back that is empty. What a tool of the provider's has said
@@ -69,7 +69,7 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
     finish = finish if 0 in unit.choices else {}
     if not texts and not dropped and not finish and not edit.drop_calls:
         return unit.raw
-    document = JsonText(unit.raw.decode(), shares=True)
+    document = yield from places(unit.raw, _wanted(unit))
     blocks = document.entries(("content",))
     added = "".join(text for i, text in texts.items() if unit.deltas[i].path == ("content", len(blocks), "text"))
     texts = {i: text for i, text in texts.items() if unit.deltas[i].path[:2] != ("content", len(blocks))}
@@ -86,7 +86,13 @@ def edit_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
         splices.append(_appended(document, doomed, added))
     if 0 in finish:
         splices += _reason(document, (), finish[0])
-    return document.apply(splices).encode()
+    return (yield from document.applying(splices))
+
+
+def _wanted(unit: Unit) -> set[Path]:
+    """Return the containers that are listed when a whole answer is edited: its blocks, and where its texts stand."""
+    blocks = ((*delta.path[:2], "") for delta in unit.deltas if delta.path[:1] == ("content",))
+    return ways((*blocks, *(delta.path for delta in unit.deltas), ("content", 0)))
 
 
 def _doomed(unit: Unit, texts: Mapping[int, str], edit: Edit) -> Iterable[str | int]:
@@ -133,8 +139,8 @@ def _reason(document: JsonText, path: Path, reason: str | None) -> list[Splice]:
     return [Splice(*span, said[name]) for name, span in found.items() if span is not None]
 
 
-def join_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-    """Return the second body with the released content of the first before its own, and with the usage of both.
+def joining_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+    """Return, in steps, the second body with what was released of the first before its own, and the usage of both.
 
     Raises:
         WireError: the second has no content, or its JSON has two members of one name where it is edited.
@@ -143,5 +149,5 @@ def join_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
     place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
     if place is None:
         raise WireError("the answer that goes on has no content; check the upstream")
-    joined = edit_whole(second, Edit({place: begun + second.deltas[place].text}), {})
-    return summed(first.raw, joined)
+    joined = yield from editing_whole(second, Edit({place: begun + second.deltas[place].text}), {})
+    return (yield from summing(first.raw, joined))

@@ -82,13 +82,13 @@ class AnthropicMessages:
         """Return what writes the events of one stream as they leave, as a sequence that clients take."""
         return MessageSending()
 
-    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-        """Return an event or a whole answer with these texts, or null, at these places.
+    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
+        """Return, in steps, an event or a whole answer with these texts, or null, at these places.
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.
         """
-        return openai_edits.put(unit, values)
+        return openai_edits.putting(unit, values)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event as it came: only the first of a stream has an id, and it leaves once."""
@@ -111,29 +111,37 @@ class AnthropicMessages:
         """
         return done(self.reading_whole(body))
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body with the edit applied; see `edits.edit_whole`.
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with the edit applied; see `edits.editing_whole`.
 
         Raises:
             WireError: the body's JSON has two members of one name where it is edited.
         """
-        return edits.edit_whole(unit, edit, finish)
+        return edits.editing_whole(unit, edit, finish)
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-        """Return the body of an answer that was begun in one whole answer and continued in another.
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body as `writing_whole` does, at once.
+
+        Raises:
+            WireError: as `writing_whole`.
+        """
+        return done(self.writing_whole(unit, edit, finish))
+
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+        """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
         Raises:
             WireError: the second has no content, or its JSON has two members of one name where it is edited.
         """
-        return edits.join_whole(first, texts, second)
+        return edits.joining_whole(first, texts, second)
 
-    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return a whole answer with these members, in place of any that the upstream has called so.
+    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
+        """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
 
         Raises:
             WireError: the body is no JSON object, or has two members of one name.
         """
-        return openai_edits.put_members(body, members)
+        return openai_edits.putting_members(body, members)
 
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the error event for a stream that can't go on."""
@@ -170,19 +178,20 @@ class AnthropicCounting(AnthropicMessages):
         """
         found = yield from reading_object(body)
         try:
-            answer, failure = Answer(body), failure_of(found)
+            answer, failure = Answer(body, whole=True), failure_of(found)
             if failure is None and "input_tokens" not in found:
                 raise WireError("the answer has neither `input_tokens` nor `error`; check the upstream")
             answer.rest(COMMON, found, frozenset({"type", "error", "input_tokens", "request_id"}), frozenset(), ())
+            yield from answer.taking()
             return answer.unit(body, usage=failure is None, failure=failure)
         finally:
             yield from dropping(found)
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the answer with the edit applied; it has no choices."""
-        return openai_edits.edit_whole(unit, edit, finish, None)
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the answer with the edit applied; it has no choices."""
+        return openai_edits.editing_whole(unit, edit, finish, None)
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
         """Refuse to join: nothing is continued here.
 
         Raises:

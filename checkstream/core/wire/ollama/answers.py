@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 
-from checkstream.core.terms import COMMON, Channel, Delta, Unit
+from checkstream.core.steps import done as walked
+from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.frame import Frame
-from checkstream.core.wire.json_size import MOST_EXTRAS
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.moments import MOMENT, is_moment
 from checkstream.core.wire.ollama import fields
@@ -37,7 +37,7 @@ def read_event(frame: Frame, read: Read) -> Unit:
     data = frame.data
     if data is None:
         return Unit(raw=frame.raw, opaque=frame.strange)
-    return _unit_of(frame.raw, data, read_object(data), read, whole=False)
+    return walked(_reading(frame.raw, data, read_object(data), read, whole=False))
 
 
 def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
@@ -48,30 +48,34 @@ def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
     """
     body = yield from reading_object(data)
     try:
-        return _unit_of(data, data, body, read, whole=True)
+        return (yield from _reading(data, data, body, read, whole=True))
     finally:
         yield from dropping(body)
 
 
-def _unit_of(raw: bytes, data: bytes, body: dict[str, object], read: Read, *, whole: bool) -> Unit:
-    answer = Answer(data, most=None if whole else MOST_EXTRAS)
+def _reading(
+    raw: bytes, data: bytes, body: dict[str, object], read: Read, *, whole: bool
+) -> Generator[None, None, Unit]:
+    answer = Answer(data, whole=whole)
     failure = failure_of(body)
     done = body.get("done") is True
     if failure is None:
-        answer.choices.append(0)
+        answer.begin(0)
         read(answer, body)
         if whole and all(delta.channel.kind != "content" for delta in answer.deltas):
             # A place for what a stop or a disclaimer has to say, though the model said nothing.
             path = ("message", "content") if "message" in body else ("response",)
-            answer.deltas.append(Delta(Channel("content", 0), "", path))
+            answer.begin_text(0, path)
         if done or whole:
             reason = body.get("done_reason")
             if reason is not None and not isinstance(reason, str):
                 raise WireError("`done_reason` is not a string; check the upstream")
             answer.finish(0, None if reason in _ORDERLY else reason)
-    answer.look_at_shadows(0, body, (), whole=whole)
+    yield from answer.looking_at_shadows(0, body, ())
     _context(answer, body.get(fields.CONTEXT))
     _rest(answer, body)
+    yield from answer.taking()
+    yield from answer.filling()
     unit = answer.unit(raw, usage=any(name in body for name in fields.COUNTS), failure=failure)
     return unit if whole or not done else _last(unit)
 

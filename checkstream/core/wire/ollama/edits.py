@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 import msgspec
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
 from checkstream.core.wire.ollama import fields
-from checkstream.core.wire.openai_edits import changed, doomed_calls, replacements
-from checkstream.core.wire.openai_json import quote, read_object
+from checkstream.core.wire.openai_edits import changed, doomed_calls, places, replacements, ways
+from checkstream.core.wire.openai_json import quote, reading_object
 from checkstream.core.wire.openai_logprobs import SHADOWS
+from checkstream.core.wire.strict_json import dropping
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 
@@ -34,11 +36,11 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
         return b""
     data = sse.parse(unit.raw).data or b"{}"
     finish = _STOPPED if dropped else edit.finish.get(0)
-    return sse.reframe(unit.raw, _edited(data, unit, edit, finish, kept={}, dropped=dropped).encode())
+    return sse.reframe(unit.raw, done(_editing(data, unit, edit, finish, kept={}, dropped=dropped)))
 
 
-def edit_answer(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-    """Return a whole answer with the edit applied; of a stopped one only what the edit keeps stays.
+def editing_answer(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+    """Return, in steps, a whole answer with the edit applied; of a stopped one only what the edit keeps stays.
 
     Raises:
         WireError: its JSON has two members of one name where it is edited.
@@ -46,11 +48,13 @@ def edit_answer(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
     dropped = bool(edit.drop_choices.intersection(unit.choices))
     if not changed(unit, edit.texts) and not dropped and not edit.drop_calls and not finish.get(0):
         return unit.raw
-    return _edited(unit.raw, unit, edit, finish.get(0), kept=edit.texts, dropped=dropped).encode()
+    return (yield from _editing(unit.raw, unit, edit, finish.get(0), kept=edit.texts, dropped=dropped))
 
 
-def _edited(data: bytes, unit: Unit, edit: Edit, finish: str | None, *, kept: Mapping[int, str], dropped: bool) -> str:
-    document = JsonText(data.decode(), shares=True)
+def _editing(
+    data: bytes, unit: Unit, edit: Edit, finish: str | None, *, kept: Mapping[int, str], dropped: bool
+) -> Generator[None, None, bytes]:
+    document = yield from places(data, ways(delta.path for delta in unit.deltas))
     texts = changed(unit, edit.texts)
     doomed: dict[Path, set[str | int]] = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     for i, delta in enumerate(unit.deltas):
@@ -74,7 +78,7 @@ def _edited(data: bytes, unit: Unit, edit: Edit, finish: str | None, *, kept: Ma
         span = document.span((name,))
         if span is not None:
             splices.append(Splice(*span, "null"))
-    return document.apply(splices)
+    return (yield from document.applying(splices))
 
 
 def _goes(path: Path, doomed: Mapping[Path, set[str | int]]) -> bool:
@@ -99,8 +103,8 @@ def _put(document: JsonText, name: str, value: str) -> Splice:
     return Splice(at, at, f"{quote(name)}:{value}" + ("," if document.entries(()) else ""))
 
 
-def join_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-    """Return the second answer with what was released of the first's content before its own, and the sums of both.
+def joining_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+    """Return, in steps, the second answer with what was released of the first before its own, and the sums of both.
 
     Raises:
         WireError: the second has no content, or its JSON has two members of one name there.
@@ -109,15 +113,17 @@ def join_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
     place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
     if place is None:
         raise WireError("the answer that goes on has no content; check the upstream")
-    joined = edit_answer(second, Edit({place: begun + second.deltas[place].text}), {})
-    spent, more = read_object(first.raw), read_object(joined)
-    document = JsonText(joined.decode(), shares=True)
+    joined = yield from editing_answer(second, Edit({place: begun + second.deltas[place].text}), {})
+    spent, more = (yield from reading_object(first.raw)), (yield from reading_object(joined))
+    document = yield from places(joined, ())
     splices = []
     for name in _SUMS:
         one, other, span = spent.get(name), more.get(name), document.span((name,))
         if isinstance(one, int) and isinstance(other, int) and span is not None:
             splices.append(Splice(*span, str(one + other)))
-    return document.apply(splices).encode()
+    yield from dropping(spent)
+    yield from dropping(more)
+    return (yield from document.applying(splices))
 
 
 def members_of(like: Unit) -> dict[str, object]:

@@ -129,34 +129,42 @@ class Ollama:
         """
         return edits.edit_event(unit, edit)
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body with the edit applied; of a stopped answer only what the edit keeps stays.
+    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with the edit applied; of a stopped answer only what the edit keeps stays.
 
         Raises:
             WireError: the body's JSON has two members of one name where it is edited.
         """
-        return edits.edit_answer(unit, edit, finish)
+        return edits.editing_answer(unit, edit, finish)
 
-    def put(self, unit: Unit, values: Mapping[Path, str | None]) -> Unit:
-        """Return a line's event or a whole answer with these texts, or null, at these places.
+    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
+        """Return the body as `writing_whole` does, at once.
+
+        Raises:
+            WireError: as `writing_whole`.
+        """
+        return done(self.writing_whole(unit, edit, finish))
+
+    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
+        """Return, in steps, a line's event or a whole answer with these texts, or null, at these places.
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.
         """
-        return openai_edits.put(unit, values)
+        return openai_edits.putting(unit, values)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event as it came: answers have no ids here."""
         del like
         return unit
 
-    def join_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> bytes:
-        """Return the body of an answer that was begun in one whole answer and continued in another.
+    def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+        """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
         Raises:
             WireError: the second has no content, or its JSON has two members of one name there.
         """
-        return edits.join_whole(first, texts, second)
+        return edits.joining_whole(first, texts, second)
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to the answer."""
@@ -187,13 +195,13 @@ class Ollama:
         """Return an event that adds no text and carries `members` (name -> JSON)."""
         return self._event(like, "", members)
 
-    def write_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return a whole answer with these members, in place of any that the upstream has called so.
+    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
+        """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
 
         Raises:
             WireError: the body is no JSON object, or has two members of one name.
         """
-        return openai_edits.put_members(body, members)
+        return openai_edits.putting_members(body, members)
 
     def terminator(self) -> bytes:
         """Return nothing: the last object says that it is the last."""

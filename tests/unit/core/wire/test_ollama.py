@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Channel
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.ollama.inputs import EMBED, EMBEDDINGS
@@ -242,7 +243,7 @@ def test_a_whole_answer_is_edited_where_it_was_read(surface: Any) -> None:
 def test_what_goes_on_in_a_second_answer_is_one_answer() -> None:
     said = ({"role": "assistant", "content": text} for text in ("Once ", "upon"))
     first, second = (CHAT.read_whole(json.dumps({**HEAD, "message": message, **END}).encode()) for message in said)
-    joined = json.loads(CHAT.join_whole(first, {}, second))
+    joined = json.loads(done(CHAT.joining_whole(first, {}, second)))
     assert joined["message"]["content"] == "Once upon"
     assert (joined["eval_count"], joined["prompt_eval_count"]) == (18, 52)
 

@@ -1,0 +1,109 @@
+"""Numbers of an answer that nobody knows, as text: one by one, and many of them in one list as one text.
+
+What servers list by the thousand (ids of tokens, embeddings, which experts were asked) is no thousand texts: each of
+its numbers stands in one text once, parted from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from checkstream.core.wire.lists import spelling
+
+_MANY = 16
+"""Numbers of a list, and of lists in it, that are one text; fewer are one each."""
+_MANY_ROWS = 256
+_A_STEP = 1024
+_BETWEEN = "\n|\n"
+"""Stands between numbers: nothing is found over it."""
+_MOST_EXACT, _MOST_BITS = 2**53, 2**64
+"""Numbers between them are what machines count and draw in 64 bits, and no reader keeps in a fraction's 53."""
+
+
+def number(value: float) -> str:
+    """Return a number as programs print it, whatever way it was spelled."""
+    return str(value) if isinstance(value, int) or not value.is_integer() else str(int(value))
+
+
+def is_drawn(value: float) -> bool:
+    """Tell whether a number needs the 64 bits that machines count and draw in."""
+    return isinstance(value, int) and _MOST_EXACT < abs(value) < _MOST_BITS
+
+
+class Lists:
+    """Reads lists of numbers, each number at most twice."""
+
+    __slots__ = ("_mixed", "_nested")
+
+    def __init__(self) -> None:
+        """Begin with none; of no more than one JSON value."""
+        self._mixed: set[int] = set()
+        """Lists, by identity, in which something else stands, too, or that are no text for another reason."""
+        self._nested: set[int] = set()
+        """Lists in which lists stand."""
+
+    def text(self, value: list[object], *, drawn: bool, trees: bool) -> Generator[None, None, str | None]:
+        """Return what a list says that is made of many numbers, each said once; in steps. None: any other list.
+
+        Args:
+            value: The list.
+            drawn: Numbers of 64 bits that machines draw say nothing here.
+            trees: A list of very many such lists is one text, too, with what each of them spells byte by byte.
+        """
+        found, rows = list[float](), list[list[object]]()
+        if not (yield from self.is_figures(value, found, rows)):
+            return None
+        if len(found) < _MANY or (rows and not (trees and len(rows) > _MANY_ROWS)):
+            self._mixed |= self._nested  # none of them has more
+            return None
+        lines = dict[str, None]()
+        for at in range(0, len(found), _A_STEP):
+            some = found[at : at + _A_STEP]
+            lines.update(dict.fromkeys(map(number, (each for each in some if not (drawn and is_drawn(each))))))
+            yield
+        for count, row in enumerate(rows, 1):
+            spelled = yield from spelling(row)
+            if spelled is not None:
+                lines[spelled] = None
+            if count % _A_STEP == 0:
+                yield
+        return _BETWEEN.join(lines)
+
+    def is_figures(
+        self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None
+    ) -> Generator[None, None, bool]:
+        """Tell whether a list is made of numbers alone, or of lists of them; in steps.
+
+        Args:
+            value: The list.
+            found: Takes the numbers.
+            rows: Takes the lists in it.
+        """
+        if id(value) in self._mixed or not value or not _may_be_number(value[0]):
+            return False
+        open_: list[tuple[list[object], Iterator[object]]] = [(value, iter(value))]
+        looked = 0
+        while open_:
+            for inner in open_[-1][1]:
+                looked += 1
+                if looked % _A_STEP == 0:
+                    yield
+                if isinstance(inner, int | float) and not isinstance(inner, bool):
+                    if found is not None:
+                        found.append(inner)
+                elif isinstance(inner, list):
+                    self._nested.add(id(open_[-1][0]))
+                    open_.append((inner, iter(inner)))
+                    if rows is not None:
+                        rows.append(inner)
+                    break
+                else:
+                    self._mixed.update(id(each) for each, _ in open_)
+                    return False
+            else:
+                open_.pop()
+        return True
+
+
+def _may_be_number(value: object) -> bool:
+    return isinstance(value, int | float | list) and not isinstance(value, bool)
