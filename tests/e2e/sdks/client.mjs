@@ -3,7 +3,10 @@
 import { createInterface } from "node:readline";
 import { RAN } from "./tools.mjs";
 
-const LIBRARIES = { openai_node: "./with_openai.mjs", vercel: "./with_vercel.mjs", ollama_node: "./with_ollama.mjs" };
+const LIBRARIES = {
+  openai_node: "./with_openai.mjs", vercel: "./with_vercel.mjs", ollama_node: "./with_ollama.mjs",
+  anthropic_node: "./with_anthropic.mjs",
+};
 
 function told(error) {
   const kinds = [];

@@ -4,7 +4,7 @@ A program is started once and asked line by line, since importing some of these 
 What can be asked:
 
     sdk       openai | anthropic | langchain | llama_index | instructor | pydantic_ai | ollama
-              (Python), openai_node | vercel | ollama_node (JavaScript)
+              (Python), openai_node | vercel | ollama_node | anthropic_node (JavaScript)
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...
     url       base address, with `/v1`
     azure     the SDK's client for Azure's paths and header is taken
@@ -26,7 +26,7 @@ import msgspec
 from tests.e2e.harness import ROOT
 
 ENVIRONMENT = ROOT / ".venv-sdks"
-IN_JAVASCRIPT = {"openai_node", "vercel", "ollama_node"}
+IN_JAVASCRIPT = {"anthropic_node", "openai_node", "vercel", "ollama_node"}
 LONGEST_S = 60.0
 
 
