@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import string
+import sys
 from collections.abc import Callable, Mapping
+from unicodedata import category
 
 import pytest
 from hypothesis import given, settings
@@ -154,3 +156,12 @@ LEFT: Mapping[str, str] = {
 @pytest.mark.parametrize("kind", sorted(LEFT))
 def test_what_only_looks_like_it_is_left_alone(kind: str) -> None:
     assert covered([f"Answer: {LEFT[kind]} . Done here."]) == set()
+
+
+ENDS_AND_DASHES = [char for char in map(chr, range(0x80, sys.maxunicode)) if category(char) in {"Zs", "Zl", "Zp", "Pd"}]
+
+
+@pytest.mark.parametrize("sign", ["\n", "\x85", *ENDS_AND_DASHES])
+def test_g18_any_end_of_line_and_any_dash_sets_figures_apart(sign: str) -> None:
+    said = f"card {sign.join(['4111', '1111', '1111', '1111'])} ok"
+    assert covered([said]) >= set(range(5, len(said) - 3))

@@ -65,7 +65,7 @@ _LOOKALIKES = (
     ("X", "ХΧ"),
     ("Y", "ҮΥ"),
     ("Z", "ΖᏃ"),
-    ("-", "‐‑‒–—―−﹘⁃"),
+    ("-", "‐‑‒–—―−﹘⁃֊־᐀᠆⸗⸚⸺⸻⹀⹝〜〰゠𐺭"),
     ("'", "‘’‚‛ʹʼˈ′´"),
     ('"', "“”„‟″〃"),
     (".", "․۔。｡"),
@@ -92,6 +92,7 @@ _SETS = (0x1F150, 0x1F170, 0x1F1E6)
 CONFUSABLES: Final[Mapping[str, str]] = MappingProxyType(
     {alike: char for char, group in _LOOKALIKES for alike in group}
     | {chr(first + place): char for first in _SETS for place, char in enumerate(_LETTERS)}
-    | {"\u2800": " "}  # the empty pattern of Braille
+    | {"\u2800": " ", "\u1680": " "}  # the empty pattern of Braille, the space of Ogham
+    | dict.fromkeys("\x85\u2028\u2029", "\n")  # ends of lines and paragraphs
 )
 """One character that is not ASCII -> the ASCII character that it looks like."""

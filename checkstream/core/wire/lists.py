@@ -10,6 +10,12 @@ ANYWHERE = "*"
 """In a place: an entry of a list. Readers may join what its entries say."""
 _LEAST_BYTES = 4
 _BYTES_A_STEP = 32_768
+_MOST_BYTE = 255
+_FIGURES = "".join(map(chr, range(10)))
+_AS_FIGURES = bytes.maketrans(_FIGURES.encode(), b"0123456789")
+_GROUPS = range(2, 6)
+_GROUPED = range(12, 20)
+"""Figures of a number that a list has in groups, of cards as they are printed: more or fewer are many numbers."""
 
 
 def spelled_by(value: object) -> str | None:
@@ -30,3 +36,18 @@ def spelling(value: object) -> Generator[None, None, str | None]:
         if len(value) > at + _BYTES_A_STEP:
             yield
     return spelled.decode(errors="replace")
+
+
+def telling(value: object) -> Generator[None, None, str | None]:
+    """Return, in steps, what a list of numbers says as one text: figures of a number, their groups, or bytes.
+
+    Groups are set apart by spaces, as they are printed. None for any other list, and for what is none.
+    """
+    if isinstance(value, list) and len(value) in _GROUPS:
+        groups = [str(entry) for entry in value if type(entry) is int and entry > _MOST_BYTE]
+        if len(groups) == len(value):
+            return " ".join(groups) if sum(map(len, groups)) in _GROUPED else None
+    spelled = yield from spelling(value)
+    if spelled and not spelled.strip(_FIGURES):
+        return spelled.encode().translate(_AS_FIGURES).decode()
+    return spelled

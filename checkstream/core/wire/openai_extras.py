@@ -13,7 +13,7 @@ from typing import Literal
 from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import Extra
 from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.lists import ANYWHERE, spelled_by, spelling
+from checkstream.core.wire.lists import ANYWHERE, spelled_by, telling
 from checkstream.core.wire.openai_json import clean, halves_of
 from checkstream.core.wire.openai_numbers import Lists, is_drawn, number
 from checkstream.core.wire.text_files import is_media
@@ -215,7 +215,7 @@ class Extras:
 
     def _bytes(self, choice: int, value: object, path: Path) -> Steps:
         """Take a list of numbers as the text that it spells; callers may put such lists together, however short."""
-        spelled = yield from spelling(value)
+        spelled = yield from telling(value)
         if spelled is not None:
             self._put(Extra(choice, spelled, path, joins=True))
         elif isinstance(value, list) and len(value) < len(_SPACES):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from checkstream.core.wire.lists import spelling
+from checkstream.core.wire.lists import spelling, telling
 
 _MANY = 16
 """Numbers of a list, and of lists in it, that are one text; fewer are one each."""
@@ -67,7 +67,8 @@ class Lists:
                 lines[spelled] = None
             if count % _A_STEP == 0:
                 yield
-        return _BETWEEN.join(lines)
+        whole = None if rows else (yield from telling(value))
+        return _BETWEEN.join(lines if whole is None else (*lines, whole))
 
     def is_figures(
         self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None

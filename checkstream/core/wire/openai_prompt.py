@@ -10,11 +10,11 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Literal
 
 from checkstream.core.match.spelled import LEAST_WORDS, names
-from checkstream.core.steps import Steps
+from checkstream.core.steps import Steps, done
 from checkstream.core.terms import Channel, Delta
 from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.lists import ANYWHERE, spelled_by
+from checkstream.core.wire.lists import ANYWHERE, telling
 from checkstream.core.wire.strict_json import shown
 from checkstream.core.wire.text_files import Encoding, is_data_url, is_media, looks_encoded, reading_file
 from checkstream.errors import RequestInvalid
@@ -55,7 +55,7 @@ def pieces(value: object, path: Path) -> Iterator[Piece]:
         if isinstance(found, str):
             yield ("name" if at[-1] == NAME else "text"), found, at
         elif isinstance(found, list | dict):
-            if (spelled := spelled_by(found)) is not None:
+            if (spelled := done(telling(found))) is not None:
                 yield "bytes", spelled, at
             open_.append(_entries(found, at))
         elif isinstance(found, int | float) and not isinstance(found, bool):
