@@ -14,7 +14,7 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import common
-from tests.watchdog import everything, guard_of, long_steps, steps
+from tests.watchdog import answered, everything, guard_of, long_steps, steps
 
 CHAT = SURFACES["openai.chat"]
 COMPLETIONS = SURFACES["openai.completions"]
@@ -85,6 +85,19 @@ def test_g33_no_step_on_a_prompt_is_long(kind: str) -> None:
 def test_g33_no_step_at_the_cap_of_a_pattern_is_long(kind: str) -> None:
     shipped = Plan(program=compile_sources([("default.yaml", with_classifiers())]))
     received = [RequestReceived(chat(common(9000)[kind]))]
+    assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
+
+
+@pytest.mark.parametrize("kind", ["edits of one text", "findings that overlap", "messages"])
+def test_g33_no_step_on_a_prompt_with_very_many_findings_or_texts_is_long(kind: str) -> None:
+    """All that is done once for each of them is done in steps: noting, writing, freeing, and the record at the end."""
+    shipped = Plan(program=compile_sources([("default.yaml", with_classifiers())]))
+    bodies = {
+        "edits of one text": chat("mail u@ex.io " * 9000),
+        "findings that overlap": chat("postgres://u:p@h/" * 4000),
+        "messages": json.dumps({"messages": [{"role": "user", "content": f"hi {n}"} for n in range(2500)]}).encode(),
+    }
+    received = answered(bodies[kind], b'{"choices":[]}', streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
 
 

@@ -30,6 +30,9 @@ from checkstream.core.channel.page import Page
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import Channel, Finding, Stage
 
+_TOGETHER_WORK = 7
+"""Of a finding that is decided together with another, besides the ruling (see `match.work`)."""
+
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What a judge decided at one place of the text."""
@@ -58,8 +61,8 @@ class Judge:
 
     __slots__ = (
         "_answers", "_execution", "_following", "_insertions", "_json", "_kept", "_over",
-        "_place", "_scope", "asked", "behind", "channel", "decider", "exceptions", "followers", "holdback", "leads",
-        "manner", "noted", "page", "prelude", "stage",
+        "_place", "_scope", "_work", "asked", "behind", "channel", "decider", "exceptions", "followers", "holdback",
+        "leads", "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +110,7 @@ class Judge:
             joints=self._json,
             grain=scope.grain if leads else "span",
         )
+        self._work = 0
         self.page = Page(self.holdback, brief, scope, json=self._json)
         reads_language = bool(brief.settings.by_language and self.asked)
         self.decider = Decider(place, before=before, reads_language=reads_language)
@@ -220,13 +224,15 @@ class Judge:
 
     def take_work(self) -> int:
         """Return what reading has cost since this was last asked, here and in what follows (see `match.work`)."""
-        return self.holdback.take_work() + self._following.take_work()
+        work, self._work = self._work, 0
+        return work + self.holdback.take_work() + self._following.take_work()
 
     def advance(self, most: int | None = None) -> list[Ruling]:
         """Decide all that can be decided now, in the order of the text.
 
         Args:
-            most: Only so many decisions, and some of what is to be passed on; `behind` tells whether that was all.
+            most: Only so many findings and checks, and some of what is to be passed on; `behind` tells whether that was
+                all. What overlaps is decided together.
         """
         rulings: list[Ruling] = []
         taken, self.behind = 0, False
@@ -235,10 +241,12 @@ class Judge:
                 ruling = self._judge_findings(decision.findings)
                 if ruling is not None:
                     rulings.append(ruling)
+                taken += len(decision.findings)
+                self._work += (len(decision.findings) - 1) * _TOGETHER_WORK
             else:
                 rulings += self._judge_check(decision)
-            taken += 1
-            if taken == most:
+                taken += 1
+            if most is not None and taken >= most:
                 self.behind = True
                 break
         if not self._over and self.holdback.decided:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Generator, Sequence
+from heapq import merge
 
 from checkstream.core.channel.json_leaves import inside_json, is_json
 from checkstream.core.channel.judge import Judge
@@ -16,6 +17,10 @@ from checkstream.errors import WireError
 PLACES_A_STEP = 1000
 """Texts that are put together at a time ..."""
 PLACES_WORK = 300
+"""... and what that costs."""
+_EDITS_A_STEP = 256
+"""Replacements that are put in their order, or carried out, at a time ..."""
+EDITS_WORK = 200
 """... and what that costs."""
 
 
@@ -79,13 +84,17 @@ class Joined:
         """Something in it is replaced."""
         return len(self.judge.holdback.replacements) > 0
 
-    def edits(self, found: dict[int, list[Replacement]]) -> None:
-        """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts."""
+    def edits(self, found: dict[int, list[Replacement]]) -> Generator[None, None, None]:
+        """Add to `found`, by place, what becomes of each text: a replacement stands where its span starts; in steps."""
         items = iter(self.judge.holdback.replacements)
         item = next(items, None)
         said = False
+        count = 0
         for place, start, end in self._parts:
             while item is not None and item.start < end:
+                count += 1
+                if count % _EDITS_A_STEP == 0:
+                    yield
                 if item.end > start:
                     low, high = max(item.start, start) - start, min(item.end, end) - start
                     found.setdefault(place, []).append(Replacement(low, high, "" if said else item.text))
@@ -127,37 +136,52 @@ class Spelled(Joined):
         """Place of the first text that has one."""
         return self._parts[0][0]
 
-    def edits(self, found: dict[int, list[Replacement]]) -> None:
-        """Add to `found`, by place, what becomes of each name."""
+    def edits(self, found: dict[int, list[Replacement]]) -> Generator[None, None, None]:
+        """Add to `found`, by place, what becomes of each name; in steps."""
+        count = 0
         for item in self.judge.holdback.replacements:
             for number in range(self._first(Span(item.start, item.end)), len(self._parts)):
                 if self._parts[number][1] >= item.end:
                     break
                 for place, low, high in self._stands[number]:
+                    count += 1
+                    if count % _EDITS_A_STEP == 0:
+                        yield
                     found.setdefault(place, []).append(Replacement(low, high, item.text))
 
 
-def edited(text: str, edits: Sequence[Replacement]) -> str:
-    """Return `text` with replacements carried out; of those that overlap the first stands and takes in the others."""
-    out: list[str] = []
+def editing(text: str, edits: Sequence[Replacement]) -> Generator[None, None, str]:
+    """Return, in steps, `text` with replacements carried out; of those that overlap the first takes in the others."""
+    runs: list[list[Replacement]] = []
+    for start in range(0, len(edits), _EDITS_A_STEP):
+        runs.append(sorted(edits[start : start + _EDITS_A_STEP], key=_order))
+        yield
+    done, some = list[str](), list[str]()
     at = 0
-    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+    for number, edit in enumerate(merge(*runs, key=_order), 1):
         if edit.start >= at:
-            out += (text[at : edit.start], edit.text)
+            some += (text[at : edit.start], edit.text)
         at = max(at, edit.end)
-    out.append(text[at:])
-    return "".join(out)
+        if number % _EDITS_A_STEP == 0:
+            done.append("".join(some))
+            some.clear()
+            yield
+    return "".join([*done, *some, text[at:]])
 
 
-def written(delta: Delta, edits: Sequence[Replacement]) -> str:
-    """Return a text of a prompt with replacements carried out; the JSON of a tool call's arguments stays JSON.
+def _order(edit: Replacement) -> tuple[int, int]:
+    return edit.start, -edit.end
+
+
+def rewriting(delta: Delta, edits: Sequence[Replacement]) -> Generator[None, None, str]:
+    """Return, in steps, a text of a prompt with replacements carried out; the JSON of a call's arguments stays JSON.
 
     Raises:
         WireError: it would not.
     """
     if delta.path[-1] != "arguments" or not is_json(delta.text):
-        return edited(delta.text, edits)
+        return (yield from editing(delta.text, edits))
     inside = inside_json(delta.text, edits)
     if inside is None:
         raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
-    return edited(delta.text, inside)
+    return (yield from editing(delta.text, inside))

@@ -12,6 +12,7 @@ from itertools import accumulate
 from checkstream.core.channel.brief import Manner
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
+from checkstream.core.exchange.meter import CHANNEL_WORK
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work
@@ -134,6 +135,7 @@ class Joining:
 
     def _take(self, joined: Joined, channel: Channel, manner: Manner) -> None:
         joined.judge = self._checking.judge(channel, Stage.INGRESS, manner)
+        self._checking.meter.spend(CHANNEL_WORK)
         self.joined.append(joined)
 
 

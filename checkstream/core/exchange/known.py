@@ -83,8 +83,10 @@ def _values(
         findings = yield from meter.feeding(search, delta.text)
         findings += search.end()
         meter.spend(search.take_work())
-        for count, finding in enumerate(findings, 1):
-            if count % _KEYS_A_STEP == 0:
+        findings.reverse()
+        while findings:
+            finding = findings.pop()  # freed here: thousands at once take long
+            if len(findings) % _KEYS_A_STEP == 0:
                 meter.spend(_KEYS_A_STEP * _KEY_WORK)
                 yield
             name = entities[finding.signal]

@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.core.channel.actions import strictest
 from checkstream.core.channel.judge import Judge
-from checkstream.core.commands import StreamRecord
+from checkstream.core.commands import FindingDigest, StreamRecord
 from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
@@ -146,13 +146,22 @@ class Ledger:
         risks: dict[str, float],
     ) -> StreamRecord:
         """Return the record of the exchange; of a prompt that was not judged no characters count."""
-        prompt = [judge for judge in self.judges if judge.leads and judge.stage == "ingress"]
-        answer = [judge for judge in self.judges if judge.leads and judge.stage != "ingress"]
-        found = sum(len(judge.noted.digests) for judge in self.judges)
-        if found > _MAX_FINDINGS or any(judge.noted.uncounted for judge in self.judges):
+        answered, prompted, uncounted = 0, False, False
+        findings, kinds, asked = list[FindingDigest](), set[tuple[Stage, str]](), set[tuple[str, ...]]()
+        for judge in self.judges:  # once: a prompt can have thousands, and nobody else has a turn meanwhile
+            stage, noted = judge.stage, judge.noted
+            kinds.add((stage, judge.channel.kind))
+            asked.add(judge.asked)
+            findings += noted.digests
+            uncounted = uncounted or noted.uncounted > 0
+            if judge.leads and stage is Stage.INGRESS:
+                prompted = True
+            elif judge.leads:
+                answered += judge.holdback.received - judge.prelude
+        if uncounted or len(findings) > _MAX_FINDINGS:
             self.degraded("findings_not_listed")
-        scanned = {f"{judge.stage}:{judge.channel.kind}" for judge in self.judges}
-        classifiers = {name for judge in self.judges for name in judge.asked} - self.unheard
+        scanned = {f"{stage}:{kind}" for stage, kind in kinds}
+        classifiers = {name for names in asked for name in names} - self.unheard
         return StreamRecord(
             surface=surface,
             streaming=streaming,
@@ -163,7 +172,7 @@ class Ledger:
             scanned=tuple(sorted({*self._besides, *scanned})),
             unscanned=tuple(self._unscanned),
             detectors=("match", *sorted(classifiers)) if self.judges else (),
-            findings=tuple(finding for judge in self.judges for finding in judge.noted.digests)[:_MAX_FINDINGS],
+            findings=tuple(findings[:_MAX_FINDINGS]),
             verdicts=tuple(sorted(self.verdicts, key=_place)),
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
             removed=tuple(self._removed),
@@ -171,8 +180,8 @@ class Ledger:
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),
-            prompt_chars=prompt_chars if prompt else 0,
-            answer_chars=sum(judge.holdback.received - judge.prelude for judge in answer),
+            prompt_chars=prompt_chars if prompted else 0,
+            answer_chars=answered,
             released_chars=released_chars,
             risks=risks,
         )

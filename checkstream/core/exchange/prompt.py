@@ -15,7 +15,7 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
-from checkstream.core.exchange.joined import Joined, written
+from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
 from checkstream.core.exchange.joining import Joining
 from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
@@ -53,6 +53,10 @@ _LEGIBLE_WORK = 400
 """Of looking at a piece of a text for what it spells out of sight."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
+_RULINGS_A_STEP = 32
+"""Rulings on one text that are noted at a time ..."""
+_RULINGS_WORK = 200
+"""... and what that costs."""
 
 
 def _is_frame(path: Path) -> bool:
@@ -119,10 +123,9 @@ class Prompt:
         yield from self._know(request, event, context)
         self._judge_request()
         self._joined = yield from Joining(request, self._checking).steps()
-        self._places = {joined.judge.channel: joined for joined in self._joined}
-        meter.spend(CHANNEL_WORK * len(self._joined))
         yield from self._ask()
         for joined in self._joined:
+            self._places[joined.judge.channel] = joined
             checks = yield from meter.feeding(joined.judge, joined.text)
             self._checking.ask(joined.judge, [*checks, *joined.judge.holdback.end()])
             meter.spend(joined.judge.take_work() + CHANNEL_WORK)
@@ -218,7 +221,13 @@ class Prompt:
 
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of one channel that can be taken now."""
-        for ruling in (yield from self._checking.advancing(judge)):
+        rulings = yield from self._checking.advancing(judge)
+        rulings.reverse()
+        while rulings:
+            ruling = rulings.pop()  # freed here: thousands at once take long
+            if len(rulings) % _RULINGS_A_STEP == 0:
+                self._checking.meter.spend(_RULINGS_WORK)
+                yield
             channel = ruling.judge.channel
             if ruling.failed is not None and self._failed is None:
                 self._failed = ruling.failed, self._place(channel, Span(0, 1))
@@ -299,11 +308,11 @@ class Prompt:
         meter, texts = self._checking.meter, dict[int, str]()
         for joined in self._joined:
             if joined.edited:
-                joined.edits(edits)
+                yield from meter.stepping(joined.edits(edits), EDITS_WORK)
             meter.spend(1)
             yield
         for place, found in edits.items():
-            texts[place] = written(request.unit.deltas[place], found)
+            texts[place] = yield from meter.stepping(rewriting(request.unit.deltas[place], found), EDITS_WORK)
             meter.spend(_EDIT_WORK)
             yield
         self._forwarded = texts

@@ -50,7 +50,7 @@ def _idle(exchange: Exchange) -> bool:
 
 def test_a_long_prompt_is_asked_about_in_the_first_turn() -> None:
     text = "call 4111 1111 1111 1111 now, it is a card. " * 500
-    exchange = Exchange(CHAT, plan(CARD + INJ, turn_work=2_000))
+    exchange = Exchange(CHAT, plan(CARD + INJ, turn_work=2_100))
     exchange.send(RequestReceived(request(text)))
     (asked,) = exchange.unanswered
     assert asked.text == text  # as it came: what is redacted for the model is not hidden from classifiers
