@@ -16,6 +16,7 @@ from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
 from checkstream.core.wire.openai_shaping import Shaped, constrain_tools, instruct
 from checkstream.core.wire.openai_undoing import wishes_of
+from checkstream.core.wire.strict_json import shown
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -25,6 +26,7 @@ _NOT_HERE = {
     "grammar": "Ollama knows no grammars; ask for a JSON schema",
 }
 _SAMPLER = ("mirostat", "mirostat_tau", "mirostat_eta")
+_SHAPED = frozenset({"temperature", *_SAMPLER})
 _UNDOES: Mapping[str, tuple[str, ...]] = {
     "instructions": ("template", "raw", "context"),
     "tools": ("template", "raw"),
@@ -81,6 +83,9 @@ def _finish(
     options = found.get("options")
     if options is not None and not isinstance(options, dict):
         raise RequestInvalid("`options` must be an object")
+    for name in options or ():
+        if name.casefold() in _SHAPED and name not in _SHAPED:
+            raise RequestInvalid(f"`options.{shown(name)}` must be written `{name.casefold()}`")
     request = yield from finish_request(prompt, body, found, position, apart=apart, texts=fields.TEXTS)
     temperature = options.get("temperature") if options else None
     if temperature is not None and (not isinstance(temperature, int | float) or isinstance(temperature, bool)):

@@ -88,7 +88,8 @@ def test_a_stream_is_what_is_asked_for_unless_another_is_said(surface: Any) -> N
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"stream": "yes"}, {"options": []}, {"options": {"temperature": "hot"}}, {"messages": {}}, {"messages": [3]},
+        {"stream": "yes"}, {"options": []}, {"options": {"Temperature": 2}}, {"options": {"MIROSTAT": 2}},
+        {"options": {"temperature": "hot"}}, {"messages": {}}, {"messages": [3]},
         {"prompt": 3}, {"images": "x"}, {"images": [3]}, {"context": "x"}, {"context": [0.5]}, {"Prompt": "x"},
         {"Messages": []}, {"model": 3},
     ],
