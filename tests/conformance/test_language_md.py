@@ -43,7 +43,7 @@ from checkstream.core.policy.action import (
     Stop,
 )
 from checkstream.core.policy.capabilities import CAN, CHAT, SURFACES, Target, missing
-from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.placing import action_channels, action_stages
 from checkstream.core.terms import STAGE_CHANNELS, Stage
@@ -52,7 +52,11 @@ from checkstream.trial.cases import Case, Expect
 
 PAGE = (Path(__file__).parents[2] / "policies" / "LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]
-LABELS = (ClassifierLabel("lexicon.toxicity"), ClassifierLabel("lexicon.injection"))
+LABELS = (
+    ClassifierLabel("lexicon.toxicity"),
+    ClassifierLabel("lexicon.injection"),
+    ModelEntity("PERSON", "ner", 0.5),
+)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

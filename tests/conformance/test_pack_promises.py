@@ -59,7 +59,9 @@ def test_the_page_of_the_packs_says_which_can_not_run_on_completions(pack: Path)
     target = Target(route="r", surface="openai.completions", upstream="local", can=frozenset())
     source = (pack.name, (pack / "policy.yaml").read_bytes())
     if f"{pack.name}`" in listed:
-        with pytest.raises(PolicyError, match=r"needs the API `anthropic\.messages` or `openai\.chat`"):
+        with pytest.raises(
+            PolicyError, match=r"needs the API `anthropic\.messages` or `ollama\.chat` or `openai\.chat`"
+        ):
             compile_sources([source], LABELS, [target])
     else:
         assert compile_sources([source], LABELS, [target]).rules
