@@ -11,7 +11,8 @@ there is more to do than gets done, an answer that brings nothing may just not h
 count there, or the fewer were read, the more would be admitted.
 
 Pure: no clock, no loop; `Meter` feeds it. INVARIANTS: who is within its fair share is refused only after all others;
-what is admitted is never taken back; when nothing runs, everything is admitted.
+what is admitted is never taken back; when nothing runs, everything is admitted; while one caller has much more than
+another, the other is let in.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ _QUIET = 4
 """After so many measurements without a byte an answer's upstream is taken to be silent."""
 _FAIR, _FULL = 1.1, 0.99
 """Who is within its fair share may go so far above the limit, but not above what there is."""
+_GREEDY = 4
+"""Who has so many times what another would have has much more."""
+FOR_MODEST = 0.125
+"""Share of the process that is taken on beyond what there is for those who have little, while one has much more."""
 _LONGEST_RETRY_S = 30.0
 
 
@@ -106,8 +111,8 @@ class Capacity:
         Raises:
             Overloaded: what has been admitted leaves no room for it.
         """
-        full = self.expected + self.need > self._limit_of(caller) or wait_s > most_s
-        if full and self._loads and self._limit < 1:
+        full = self.expected + self.need > self._limit_of(caller) and not self._is_modest(caller)
+        if (full or wait_s > most_s) and self._loads and self._limit < 1:
             self._refused += 1
             retry_s = min(max(self._retry_s, wait_s - most_s), _LONGEST_RETRY_S)
             message = "there is as much to check as can be checked in time; try again in a moment"
@@ -123,6 +128,18 @@ class Capacity:
         callers = len(self._callers.keys() | {caller})
         fair = (self._callers[caller] + 1) * self.need * callers <= self._limit
         return max(min(self._limit * _FAIR, _FULL), self._limit) if fair and callers > 1 else self._limit
+
+    def _is_modest(self, caller: str) -> bool:
+        """Tell whether a caller has so little beside another that it is taken on though there is no room.
+
+        What runs is never taken back, so else one caller's long answers would keep all others out until they end. Turns
+        go round by caller: what is taken on too much slows those who have the most.
+        """
+        most = max(self._callers.values(), default=0)
+        if most < _GREEDY * (self._callers[caller] + 1):
+            return False
+        modest = sum(count for count in self._callers.values() if _GREEDY * count <= most)
+        return (modest + 1) * self.need <= FOR_MODEST
 
     def ended(self, load: Load, caller: str) -> None:
         """Make room; harmless if it has been made."""
