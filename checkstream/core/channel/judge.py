@@ -249,6 +249,7 @@ class Judge:
             if most is not None and taken >= most:
                 self.behind = True
                 break
+        self._work += taken  # also where no rule asks for anything
         if not self._over and self.holdback.decided:
             self._over = True
             rulings += self._judge_end()

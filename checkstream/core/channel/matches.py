@@ -17,6 +17,8 @@ _STEP_CHARS = 256
 _LOOKED_BACK_CHARS = 512
 """What is let go is read together with so much before it."""
 
+_MOST_TOGETHER = 128
+"""Findings that are decided together one by one. What overlaps more often says the same many times, and is one."""
 _MANY = 64
 """Findings of a text of parts that are remembered before it is asked which of them may be found again."""
 
@@ -185,7 +187,24 @@ class Matches:
             return None
         self._group = 0, 0
         first = touched(found[0].span) or found[0].span
-        return Cluster(Span(first.start, end), tuple(found.popleft() for _ in range(size)))
+        together = tuple(found.popleft() for _ in range(size))
+        return Cluster(Span(first.start, end), together if size <= _MOST_TOGETHER else _merged(together))
+
+
+def _merged(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings of which those of one signal that overlap are one."""
+    merged: list[Finding] = []
+    latest: dict[int, int] = {}
+    for each in findings:
+        place = latest.get(each.signal)
+        if place is not None and each.span.start < merged[place].span.end:
+            if each.span.end > merged[place].span.end:
+                span = Span(merged[place].span.start, each.span.end)
+                merged[place] = msgspec.structs.replace(merged[place], span=span)
+        else:
+            latest[each.signal] = len(merged)
+            merged.append(each)
+    return tuple(merged)
 
 
 def _order(finding: Finding) -> tuple[Span, int]:

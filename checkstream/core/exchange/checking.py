@@ -325,7 +325,7 @@ class Checking:
             self.decided(ruling.outcome.verdicts)
             for reason in ruling.degraded:
                 self.degrade(reason)
-        if some or judge.followers:
+        if some or judge.followers or judge.behind:
             self.meter.spent += judge.take_work() + _RULING_WORK * len(some)
         return some
 

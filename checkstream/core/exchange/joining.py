@@ -97,10 +97,15 @@ class Joining:
         for run in self._request.runs:
             lists.setdefault(self._deltas[run[0]].channel.kind, []).append(run)
         for kind, runs in lists.items():
-            found = [place for run in runs for place in run]
-            seams, at = list[int](), 0
+            found, seams, at = list[int](), list[int](), 0
             for run in runs:
-                seams += (at := at + len(self._deltas[place].text) for place in run)
+                for place in run:
+                    at += len(self._deltas[place].text)
+                    found.append(place)
+                    seams.append(at)
+                    if len(found) % PLACES_A_STEP == 0:
+                        self._checking.meter.spend(PLACES_WORK)
+                        yield
                 at += 1
             entries = Joined(reads=False)
             ends = frozenset(run[-1] for run in runs)

@@ -20,6 +20,7 @@ MAX_WORD_CHARS = 131_072
 """Of the words of one request that are remembered: a name is looked for in all of them in less than a millisecond."""
 _WORD_WORK = 0.15
 """Of a character that is read for its words, and of one of those."""
+_TEXTS_A_STEP, _TEXTS_WORK = 2048, 200
 _KEYS_A_STEP = 16
 _KEY_WORK = 30
 """Of what was found once, in the forms by which it is known."""
@@ -60,7 +61,12 @@ def told_of(
         meter: Counts the work.
         degrade: Notes that there was too much.
     """
-    said = [delta for delta in request.unit.deltas if delta.path[0] in _SAID_IN]
+    said: list[Delta] = []
+    for at in range(0, len(request.unit.deltas), _TEXTS_A_STEP):
+        if at:
+            meter.spend(_TEXTS_WORK)
+            yield
+        said += (delta for delta in request.unit.deltas[at : at + _TEXTS_A_STEP] if delta.path[0] in _SAID_IN)
     values = yield from _values(program, said, meter, degrade)
     words = yield from _words(program, said, meter, degrade)
     return Told(values=values, words=words)
