@@ -5,8 +5,8 @@ What a request holds and how a choice of the answer is written is each surface's
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,69 +15,20 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_undoing
 from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_surface import JsonSurface
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 
 
-class OpenAISurface(ABC):
+class OpenAISurface(JsonSurface):
     """The common part of a `Surface`. Its events say nothing of those before them, so that it is its own `Sending`."""
 
     alters = False
 
     framing = EVENTS
 
-    @abstractmethod
-    def reading_request(self, body: bytes) -> Generator[None, None, Request]:
-        """Read a caller's body, in steps.
-
-        Raises:
-            RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
-        """
-
-    @abstractmethod
-    def writing_request(
-        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
-    ) -> Generator[None, None, bytes]:
-        """Return, in steps, the body with texts replaced, shaped as policies want, without the `checkstream` field.
-
-        Raises:
-            WireError: the request was not read by this surface, or can't be shaped so.
-        """
-
-    @abstractmethod
-    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
-        """Read a whole (not streamed) answer, in steps.
-
-        Raises:
-            WireError: not JSON of the surface's form.
-        """
-
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body at once; see `reading_request`.
-
-        Raises:
-            RequestInvalid: as `reading_request`.
-        """
-        return done(self.reading_request(body))
-
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body as `writing_request` does, at once.
-
-        Raises:
-            WireError: as `writing_request`.
-        """
-        return done(self.writing_request(request, texts, shaping))
-
     def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
         """Return what goes out of a request when it is shaped so, since it could undo that."""
         return openai_undoing.undone(request, shaping)
-
-    def read_whole(self, body: bytes) -> Unit:
-        """Read a whole answer at once; see `reading_whole`.
-
-        Raises:
-            WireError: as `reading_whole`.
-        """
-        return done(self.reading_whole(body))
 
     def sending(self) -> Sending:
         """Return what writes the events of any stream as they leave."""
@@ -86,30 +37,6 @@ class OpenAISurface(ABC):
     def as_it_came(self, unit: Unit) -> bytes:
         """Return an event that nobody has edited."""
         return unit.raw
-
-    @abstractmethod
-    def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
-        """Return, in steps, a whole answer with the edit applied.
-
-        Raises:
-            WireError: the body's JSON has two members of one name where it is edited.
-        """
-
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return a whole answer as `writing_whole` does, at once.
-
-        Raises:
-            WireError: as `writing_whole`.
-        """
-        return done(self.writing_whole(unit, edit, finish))
-
-    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
-        """Return, in steps, an event or a whole answer with these texts, or null, at these places.
-
-        Raises:
-            WireError: the JSON has two members of one name on the way to one.
-        """
-        return openai_edits.putting(unit, values)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return the event with the edit applied, or `b""` when nothing of it remains.
@@ -127,14 +54,6 @@ class OpenAISurface(ABC):
         """
         name = openai_json.envelope_of(like).id
         return unit if name is None else done(openai_edits.putting(unit, {("id",): name}))
-
-    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
-        """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
-
-        Raises:
-            WireError: the body is no JSON object, or has two members of one name.
-        """
-        return openai_edits.putting_members(body, members)
 
     @abstractmethod
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:

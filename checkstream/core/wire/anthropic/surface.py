@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
-import msgspec
-
-from checkstream.core.steps import done
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire import openai_edits
 from checkstream.core.wire.anthropic import answers, edits, errors, requests
@@ -18,6 +15,7 @@ from checkstream.core.wire.anthropic.shaping import undone, writing_request
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_surface import JsonSurface
 from checkstream.core.wire.openai_answers import Answer
 from checkstream.core.wire.openai_json import failure_of, reading_object
 from checkstream.core.wire.strict_json import dropping
@@ -25,7 +23,7 @@ from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 from checkstream.errors import WireError
 
 
-class AnthropicMessages:
+class AnthropicMessages(JsonSurface):
     """The surface `anthropic.messages`."""
 
     name = "anthropic.messages"
@@ -40,14 +38,6 @@ class AnthropicMessages:
         """
         return requests.reading_request(body)
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body at once; see `reading_request`.
-
-        Raises:
-            RequestInvalid: as `reading_request`.
-        """
-        return done(self.reading_request(body))
-
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
     ) -> Generator[None, None, bytes]:
@@ -57,14 +47,6 @@ class AnthropicMessages:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
         return writing_request(request, texts, shaping)
-
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body as `writing_request` does, at once.
-
-        Raises:
-            WireError: as `writing_request`.
-        """
-        return done(self.writing_request(request, texts, shaping))
 
     def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
         """Return what goes out of a request when it is shaped so, since it could undo that."""
@@ -82,14 +64,6 @@ class AnthropicMessages:
         """Return what writes the events of one stream as they leave, as a sequence that clients take."""
         return MessageSending()
 
-    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
-        """Return, in steps, an event or a whole answer with these texts, or null, at these places.
-
-        Raises:
-            WireError: the JSON has two members of one name on the way to one.
-        """
-        return openai_edits.putting(unit, values)
-
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event as it came: only the first of a stream has an id, and it leaves once."""
         del like
@@ -103,14 +77,6 @@ class AnthropicMessages:
         """
         return answers.reading_whole(body)
 
-    def read_whole(self, body: bytes) -> Unit:
-        """Read a whole answer at once; see `reading_whole`.
-
-        Raises:
-            WireError: as `reading_whole`.
-        """
-        return done(self.reading_whole(body))
-
     def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
         """Return, in steps, the body with the edit applied; see `edits.editing_whole`.
 
@@ -119,14 +85,6 @@ class AnthropicMessages:
         """
         return edits.editing_whole(unit, edit, finish)
 
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body as `writing_whole` does, at once.
-
-        Raises:
-            WireError: as `writing_whole`.
-        """
-        return done(self.writing_whole(unit, edit, finish))
-
     def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
         """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
@@ -134,14 +92,6 @@ class AnthropicMessages:
             WireError: the second has no content, or its JSON has two members of one name where it is edited.
         """
         return edits.joining_whole(first, texts, second)
-
-    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
-        """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
-
-        Raises:
-            WireError: the body is no JSON object, or has two members of one name.
-        """
-        return openai_edits.putting_members(body, members)
 
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the error event for a stream that can't go on."""

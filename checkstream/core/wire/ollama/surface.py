@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_edits, sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import LINES
 from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_surface import JsonSurface
 from checkstream.core.wire.ollama import answers, edits, errors, requests
 from checkstream.core.wire.openai_fields import OWN_FIELDS
 from checkstream.core.wire.openai_json import clean, estimated_usage
@@ -26,7 +26,7 @@ _Reading = Callable[[bytes], Generator[None, None, Request]]
 _UNKNOWN_MOMENT = "1970-01-01T00:00:00Z"
 
 
-class Ollama:
+class Ollama(JsonSurface):
     """The surfaces `ollama.chat` and `ollama.generate`. Fulfils `Surface`."""
 
     events: frozenset[str] = frozenset()
@@ -54,14 +54,6 @@ class Ollama:
         """
         return self._reading(body)
 
-    def read_request(self, body: bytes) -> Request:
-        """Read a caller's body at once.
-
-        Raises:
-            RequestInvalid: as `reading_request`.
-        """
-        return done(self._reading(body))
-
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
     ) -> Generator[None, None, bytes]:
@@ -76,14 +68,6 @@ class Ollama:
         shaped = Shaped(request, document, texts)
         requests.shape(shaped, shaping, chat=self._chats)
         return (yield from shaped.writing())
-
-    def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
-        """Return the body as `writing_request` does, at once.
-
-        Raises:
-            WireError: as `writing_request`.
-        """
-        return done(self.writing_request(request, texts, shaping))
 
     def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
         """Return what goes out of a request when it is shaped so, since it could undo that."""
@@ -104,14 +88,6 @@ class Ollama:
             WireError: not JSON of the surface's form.
         """
         return answers.reading_whole(body, self._read)
-
-    def read_whole(self, body: bytes) -> Unit:
-        """Read a whole answer at once.
-
-        Raises:
-            WireError: as `reading_whole`.
-        """
-        return done(self.reading_whole(body))
 
     def sending(self) -> Sending:
         """Return what writes the events of any stream as they leave."""
@@ -136,22 +112,6 @@ class Ollama:
             WireError: the body's JSON has two members of one name where it is edited.
         """
         return edits.editing_answer(unit, edit, finish)
-
-    def write_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> bytes:
-        """Return the body as `writing_whole` does, at once.
-
-        Raises:
-            WireError: as `writing_whole`.
-        """
-        return done(self.writing_whole(unit, edit, finish))
-
-    def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
-        """Return, in steps, a line's event or a whole answer with these texts, or null, at these places.
-
-        Raises:
-            WireError: the JSON has two members of one name on the way to one.
-        """
-        return openai_edits.putting(unit, values)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event as it came: answers have no ids here."""
@@ -194,14 +154,6 @@ class Ollama:
     def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
         """Return an event that adds no text and carries `members` (name -> JSON)."""
         return self._event(like, "", members)
-
-    def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
-        """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
-
-        Raises:
-            WireError: the body is no JSON object, or has two members of one name.
-        """
-        return openai_edits.putting_members(body, members)
 
     def terminator(self) -> bytes:
         """Return nothing: the last object says that it is the last."""
