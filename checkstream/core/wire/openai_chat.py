@@ -14,7 +14,7 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
-from checkstream.core.wire.openai_fields import CHAT_FIELDS, OWN_FIELDS
+from checkstream.core.wire.openai_fields import CHAT_FIELDS
 from checkstream.core.wire.openai_join import joining_whole
 from checkstream.core.wire.openai_message import read_message
 from checkstream.core.wire.openai_messages import read_messages
@@ -52,14 +52,7 @@ class OpenAIChat(OpenAISurface):
         Raises:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
-        if shaping is None:
-            return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
-        document = yield from openai_edits.request_places(request)
-        shaped = openai_shaping.Shaped(request, document, texts)
-        if shaping.instructions:
-            openai_shaping.instruct(shaped, shaping.instructions)
-        openai_shaping.shape(shaped, shaping, openai_shaping.continue_chat)
-        return (yield from shaped.writing())
+        return openai_shaping.writing_shaped(request, texts, shaping, _shape)
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -119,6 +112,12 @@ class OpenAIChat(OpenAISurface):
         """
         empty: dict[str, object] = {"index": 0, "delta": {"content": ""}, "logprobs": None, "finish_reason": None}
         return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [empty], members)
+
+
+def _shape(shaped: openai_shaping.Shaped, shaping: Shaping) -> None:
+    if shaping.instructions:
+        openai_shaping.instruct(shaped, shaping.instructions)
+    openai_shaping.shape(shaped, shaping, openai_shaping.continue_chat)
 
 
 def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

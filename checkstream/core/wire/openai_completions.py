@@ -13,7 +13,7 @@ from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire import openai_edits, openai_json, openai_shaping
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
-from checkstream.core.wire.openai_fields import COMPLETION_FIELDS, OWN_FIELDS
+from checkstream.core.wire.openai_fields import COMPLETION_FIELDS
 from checkstream.core.wire.openai_join import joining_whole
 from checkstream.core.wire.openai_prompt import Prompt
 from checkstream.core.wire.openai_requests import finish_request, start_request
@@ -50,14 +50,7 @@ class OpenAICompletions(OpenAISurface):
         Raises:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
-        if shaping is None:
-            return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
-        if shaping.instructions or shaping.tools is not None:
-            raise WireError("a completion has no system messages and no tools; use them on chat routes")
-        document = yield from openai_edits.request_places(request)
-        shaped = openai_shaping.Shaped(request, document, texts)
-        openai_shaping.shape(shaped, shaping, openai_shaping.continue_text)
-        return (yield from shaped.writing())
+        return openai_shaping.writing_shaped(request, texts, shaping, _shape)
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -116,6 +109,12 @@ class OpenAICompletions(OpenAISurface):
     def _event(like: Unit, choice: int, text: str, reason: str | None) -> bytes:
         body: dict[str, object] = {"index": choice, "text": text, "logprobs": None, "finish_reason": reason}
         return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], {})
+
+
+def _shape(shaped: openai_shaping.Shaped, shaping: Shaping) -> None:
+    if shaping.instructions or shaping.tools is not None:
+        raise WireError("a completion has no system messages and no tools; use them on chat routes")
+    openai_shaping.shape(shaped, shaping, openai_shaping.continue_text)
 
 
 def _read_text(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

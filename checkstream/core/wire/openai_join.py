@@ -30,12 +30,21 @@ def joining_whole(
     Raises:
         WireError: the second has no content, or its JSON has two members of one name where it is edited.
     """
+    joined = yield from editing_whole(second, going_on(first, texts, second), {}, message)
+    return (yield from summing(first.raw, joined))
+
+
+def going_on(first: Unit, texts: Mapping[int, str], second: Unit) -> Edit:
+    """Return the edit that puts what was released of the content of a first answer before that of the second.
+
+    Raises:
+        WireError: the second has no content.
+    """
     begun = "".join(texts.get(i, delta.text) for i, delta in enumerate(first.deltas) if delta.channel.kind == "content")
     place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
     if place is None:
         raise WireError("the answer that goes on has no content; check the upstream")
-    joined = yield from editing_whole(second, Edit({place: begun + second.deltas[place].text}), {}, message)
-    return (yield from summing(first.raw, joined))
+    return Edit({place: begun + second.deltas[place].text})
 
 
 def summing(first: bytes, joined: bytes) -> Generator[None, None, bytes]:

@@ -99,7 +99,7 @@ def finish_request(
         extension=extension,
         verification=verification,
         tools=tools,
-        temperature=_temperature(found.get("temperature")),
+        temperature=temperature_of(found),
         user=user,
         metadata=metadata,
         structured=is_structured(found),
@@ -154,11 +154,17 @@ def _name(field: str, value: object) -> str | None:
     return value
 
 
-def _temperature(value: object) -> float | None:
+def temperature_of(found: Mapping[str, object], where: str = "") -> float | None:
+    """Return the temperature that is asked for; None: none is.
+
+    Raises:
+        RequestInvalid: it is no number, which some servers would read as one; `where` is what stands before its name.
+    """
+    value = found.get("temperature")
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise RequestInvalid("`temperature` must be a number")  # some servers read a string as one
+        raise RequestInvalid(f"`{where}temperature` must be a number")
     return float(value)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 import msgspec
 
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
-from checkstream.core.wire.openai_edits import request_splices
+from checkstream.core.wire.openai_edits import editing_request, request_places, request_splices
 from checkstream.core.wire.openai_fields import OWN_FIELDS
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.openai_requests import is_structured
@@ -129,6 +129,25 @@ class Shaped:
         if span is None:
             raise WireError(f"`{path[-1]}` can't be shaped: it is not where it was read")
         return span
+
+
+def writing_shaped(
+    request: Request,
+    texts: Mapping[int, str],
+    shaping: Shaping | None,
+    shape_it: Callable[[Shaped, Shaping], None],
+) -> Generator[None, None, bytes]:
+    """Return, in steps, a body with texts replaced and without our own fields, shaped as policies want if they do.
+
+    Raises:
+        WireError: the body is not the JSON that the request was read from, or can't be shaped so.
+    """
+    if shaping is None:
+        return (yield from editing_request(request, texts, OWN_FIELDS))
+    document = yield from request_places(request)
+    shaped = Shaped(request, document, texts)
+    shape_it(shaped, shaping)
+    return (yield from shaped.writing())
 
 
 Continue = Callable[[Shaped, str], None]

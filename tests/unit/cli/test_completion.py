@@ -10,8 +10,6 @@ import pytest
 
 from checkstream.cli import main
 
-BASH = shutil.which("bash")
-
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     assert main(["completion", shell]) == 0
@@ -29,12 +27,11 @@ def completed(folder: Path, text: str, *words: str) -> set[str]:
         "how=$(complete -p checkstream); how=${how##*-F }; ${how%% *} checkstream; "
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    ran = subprocess.run([str(BASH), "--norc", "-c", asked], cwd=folder, capture_output=True, text=True, check=False)
+    ran = subprocess.run(["bash", "--norc", "-c", asked], cwd=folder, capture_output=True, text=True, check=False)
     assert ran.stderr == ""
     return set(ran.stdout.split())
 
 
-@pytest.mark.skipif(BASH is None, reason="there is no `bash` here")
 def test_bash_completes_commands_options_choices_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = script("bash", capsys)
     (tmp_path / "checkstream.yaml").touch()

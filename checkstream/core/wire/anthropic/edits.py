@@ -8,7 +8,7 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
 from checkstream.core.wire.openai_edits import changed, places, replacements, ways
-from checkstream.core.wire.openai_join import summing
+from checkstream.core.wire.openai_join import going_on, summing
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
@@ -145,9 +145,5 @@ def joining_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> Genera
     Raises:
         WireError: the second has no content, or its JSON has two members of one name where it is edited.
     """
-    begun = "".join(texts.get(i, delta.text) for i, delta in enumerate(first.deltas) if delta.channel.kind == "content")
-    place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
-    if place is None:
-        raise WireError("the answer that goes on has no content; check the upstream")
-    joined = yield from editing_whole(second, Edit({place: begun + second.deltas[place].text}), {})
+    joined = yield from editing_whole(second, going_on(first, texts, second), {})
     return (yield from summing(first.raw, joined))

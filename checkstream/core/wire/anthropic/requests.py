@@ -11,7 +11,7 @@ from checkstream.core.wire.anthropic.tools import name_of
 from checkstream.core.wire.openai_extension import read_extension
 from checkstream.core.wire.openai_fields import EXTENSION, OWN_FIELDS, VERIFICATION
 from checkstream.core.wire.openai_prompt import Prompt, is_model
-from checkstream.core.wire.openai_requests import reading_body
+from checkstream.core.wire.openai_requests import reading_body, temperature_of
 from checkstream.core.wire.surface import Request
 from checkstream.errors import RequestInvalid
 
@@ -57,7 +57,7 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
         extension=extension,
         verification=verification,
         tools=tools,
-        temperature=_temperature(found.get("temperature")),
+        temperature=temperature_of(found),
         user=user if isinstance(user, str) else None,
         metadata={name: value for name, value in noted.items() if isinstance(value, str)},
         structured=_is_structured(found),
@@ -105,14 +105,6 @@ def _flag(name: str, value: object) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise RequestInvalid(f"`{name}` must be true or false")
     return value
-
-
-def _temperature(value: object) -> float | None:
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise RequestInvalid("`temperature` must be a number")
-    return float(value)
 
 
 def _is_structured(found: Mapping[str, object]) -> bool:

@@ -12,6 +12,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.json_spans import JsonText, Path, Splice
 from checkstream.core.wire.ollama import fields
 from checkstream.core.wire.openai_edits import changed, doomed_calls, places, replacements, ways
+from checkstream.core.wire.openai_join import going_on
 from checkstream.core.wire.openai_json import quote, reading_object
 from checkstream.core.wire.openai_logprobs import SHADOWS
 from checkstream.core.wire.strict_json import dropping
@@ -109,11 +110,7 @@ def joining_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> Genera
     Raises:
         WireError: the second has no content, or its JSON has two members of one name there.
     """
-    begun = "".join(texts.get(i, delta.text) for i, delta in enumerate(first.deltas) if delta.channel.kind == "content")
-    place = next((i for i, delta in enumerate(second.deltas) if delta.channel.kind == "content"), None)
-    if place is None:
-        raise WireError("the answer that goes on has no content; check the upstream")
-    joined = yield from editing_answer(second, Edit({place: begun + second.deltas[place].text}), {})
+    joined = yield from editing_answer(second, going_on(first, texts, second), {})
     spent, more = (yield from reading_object(first.raw)), (yield from reading_object(joined))
     document = yield from places(joined, ())
     splices = []

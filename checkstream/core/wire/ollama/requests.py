@@ -13,7 +13,7 @@ from checkstream.core.wire.ollama import fields
 from checkstream.core.wire.openai_json import quote
 from checkstream.core.wire.openai_messages import read_messages
 from checkstream.core.wire.openai_prompt import Prompt
-from checkstream.core.wire.openai_requests import finish_request, start_request
+from checkstream.core.wire.openai_requests import finish_request, start_request, temperature_of
 from checkstream.core.wire.openai_shaping import Shaped, constrain_tools, instruct
 from checkstream.core.wire.openai_undoing import wishes_of
 from checkstream.core.wire.strict_json import shown
@@ -87,14 +87,11 @@ def _finish(
         if name.casefold() in _SHAPED and name not in _SHAPED:
             raise RequestInvalid(f"`options.{shown(name)}` must be written `{name.casefold()}`")
     request = yield from finish_request(prompt, body, found, position, apart=apart, texts=fields.TEXTS)
-    temperature = options.get("temperature") if options else None
-    if temperature is not None and (not isinstance(temperature, int | float) or isinstance(temperature, bool)):
-        raise RequestInvalid("`options.temperature` must be a number")
     return msgspec.structs.replace(
         request,
         streaming=found.get("stream") is not False,
         usage_wanted=True,
-        temperature=None if temperature is None else float(temperature),
+        temperature=temperature_of(options or {}, "options."),
         structured=bool(found.get("format")),
     )
 

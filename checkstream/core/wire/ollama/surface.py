@@ -7,19 +7,19 @@ Source: Ollama's API reference; the types of its clients for Python and JavaScri
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 
 import msgspec
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire import openai_edits, sse
+from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import LINES
 from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.json_surface import JsonSurface
 from checkstream.core.wire.ollama import answers, edits, errors, requests
-from checkstream.core.wire.openai_fields import OWN_FIELDS
 from checkstream.core.wire.openai_json import clean, estimated_usage
-from checkstream.core.wire.openai_shaping import Shaped
+from checkstream.core.wire.openai_shaping import writing_shaped
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 
 _Reading = Callable[[bytes], Generator[None, None, Request]]
@@ -62,12 +62,7 @@ class Ollama(JsonSurface):
         Raises:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
-        if shaping is None:
-            return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
-        document = yield from openai_edits.request_places(request)
-        shaped = Shaped(request, document, texts)
-        requests.shape(shaped, shaping, chat=self._chats)
-        return (yield from shaped.writing())
+        return writing_shaped(request, texts, shaping, partial(requests.shape, chat=self._chats))
 
     def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
         """Return what goes out of a request when it is shaped so, since it could undo that."""
