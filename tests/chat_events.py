@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.sse import Decoder
 
 CHAT = OpenAIChat()

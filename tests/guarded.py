@@ -12,7 +12,7 @@ from checkstream.core.events import RequestReceived, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Exchange, Played, by_words, play
 
 LABELS = (

@@ -19,7 +19,7 @@ from checkstream.core.policy.program import Program
 from checkstream.core.policy.stored import load, stored
 from checkstream.core.policy.vm import Machine, exchange_facts
 from checkstream.core.terms import Facts, Stage, StreamFacts
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.errors import ProgramInvalid
 from tests.playbook import play
 

@@ -8,8 +8,8 @@ import msgspec
 
 from checkstream.config import GroundingSettings, Match, Quota
 from checkstream.core.exchange.guard import Plan
+from checkstream.core.wire.json_text.strict import StrictJson
 from checkstream.core.wire.places import model_in, takes
-from checkstream.core.wire.strict_json import StrictJson
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
 from checkstream.proxy.questions import Classifiers

@@ -22,8 +22,8 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage, Unit
 from checkstream.core.transcript import Line, Transcript
-from checkstream.core.wire.openai_fields import EXTENSION
-from checkstream.core.wire.openai_logprobs import SHADOWS
+from checkstream.core.wire.answers.logprobs import SHADOWS
+from checkstream.core.wire.requests.fields import EXTENSION
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import UnmaskableError, WireError
 from checkstream.proxy.specimens import SPECIMENS

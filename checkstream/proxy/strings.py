@@ -12,7 +12,7 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Signal
 from checkstream.core.terms import Finding, Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import UnmaskableError
 from checkstream.proxy.specimens import SPECIMENS

@@ -21,7 +21,7 @@ from checkstream.core.commands import (
 from checkstream.core.events import AnyEvent
 from checkstream.core.exchange.extras import place_of
 from checkstream.core.exchange.guard import Guard, Plan
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 

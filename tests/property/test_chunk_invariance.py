@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Played, capitalised, play
 
 POLICY = """

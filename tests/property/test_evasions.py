@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Span
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Played, digest, play
 
 CHAT = OpenAIChat()

@@ -24,7 +24,7 @@ from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Finding, Stage
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Exchange
 
 CHAT = OpenAIChat()

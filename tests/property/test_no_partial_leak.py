@@ -15,7 +15,7 @@ from checkstream.core.events import AnyEvent, RequestReceived, UpstreamBytes, Up
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Exchange
 from tests.unit.core.match.entities.examples import EXAMPLES
 

@@ -17,7 +17,7 @@ from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Channel
 from checkstream.core.wire import sse
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Exchange
 
 CHAT = OpenAIChat()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.wire import strict_json
-from checkstream.core.wire.strict_json import MAX_DEPTH, MAX_VALUES, Dialect, StrictJson, dropping
+from checkstream.core.wire.json_text import strict
+from checkstream.core.wire.json_text.strict import MAX_DEPTH, MAX_VALUES, Dialect, StrictJson, dropping
 from checkstream.errors import RequestInvalid
 from tests.watchdog import MOST_S, pace, without_collections
 
@@ -52,9 +52,9 @@ def test_what_is_broken_is_read_as_the_library_reads_it_or_refused(value: dict[s
 def test_no_text_is_read_otherwise_where_steps_are_short(value: dict[str, Any]) -> None:
     data = json.dumps(value, ensure_ascii=False).encode()
     with pytest.MonkeyPatch.context() as short:
-        short.setattr(strict_json, "_TOKENS_A_STEP", 2)
-        short.setattr(strict_json, "_STRING_BYTES", 30)
-        short.setattr(strict_json, "_ESCAPED_BYTES", 40)
+        short.setattr(strict, "_TOKENS_A_STEP", 2)
+        short.setattr(strict, "_STRING_BYTES", 30)
+        short.setattr(strict, "_ESCAPED_BYTES", 40)
         assert json.dumps(JSON.read(data.decode())) == json.dumps(value)
 
 
@@ -80,8 +80,8 @@ def test_an_answer_may_have_halves_of_characters_wherever_steps_end(inside: str,
     text = f'{{"a":"{inside}","A":1}}'
     with pytest.MonkeyPatch.context() as patched:
         if short:
-            patched.setattr(strict_json, "_ESCAPED_BYTES", 25)
-            patched.setattr(strict_json, "_TOKENS_A_STEP", 2)
+            patched.setattr(strict, "_ESCAPED_BYTES", 25)
+            patched.setattr(strict, "_TOKENS_A_STEP", 2)
         try:
             found: object = ANSWERS.read(text)
         except RequestInvalid:

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from tests.guarded import CHAT, plan
 from tests.playbook import play
 

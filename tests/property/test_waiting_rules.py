@@ -28,7 +28,7 @@ from checkstream.core.events import (
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from tests.playbook import Exchange, Played, Scorer
 
 CHAT = OpenAIChat()

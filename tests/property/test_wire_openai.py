@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.chat import OpenAIChat
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import RequestInvalid, WireError
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkstream.core.wire.json_spans import NAME
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.openai_completions import OpenAICompletions
-from checkstream.core.wire.openai_fields import EXTENSION, FORM_FIELDS
-from checkstream.core.wire.openai_tools import allowed
-from checkstream.core.wire.openai_undoing import UNDOES, undoing, wishes_of
+from checkstream.core.wire.json_text.spans import NAME
+from checkstream.core.wire.openai.chat import OpenAIChat
+from checkstream.core.wire.openai.completions import OpenAICompletions
+from checkstream.core.wire.requests.fields import EXTENSION, FORM_FIELDS
+from checkstream.core.wire.requests.tools import allowed
+from checkstream.core.wire.requests.undoing import UNDOES, undoing, wishes_of
 from checkstream.core.wire.surface import Request, Shaping, Surface
 from checkstream.errors import RequestInvalid, WireError
 

@@ -19,8 +19,8 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
 from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
-from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.lists import ANYWHERE
+from checkstream.core.wire.json_text.lists import ANYWHERE
+from checkstream.core.wire.json_text.spans import NAME, Path
 
 _STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
 _BETWEEN = "\n|\n"

@@ -13,8 +13,8 @@ import msgspec
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.extras import key_of
 from checkstream.core.terms import Channel, Unit
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_json import whole_of
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strings import whole_of
 
 _Place = Channel | tuple[int, Path, int]
 _NONE = "", ""

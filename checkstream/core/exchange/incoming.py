@@ -8,7 +8,7 @@ from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.terms import Unit
 from checkstream.core.wire.framing import Decoder
-from checkstream.core.wire.json_size import COUNTING_WORK, MOST_VALUES, counting
+from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import EventTooLarge, WireError

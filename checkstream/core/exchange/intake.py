@@ -16,7 +16,7 @@ from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, Steps
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.waiting import CALL, Part, Waiting
 from checkstream.core.terms import REASONING_NAMES, Channel, Delta, Unit
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.spans import Path
 
 _Result = TypeVar("_Result")
 _SAID_CHARS = 256

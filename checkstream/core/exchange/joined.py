@@ -10,7 +10,7 @@ from checkstream.core.channel.json_leaves import inside_json, is_json
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.terms import Delta, Span
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Request
 from checkstream.errors import WireError
 

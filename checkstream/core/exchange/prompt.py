@@ -30,11 +30,11 @@ from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Message, Span, Stage
 from checkstream.core.wire.context import read_context
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_extension import DOCUMENTS, reworded
-from checkstream.core.wire.openai_prompt import unit_of
-from checkstream.core.wire.openai_shaping import MESSAGE_FRAME
-from checkstream.core.wire.strict_json import place_of
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strict import place_of
+from checkstream.core.wire.requests.extension import DOCUMENTS, reworded
+from checkstream.core.wire.requests.prompt import unit_of
+from checkstream.core.wire.requests.shaping import MESSAGE_FRAME
 from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
 from checkstream.errors import RequestInvalid
 

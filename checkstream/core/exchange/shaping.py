@@ -20,7 +20,7 @@ from checkstream.core.policy.action import (
     SafeMode,
 )
 from checkstream.core.policy.program import RuleMeta
-from checkstream.core.wire.openai_tools import allowed
+from checkstream.core.wire.requests.tools import allowed
 from checkstream.core.wire.surface import Document, Shaping
 
 

@@ -14,8 +14,8 @@ from checkstream.core.exchange.halves import Halves
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.steps import Walk
 from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
-from checkstream.core.wire.json_size import MOST_TEXTS
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.size import MOST_TEXTS
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 

@@ -9,7 +9,7 @@ from checkstream.core.exchange.outbox import Outbox
 from checkstream.core.exchange.waiting import CALL, Released, Waiting, last_content
 from checkstream.core.exchange.writer import Writer
 from checkstream.core.terms import Unit
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Edit, Surface
 
 _PARTS_A_STEP = 256

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from checkstream.core.wire.openai_json import clean
-from checkstream.core.wire.strict_json import StrictJson, shown
+from checkstream.core.wire.json_text.strict import StrictJson, shown
+from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.surface import Extension
 from checkstream.errors import RequestInvalid
 

@@ -9,8 +9,8 @@ import msgspec
 
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
-from checkstream.core.wire import openai_edits
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text import splices
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Edit, Request, Shaping
 
 
@@ -89,7 +89,7 @@ class JsonSurface(ABC):
         Raises:
             WireError: the JSON has two members of one name on the way to one.
         """
-        return openai_edits.putting(unit, values)
+        return splices.putting(unit, values)
 
     def writing_results(self, body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
         """Return, in steps, a whole answer with these members, in place of any that the upstream has called so.
@@ -97,4 +97,4 @@ class JsonSurface(ABC):
         Raises:
             WireError: the body is no JSON object, or has two members of one name.
         """
-        return openai_edits.putting_members(body, members)
+        return splices.putting_members(body, members)

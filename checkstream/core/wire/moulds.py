@@ -10,9 +10,10 @@ from __future__ import annotations
 import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire.json_spans import JsonText, Path, string_at
+from checkstream.core.wire.answers.extras import PAD, PADDING
+from checkstream.core.wire.json_text.spans import JsonText, Path, string_at
+from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.moments import LONGEST_MOMENT, MOMENT, is_moment
-from checkstream.core.wire.openai_json import PAD, PADDING, clean
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 

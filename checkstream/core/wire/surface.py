@@ -17,7 +17,7 @@ import msgspec
 from checkstream.core.terms import Delta, Document, Unit
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import Framing
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.text_files import Encoding
 
 

@@ -9,9 +9,9 @@ from checkstream.core.wire.anthropic.surface import AnthropicCounting, Anthropic
 from checkstream.core.wire.ollama.inputs import EMBED
 from checkstream.core.wire.ollama.inputs import EMBEDDINGS as OLLAMA_EMBEDDINGS
 from checkstream.core.wire.ollama.surface import CHAT, GENERATE
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.openai_completions import OpenAICompletions
-from checkstream.core.wire.openai_inputs import EMBEDDINGS, MODERATIONS, RERANK
+from checkstream.core.wire.openai.chat import OpenAIChat
+from checkstream.core.wire.openai.completions import OpenAICompletions
+from checkstream.core.wire.openai.inputs import EMBEDDINGS, MODERATIONS, RERANK
 from checkstream.core.wire.surface import Surface
 
 _ALL: tuple[Surface, ...] = (

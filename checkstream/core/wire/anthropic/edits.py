@@ -6,10 +6,11 @@ from collections.abc import Generator, Iterable, Mapping
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import JsonText, Path, Splice
-from checkstream.core.wire.openai_edits import changed, places, replacements, ways
-from checkstream.core.wire.openai_join import going_on, summing
-from checkstream.core.wire.openai_json import quote
+from checkstream.core.wire.answers.join import going_on, summing
+from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
+from checkstream.core.wire.json_text.splices import changed, places, ways
+from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from checkstream.core.wire import sse
-from checkstream.core.wire.openai_json import clean
+from checkstream.core.wire.json_text.strings import clean
 
 _TYPES: Mapping[str, str] = MappingProxyType({
     "invalid_request_error": "invalid_request_error", "request_blocked": "invalid_request_error",

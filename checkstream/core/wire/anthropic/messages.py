@@ -6,9 +6,9 @@ from collections.abc import Generator
 
 from checkstream.core.steps import Steps
 from checkstream.core.wire.anthropic import fields
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_media import read_other
-from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.requests.media import read_other
+from checkstream.core.wire.requests.prompt import Prompt
 from checkstream.errors import RequestInvalid
 
 

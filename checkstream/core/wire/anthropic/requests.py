@@ -8,10 +8,10 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire.anthropic import fields
 from checkstream.core.wire.anthropic.messages import Reader
 from checkstream.core.wire.anthropic.tools import name_of
-from checkstream.core.wire.openai_extension import read_extension
-from checkstream.core.wire.openai_fields import EXTENSION, OWN_FIELDS, VERIFICATION
-from checkstream.core.wire.openai_prompt import Prompt, is_model
-from checkstream.core.wire.openai_requests import reading_body, temperature_of
+from checkstream.core.wire.requests.extension import read_extension
+from checkstream.core.wire.requests.fields import EXTENSION, OWN_FIELDS, VERIFICATION
+from checkstream.core.wire.requests.prompt import Prompt, is_model
+from checkstream.core.wire.requests.reading import reading_body, temperature_of
 from checkstream.core.wire.surface import Request
 from checkstream.errors import RequestInvalid
 

@@ -19,7 +19,8 @@ from checkstream.core.wire.anthropic.answers import number_of
 from checkstream.core.wire.anthropic.edits import REFUSAL, edit_event, put_text, renumbered
 from checkstream.core.wire.anthropic.errors import error_event
 from checkstream.core.wire.anthropic.fields import OWN_SIGNATURE
-from checkstream.core.wire.openai_json import clean, read_object
+from checkstream.core.wire.json_text.objects import read_object
+from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.surface import Edit
 
 _TEXTS = frozenset({"content", "reasoning", "tool_arguments"})

@@ -12,12 +12,12 @@ import msgspec
 
 from checkstream.core.wire.anthropic.messages import own_thinking
 from checkstream.core.wire.anthropic.tools import choice_allowed, servers_allowed, tool_allowed
-from checkstream.core.wire.json_spans import Path, Splice
-from checkstream.core.wire.openai_edits import editing_request, request_places
-from checkstream.core.wire.openai_fields import OWN_FIELDS
-from checkstream.core.wire.openai_json import quote
-from checkstream.core.wire.openai_shaping import Shaped
-from checkstream.core.wire.openai_undoing import wishes_of
+from checkstream.core.wire.json_text.spans import Path, Splice
+from checkstream.core.wire.json_text.strings import quote
+from checkstream.core.wire.requests.edits import editing_request, request_places
+from checkstream.core.wire.requests.fields import OWN_FIELDS
+from checkstream.core.wire.requests.shaping import Shaped
+from checkstream.core.wire.requests.undoing import wishes_of
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 

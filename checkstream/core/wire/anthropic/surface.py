@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from checkstream.core.terms import COMMON, Unit
-from checkstream.core.wire import openai_edits
+from checkstream.core.wire.answers.answer import Answer
+from checkstream.core.wire.answers.failure import failure_of
 from checkstream.core.wire.anthropic import answers, edits, errors, requests
 from checkstream.core.wire.anthropic.sending import MessageSending
 from checkstream.core.wire.anthropic.shaping import undone, writing_request
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import EVENTS
-from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.json_surface import JsonSurface
-from checkstream.core.wire.openai_answers import Answer
-from checkstream.core.wire.openai_json import failure_of, reading_object
-from checkstream.core.wire.strict_json import dropping
+from checkstream.core.wire.json_text.objects import reading_object
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strict import dropping
+from checkstream.core.wire.openai import edits as openai_edits
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 from checkstream.errors import WireError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkstream.core.wire.openai_tools import allowed
+from checkstream.core.wire.requests.tools import allowed
 
 _EVERY = "*"
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Generator, Mapping
 
 from checkstream.core.steps import done as walked
 from checkstream.core.terms import COMMON, Unit
+from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
+from checkstream.core.wire.answers.failure import failure_of
+from checkstream.core.wire.answers.logprobs import SHADOWS
 from checkstream.core.wire.frame import Frame
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.objects import read_object, reading_object
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.moments import MOMENT, is_moment
 from checkstream.core.wire.ollama import fields
-from checkstream.core.wire.openai_answers import MAX_INDEX, Answer
-from checkstream.core.wire.openai_json import failure_of, read_object, reading_object
-from checkstream.core.wire.openai_logprobs import SHADOWS
-from checkstream.core.wire.strict_json import dropping
 from checkstream.errors import WireError
 
 _OWN = frozenset({"message", "response", "thinking", MOMENT, fields.CONTEXT, *SHADOWS})

@@ -9,13 +9,16 @@ import msgspec
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import JsonText, Path, Splice
+from checkstream.core.wire.answers.join import going_on
+from checkstream.core.wire.answers.logprobs import SHADOWS
+from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.json_text.objects import reading_object
+from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
+from checkstream.core.wire.json_text.splices import changed, places, ways
+from checkstream.core.wire.json_text.strict import dropping
+from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.ollama import fields
-from checkstream.core.wire.openai_edits import changed, doomed_calls, places, replacements, ways
-from checkstream.core.wire.openai_join import going_on
-from checkstream.core.wire.openai_json import quote, reading_object
-from checkstream.core.wire.openai_logprobs import SHADOWS
-from checkstream.core.wire.strict_json import dropping
+from checkstream.core.wire.openai.edits import doomed_calls
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from checkstream.core.wire.openai_json import clean
+from checkstream.core.wire.json_text.strings import clean
 
 
 def error_body(kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkstream.core.wire import sse
 from checkstream.core.wire.ollama import errors, fields
-from checkstream.core.wire.openai_inputs import OpenAIInputs
+from checkstream.core.wire.openai.inputs import OpenAIInputs
 
 
 class OllamaInputs(OpenAIInputs):

@@ -8,15 +8,15 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from checkstream.core.steps import Steps
-from checkstream.core.wire.json_spans import Path, Splice
+from checkstream.core.wire.json_text.spans import Path, Splice
+from checkstream.core.wire.json_text.strict import shown
+from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.ollama import fields
-from checkstream.core.wire.openai_json import quote
-from checkstream.core.wire.openai_messages import read_messages
-from checkstream.core.wire.openai_prompt import Prompt
-from checkstream.core.wire.openai_requests import finish_request, start_request, temperature_of
-from checkstream.core.wire.openai_shaping import Shaped, constrain_tools, instruct
-from checkstream.core.wire.openai_undoing import wishes_of
-from checkstream.core.wire.strict_json import shown
+from checkstream.core.wire.openai.messages import read_messages
+from checkstream.core.wire.requests.prompt import Prompt
+from checkstream.core.wire.requests.reading import finish_request, start_request, temperature_of
+from checkstream.core.wire.requests.shaping import Shaped, constrain_tools, instruct
+from checkstream.core.wire.requests.undoing import wishes_of
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 

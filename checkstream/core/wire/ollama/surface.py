@@ -15,11 +15,12 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import LINES
-from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.json_surface import JsonSurface
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.ollama import answers, edits, errors, requests
-from checkstream.core.wire.openai_json import clean, estimated_usage
-from checkstream.core.wire.openai_shaping import writing_shaped
+from checkstream.core.wire.openai.envelope import estimated_usage
+from checkstream.core.wire.requests.shaping import writing_shaped
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 
 _Reading = Callable[[bytes], Generator[None, None, Request]]

@@ -22,7 +22,7 @@ from checkstream.core.events import (
 )
 from checkstream.core.exchange.plan import Assessing, Plan
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from tests.guarded import CHAT, DONE, MAIL, STOP, bodies, ends, event, plan, request, says, told
 from tests.playbook import Exchange, by_words
 from tests.turned import LABELS, RULES, stream

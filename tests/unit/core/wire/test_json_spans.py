@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.wire import json_spans
-from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice
+from checkstream.core.wire.json_text import spans
+from checkstream.core.wire.json_text.spans import NAME, JsonText, Path, Splice
 from checkstream.errors import WireError
 
 TEXT = ' { "a" : [ 1 , {"b\\u0062":"x\\"]"} , null ] ,"c":{ } , "d":[ ],"":-1.5e3 } \n'
@@ -161,7 +161,7 @@ def test_no_long_value_is_passed_in_one_call_where_others_wait(value: str, monke
             asked.append(found[1] - at)
             return found
 
-    monkeypatch.setattr(json_spans, "_SCANNER", Library())
+    monkeypatch.setattr(spans, "_SCANNER", Library())
     text = f'{{"x":{value},"n":12,"y":1}}'
     at = len(text) - 2
     assert passed(text).span(("y",)) == (at, at + 1)

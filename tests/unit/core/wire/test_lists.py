@@ -7,7 +7,7 @@ import json
 import pytest
 
 from checkstream.core.steps import done
-from checkstream.core.wire.lists import spelled_by, telling
+from checkstream.core.wire.json_text.lists import spelled_by, telling
 from tests.guarded import CHAT, DONE, ends, event, plan, request
 from tests.playbook import play
 

@@ -11,8 +11,8 @@ import pytest
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.ollama.surface import CHAT as OLLAMA
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.chat import OpenAIChat
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.surface import Frame, Surface
 
 CHAT, TEXT = OpenAIChat(), OpenAICompletions()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.sse import Decoder
 from checkstream.core.wire.surface import Edit, Request
 from checkstream.errors import RequestInvalid, WireError

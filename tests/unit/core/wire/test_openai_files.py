@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.steps import done
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.surface import Request
 from checkstream.core.wire.text_files import reading_file
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.terms import Channel
-from checkstream.core.wire.openai_inputs import EMBEDDINGS, MODERATIONS, RERANK
+from checkstream.core.wire.openai.inputs import EMBEDDINGS, MODERATIONS, RERANK
 from checkstream.core.wire.surface import Edit, Frame, Shaping
 from checkstream.errors import RequestInvalid, WireError
 

@@ -9,8 +9,8 @@ import pytest
 
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.chat import OpenAIChat
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checkstream.core.wire.json_spans import NAME
-from checkstream.core.wire.openai_chat import OpenAIChat
+from checkstream.core.wire.json_text.spans import NAME
+from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.surface import Document, Extension, Request
 from checkstream.errors import RequestInvalid
 from tests.mutated import mutations

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checkstream.core.wire.openai_chat import OpenAIChat
-from checkstream.core.wire.openai_completions import OpenAICompletions
+from checkstream.core.wire.openai.chat import OpenAIChat
+from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.surface import Shaping
 from checkstream.errors import WireError
 

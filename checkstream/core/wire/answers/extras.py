@@ -12,10 +12,10 @@ from typing import Literal
 
 from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import Extra
-from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.lists import ANYWHERE, spelled_by, telling
-from checkstream.core.wire.openai_json import clean, halves_of
-from checkstream.core.wire.openai_numbers import Lists, is_drawn, number
+from checkstream.core.wire.answers.numbers import Lists, is_drawn, number
+from checkstream.core.wire.json_text.lists import ANYWHERE, spelled_by, telling
+from checkstream.core.wire.json_text.spans import NAME, Path
+from checkstream.core.wire.json_text.strings import clean, halves_of
 from checkstream.core.wire.text_files import is_media
 from checkstream.errors import WireError
 
@@ -57,6 +57,8 @@ NAMES = frozenset({
 })  # fmt: skip
 """Names of members that servers in common use send."""
 
+PADDING, PAD = "obfuscation", "x"
+"""The field of padding, and what ours is made of: what looks like chance could spell something."""
 _PLAIN_NUMBER = 10**11
 """Numbers below it, in fields that are known to count or to measure, are what they seem: moments are in seconds."""
 _BINARY_NAMES = frozenset({

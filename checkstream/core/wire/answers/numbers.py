@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from checkstream.core.wire.lists import spelling, telling
+from checkstream.core.wire.json_text.lists import spelling, telling
 
 _MANY = 16
 """Numbers of a list, and of lists in it, that are one text; fewer are one each."""

@@ -12,9 +12,9 @@ from collections.abc import Collection, Generator, Mapping
 
 from checkstream.core.steps import Steps
 from checkstream.core.terms import Extra
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.lists import spelling
-from checkstream.core.wire.openai_json import clean
+from checkstream.core.wire.json_text.lists import spelling
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strings import clean
 
 SHADOWS = ("logprobs", "token_ids", "prompt_logprobs", "prompt_token_ids")
 """Fields, of choices and of answers, that spell text once more."""

@@ -12,22 +12,26 @@ import msgspec
 
 from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
-from checkstream.core.wire.json_size import (
+from checkstream.core.wire.answers.extras import PAD, PADDING, Extras, name_of
+from checkstream.core.wire.answers.failure import failure_of
+from checkstream.core.wire.answers.logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
+from checkstream.core.wire.json_text.objects import read_object, reading_object
+from checkstream.core.wire.json_text.size import (
     MOST_EXTRAS,
     MOST_EXTRAS_OF_WHOLE,
     MOST_TEXTS,
     MOST_TEXTS_OF_CHOICE,
     MOST_TEXTS_OF_WHOLE,
 )
-from checkstream.core.wire.json_spans import JsonText, Path
-from checkstream.core.wire.openai_edits import CALLS, places, putting, ways
-from checkstream.core.wire.openai_extras import Extras, name_of
-from checkstream.core.wire.openai_json import PAD, PADDING, clean, failure_of, halves_of, read_object, reading_object
-from checkstream.core.wire.openai_logprobs import IDS, PROBABILITIES, SHADOWS, besides, ids, spells_any
-from checkstream.core.wire.strict_json import dropping, shown
+from checkstream.core.wire.json_text.spans import JsonText, Path
+from checkstream.core.wire.json_text.splices import places, putting, ways
+from checkstream.core.wire.json_text.strict import dropping, shown
+from checkstream.core.wire.json_text.strings import clean, halves_of
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
+CALLS = frozenset({"tool_calls", "function_call"})
+"""Members that hold calls of tools in answers of OpenAI's shape."""
 MAX_INDEX = 4096
 """Choices and tool calls are numbered below this: a bound on what an upstream can make the guard keep."""
 

@@ -12,10 +12,12 @@ import msgspec
 
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
-from checkstream.core.wire import openai_edits, openai_json, openai_undoing
 from checkstream.core.wire.framing import EVENTS
-from checkstream.core.wire.json_spans import Path
 from checkstream.core.wire.json_surface import JsonSurface
+from checkstream.core.wire.json_text import splices
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.openai import edits, envelope
+from checkstream.core.wire.requests import undoing
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 
 
@@ -28,7 +30,7 @@ class OpenAISurface(JsonSurface):
 
     def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
         """Return what goes out of a request when it is shaped so, since it could undo that."""
-        return openai_undoing.undone(request, shaping)
+        return undoing.undone(request, shaping)
 
     def sending(self) -> Sending:
         """Return what writes the events of any stream as they leave."""
@@ -44,7 +46,7 @@ class OpenAISurface(JsonSurface):
         Raises:
             WireError: the event's JSON has two members of one name where it is edited.
         """
-        return openai_edits.edit_event(unit, edit)
+        return edits.edit_event(unit, edit)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.
@@ -52,8 +54,8 @@ class OpenAISurface(JsonSurface):
         Raises:
             WireError: the event's JSON has two ids.
         """
-        name = openai_json.envelope_of(like).id
-        return unit if name is None else done(openai_edits.putting(unit, {("id",): name}))
+        name = envelope.envelope_of(like).id
+        return unit if name is None else done(splices.putting(unit, {("id",): name}))
 
     @abstractmethod
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
@@ -73,12 +75,12 @@ class OpenAISurface(JsonSurface):
 
     def terminator(self) -> bytes:
         """Return `data: [DONE]` and a blank line."""
-        return openai_json.DONE
+        return envelope.DONE
 
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the error event for a stream that can't go on."""
-        return openai_json.error_event(kind, message, rule_id)
+        return envelope.error_event(kind, message, rule_id)
 
     def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
         """Return OpenAI's error object."""
-        return openai_json.error_body(kind, message, rule_id, param)
+        return envelope.error_body(kind, message, rule_id, param)

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from checkstream.core.steps import done
-from checkstream.core.wire.json_spans import NAME, Path
+from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.errors import RequestInvalid
 
 MAX_DEPTH: Final = 128

@@ -11,15 +11,17 @@ from collections.abc import Generator, Mapping
 import msgspec
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire import openai_edits, openai_json, openai_shaping
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
-from checkstream.core.wire.openai_fields import CHAT_FIELDS
-from checkstream.core.wire.openai_join import joining_whole
-from checkstream.core.wire.openai_message import read_message
-from checkstream.core.wire.openai_messages import read_messages
-from checkstream.core.wire.openai_requests import finish_request, start_request
-from checkstream.core.wire.openai_surface import OpenAISurface
+from checkstream.core.wire.answers.answer import Answer, read_bare, read_object_event, reading_whole
+from checkstream.core.wire.json_text import strings
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.openai import edits
+from checkstream.core.wire.openai import envelope as envelopes
+from checkstream.core.wire.openai.message import read_message
+from checkstream.core.wire.openai.messages import read_messages
+from checkstream.core.wire.openai.surface import OpenAISurface
+from checkstream.core.wire.requests.fields import CHAT_FIELDS
+from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.shaping import Shaped, continue_chat, instruct, shape, writing_shaped
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import WireError
 
@@ -52,7 +54,7 @@ class OpenAIChat(OpenAISurface):
         Raises:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
-        return openai_shaping.writing_shaped(request, texts, shaping, _shape)
+        return writing_shaped(request, texts, shaping, _shape)
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -76,7 +78,7 @@ class OpenAIChat(OpenAISurface):
         Raises:
             WireError: the body's JSON has two members of one name where it is edited.
         """
-        return openai_edits.editing_whole(unit, edit, finish, "message")
+        return edits.editing_whole(unit, edit, finish, "message")
 
     def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
         """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
@@ -84,26 +86,26 @@ class OpenAIChat(OpenAISurface):
         Raises:
             WireError: the second has no content, or its JSON has two members of one name where it is edited.
         """
-        return joining_whole(first, texts, second, "message")
+        return edits.joining_whole(first, texts, second, "message")
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice's content."""
-        envelope = openai_json.envelope_of(like)
-        delta = {"content": openai_json.clean(text)}
+        envelope = envelopes.envelope_of(like)
+        delta = {"content": strings.clean(text)}
         if envelope.id is None:  # the first event of its stream: nothing has said who speaks
             delta = {"role": "assistant"} | delta
         body: dict[str, object] = {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}
-        return openai_json.event(envelope, _FORM, _ID, [body], {})
+        return envelopes.event(envelope, _FORM, _ID, [body], {})
 
     def finish_event(self, like: Unit, choice: int) -> bytes:
         """Return an event that ends a choice as stopped by policy."""
         body: dict[str, object] = {"index": choice, "delta": {}, "logprobs": None, "finish_reason": "content_filter"}
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], {})
+        return envelopes.event(envelopes.envelope_of(like), _FORM, _ID, [body], {})
 
     def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
         """Return a usage event with an estimate, marked as one (G16)."""
-        usage = openai_json.estimated_usage(prompt_tokens, completion_tokens)
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], {"usage": usage})
+        usage = envelopes.estimated_usage(prompt_tokens, completion_tokens)
+        return envelopes.event(envelopes.envelope_of(like), _FORM, _ID, [], {"usage": usage})
 
     def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
         """Return an event that adds nothing to the answer and carries `members` beside the ids and model of `like`.
@@ -111,13 +113,13 @@ class OpenAIChat(OpenAISurface):
         It has an empty choice: much code reads `choices[0]` of every event.
         """
         empty: dict[str, object] = {"index": 0, "delta": {"content": ""}, "logprobs": None, "finish_reason": None}
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [empty], members)
+        return envelopes.event(envelopes.envelope_of(like), _FORM, _ID, [empty], members)
 
 
-def _shape(shaped: openai_shaping.Shaped, shaping: Shaping) -> None:
+def _shape(shaped: Shaped, shaping: Shaping) -> None:
     if shaping.instructions:
-        openai_shaping.instruct(shaped, shaping.instructions)
-    openai_shaping.shape(shaped, shaping, openai_shaping.continue_chat)
+        instruct(shaped, shaping.instructions)
+    shape(shaped, shaping, continue_chat)
 
 
 def _read_delta(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

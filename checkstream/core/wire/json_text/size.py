@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from checkstream.core.wire.json_spans import string_at
+from checkstream.core.wire.json_text.spans import string_at
 from checkstream.errors import WireError
 
 MOST_VALUES = 12_288

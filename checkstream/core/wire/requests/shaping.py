@@ -3,7 +3,7 @@
 Source: OpenAI API reference (create chat completion); vLLM's request classes (`bad_words`, `structured_outputs` since
 0.11, where `guided_grammar` was before and is gone since 0.12; `continue_final_message`); SGLang's.
 
-INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it (`openai_undoing`).
+INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it (`undoing`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 
 import msgspec
 
-from checkstream.core.wire.json_spans import JsonText, Path, Splice
-from checkstream.core.wire.openai_edits import editing_request, request_places, request_splices
-from checkstream.core.wire.openai_fields import OWN_FIELDS
-from checkstream.core.wire.openai_json import quote
-from checkstream.core.wire.openai_requests import is_structured
-from checkstream.core.wire.openai_tools import choice_allowed, tool_allowed, tool_lists
-from checkstream.core.wire.openai_undoing import form_field, undoing
+from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
+from checkstream.core.wire.json_text.strings import quote
+from checkstream.core.wire.requests.edits import editing_request, request_places, request_splices
+from checkstream.core.wire.requests.fields import OWN_FIELDS
+from checkstream.core.wire.requests.reading import is_structured
+from checkstream.core.wire.requests.tools import choice_allowed, tool_allowed, tool_lists
+from checkstream.core.wire.requests.undoing import form_field, undoing
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 
-from checkstream.core.wire.json_spans import Path
+from checkstream.core.wire.json_text.spans import Path
 
 _TOOLS_A_STEP = 100
 _FORMS = ("function", "custom")

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_fields import FORM_FIELDS
-from checkstream.core.wire.openai_tools import allowed
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.requests.fields import FORM_FIELDS
+from checkstream.core.wire.requests.tools import allowed
 from checkstream.core.wire.surface import Request, Shaping
 
 _PROMPT = frozenset({  # rewrite, shorten or replace the prompt

@@ -8,17 +8,18 @@ import msgspec
 
 from checkstream.core.terms import COMMON, Delta, Unit
 from checkstream.core.wire import sse
-from checkstream.core.wire.json_spans import NAME, JsonText, Path, Splice, string_end, value_start
-from checkstream.core.wire.openai_json import quote, quote_like
-from checkstream.core.wire.openai_logprobs import SHADOWS
-from checkstream.core.wire.surface import Edit, Request
-from checkstream.errors import WireError
+from checkstream.core.wire.answers.answer import CALLS
+from checkstream.core.wire.answers.join import going_on, summing
+from checkstream.core.wire.answers.logprobs import SHADOWS
+from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.json_text.spans import JsonText, Path, Splice, string_end, value_start
+from checkstream.core.wire.json_text.splices import EDITS_A_STEP, changed, null, places, put, ways
+from checkstream.core.wire.json_text.strings import quote
+from checkstream.core.wire.surface import Edit
 
-_LONG_BYTES = 16_384
-_EDITS_A_STEP = 32
-CALLS = frozenset({"tool_calls", "function_call"})
 _LISTED = frozenset[Path]({(), ("content",), ("tool_calls",)})
 """Of a message: what may be cut out of it stands in these."""
+
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
 
@@ -59,8 +60,8 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
         if number in edit.finish and position not in doomed:
             splices += _finish(document, ("choices", position, "finish_reason"), edit.finish[number])
         if number in altered and position not in doomed:
-            splices += _null(document, (("choices", position, name) for name in SHADOWS))
-    splices += _null(document, ((name,) for name in SHADOWS))
+            splices += null(document, (("choices", position, name) for name in SHADOWS))
+    splices += null(document, ((name,) for name in SHADOWS))
     splices += replacements(document, unit, texts, dropped)
     return sse.reframe(unit.raw, document.apply(splices).encode())
 
@@ -105,61 +106,6 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
 
 
-def putting(unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
-    """Return, in steps, an event or a whole answer with these texts, or null, at these places; elsewhere as it came.
-
-    Raises:
-        WireError: the JSON has two members of one name on the way to one.
-    """
-    framed = not is_object(unit.raw)
-    data = sse.parse(unit.raw).data if framed else unit.raw
-    if data is None or not is_object(data):
-        return unit
-    document = yield from places(data, ways(values))
-    splices: list[Splice] = []
-    for count, (path, value) in enumerate(values.items(), 1):
-        span = document.span(path)
-        if span is not None:
-            splices.append(Splice(*span, "null" if value is None else quote(value)))
-        if count % _EDITS_A_STEP == 0:
-            yield
-    written = yield from document.applying(splices)
-    return msgspec.structs.replace(unit, raw=sse.reframe(unit.raw, written) if framed else written)
-
-
-def is_object(data: bytes) -> bool:
-    """Tell whether a text begins as a JSON object does."""
-    return data.startswith(b"{") or data.lstrip().startswith(b"{")
-
-
-def ways(paths: Iterable[Path]) -> set[Path]:
-    """Return the paths of all containers in which something stands at one of these."""
-    found = set[Path]()
-    for path in paths:
-        way = path[:-1] if path[-1] != NAME else path[:-2]
-        while way and way not in found:
-            found.add(way)
-            way = way[:-1]
-    return found
-
-
-def places(data: bytes, wanted: Container[Path] | None) -> Generator[None, None, JsonText]:
-    """Return a body's JSON; of a long one the places of what stands in the wanted containers are known, in steps.
-
-    Args:
-        data: The body.
-        wanted: Paths; None: all containers.
-
-    Raises:
-        WireError: it is no JSON.
-    """
-    document = JsonText.of_bytes(data)
-    if len(data) > _LONG_BYTES:
-        yield
-        yield from document.listing(wanted)
-    return document
-
-
 def editing_whole(
     unit: Unit, edit: Edit, finish: Mapping[int, str], message: str | None
 ) -> Generator[None, None, bytes]:
@@ -178,7 +124,7 @@ def editing_whole(
     altered = {unit.deltas[i].channel.choice for i in (*texts, *edit.drop_calls)} | dropped
     calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     splices = [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
-    splices += _null(document, ((name,) for name in SHADOWS)) if altered else []
+    splices += null(document, ((name,) for name in SHADOWS)) if altered else []
     splices += replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
     placed: dict[Path, list[int]] = {}
     for i, delta in enumerate(unit.deltas):
@@ -186,10 +132,10 @@ def editing_whole(
     yield
     for position, number in _numbers(document).items():
         path: Path = ("choices", position)
-        if position % _EDITS_A_STEP == _EDITS_A_STEP - 1:
+        if position % EDITS_A_STEP == EDITS_A_STEP - 1:
             yield
         if number in altered:
-            splices += _null(document, ((*path, name) for name in SHADOWS))
+            splices += null(document, ((*path, name) for name in SHADOWS))
         edited = _Choice(number, path, number in dropped, finish.get(number), message)
         splices += yield from _choice_splices(document, unit, edit, texts, edited, deltas=placed.get(path, ()))
     return (yield from document.applying(splices))
@@ -230,7 +176,7 @@ def _choice_splices(
     splices: list[Splice] = []
     grown: set[Path] = set()
     if choice.finish is not None:
-        splices.append(_put(document, path, "finish_reason", choice.finish, doomed=frozenset(), grown=grown))
+        splices.append(put(document, path, "finish_reason", choice.finish, doomed=frozenset(), grown=grown))
     doomed: frozenset[str | int] = frozenset()
     if message is not None and choice.dropped:
         kept = {unit.deltas[i].path for i in edit.texts}
@@ -241,109 +187,16 @@ def _choice_splices(
         delta = unit.deltas[i]
         if delta.channel.choice != choice.number:
             continue
-        if count % _EDITS_A_STEP == 0:
+        if count % EDITS_A_STEP == 0:
             yield
         text = texts.get(i, "" if choice.dropped and i not in edit.texts else None)
         if text is None or (doomed and len(delta.path) > 3 and delta.path[3] in doomed):
             continue
         if delta.channel.kind != "extra" and not delta.verbatim and delta.path[:-1] in (path, (*path, message)):
-            splices.append(_put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
+            splices.append(put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
         else:
             splices += replacements(document, unit, {i: text}, frozenset())
     return splices
-
-
-def editing_request(
-    request: Request, texts: Mapping[int, str], removed: frozenset[str]
-) -> Generator[None, None, bytes]:
-    """Return, in steps, the body with texts replaced and without the top-level members `removed`.
-
-    Raises:
-        WireError: the body is not the JSON that the request was read from.
-    """
-    if removed.isdisjoint(request.members) and not changed(request.unit, texts):
-        return request.unit.raw
-    document = yield from request_places(request)
-    splices = yield from request_splices(document, request, texts, removed)
-    splices += document.cut((), frozenset[str | int](removed))
-    return (yield from document.applying(splices)) if splices else request.unit.raw
-
-
-def request_places(request: Request) -> Generator[None, None, JsonText]:
-    """Return the body's JSON; of a long one all places are known.
-
-    Raises:
-        WireError: the body is not the JSON that the request was read from.
-    """
-    return (yield from places(request.unit.raw, None))
-
-
-def request_splices(
-    document: JsonText, request: Request, texts: Mapping[int, str], removed: frozenset[str]
-) -> Generator[None, None, list[Splice]]:
-    """Return, in steps, the splices that replace texts of a body, but for those in the top-level members `removed`.
-
-    Names of members stay different from those beside them: of two that are equal a reader takes one.
-
-    Raises:
-        WireError: the body is not the JSON that the request was read from.
-    """
-    unit = request.unit
-    splices: list[Splice] = []
-    names: dict[Path, _Names] = {}
-    for count, (i, text) in enumerate(changed(unit, texts).items(), 1):
-        path = unit.deltas[i].path
-        if count % _EDITS_A_STEP == 0:
-            yield
-        if path[0] in removed:
-            continue
-        if path[-1] == NAME:
-            beside = names.setdefault(path[:-2], _Names(document.entries(path[:-2])))
-            splices.append(_replace(document, path, beside.new(text)))
-        else:
-            form = request.files.get(i)
-            splice = _replace(document, path, text if form is None else form.written(text))
-            is_list = document.text[splice.start] == "["
-            splices.append(msgspec.structs.replace(splice, text="[]") if is_list else splice)
-    return splices
-
-
-class _Names:
-    """Names of the members of one object: each new one differs from all others, in more than letter case."""
-
-    def __init__(self, given: Iterable[str | int]) -> None:
-        self._taken = {str(name).casefold() for name in given}
-        self._numbers: dict[str, int] = {}
-
-    def new(self, name: str) -> str:
-        made = name
-        while made.casefold() in self._taken:
-            self._numbers[name] = number = self._numbers.get(name, 1) + 1
-            made = f"{name} {number}"
-        self._taken.add(made.casefold())
-        return made
-
-
-def putting_members(body: bytes, members: Mapping[str, msgspec.Raw]) -> Generator[None, None, bytes]:
-    """Return, in steps, the JSON object `body` with these members, in place of those of the same names.
-
-    Raises:
-        WireError: it is no JSON object, or has two members of one name.
-    """
-    document = yield from places(body, ())
-    there = document.entries(())
-    start = document.span(())
-    if start is None or not document.text.startswith("{", start[0]):
-        raise WireError("nothing can be added to an answer that is no JSON object")
-    added = ",".join(f"{quote(name)}:{bytes(value).decode()}" for name, value in members.items())
-    comma = "," if added and there.keys() - members.keys() else ""
-    splices = [Splice(start[0] + 1, start[0] + 1, added + comma), *document.cut((), frozenset[str | int](members))]
-    return (yield from document.applying(splices))
-
-
-def changed(unit: Unit, texts: Mapping[int, str]) -> dict[int, str]:
-    """Return the texts that differ from what stands there."""
-    return {i: text for i, text in texts.items() if text != unit.deltas[i].text}
 
 
 def _numbers(document: JsonText) -> dict[int, int]:
@@ -365,11 +218,6 @@ def _outlives_choices(document: JsonText) -> bool:
     return False
 
 
-def _null(document: JsonText, paths: Iterable[Path]) -> list[Splice]:
-    spans = [document.span(path) for path in paths]
-    return [Splice(span[0], span[1], "null") for span in spans if span is not None]
-
-
 def _finish(document: JsonText, path: Path, reason: str | None) -> list[Splice]:
     span = document.span(path)
     return [] if span is None else [Splice(*span, "null" if reason is None else quote(reason))]
@@ -377,75 +225,6 @@ def _finish(document: JsonText, path: Path, reason: str | None) -> list[Splice]:
 
 def _is_common(unit: Unit, place: int) -> bool:
     return unit.deltas[place].channel.choice == COMMON
-
-
-def replacements(document: JsonText, unit: Unit, texts: Mapping[int, str], dropped: frozenset[int]) -> list[Splice]:
-    """Return the splices that put texts in their places, but for those of dropped choices."""
-    splices: list[Splice] = []
-    beside: dict[Path, _Names] = {}
-    for i, text in texts.items():
-        delta = unit.deltas[i]
-        if delta.channel.choice in dropped:
-            continue
-        if delta.path[-1] in SHADOWS and delta.channel.kind == "extra":
-            splices += _null(document, [delta.path])
-        elif delta.path[-1] == NAME:
-            names = beside.setdefault(delta.path[:-2], _Names(document.entries(delta.path[:-2])))
-            splices.append(_replace(document, delta.path, names.new(text)))
-        elif delta.verbatim:
-            splice = _replace(document, delta.path, text)
-            splices.append(msgspec.structs.replace(splice, text=text) if _is_json(text) else splice)
-        elif delta.channel.kind == "extra":
-            splices.append(_replace_extra(document, delta.path, text))
-        else:
-            splices.append(_replace(document, delta.path, text))
-    return splices
-
-
-def _is_json(text: str) -> bool:
-    """Tell whether JSON has stayed JSON: what was cut off goes out as a string, as cut JSON in strings does."""
-    try:
-        msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _replace(document: JsonText, path: Path, text: str) -> Splice:
-    span = document.span(path)
-    if span is None:
-        raise WireError(f"`{path[-1]}` can't be edited: it is not where it was read")
-    return Splice(*span, quote_like(text, document.text[slice(*span)]))
-
-
-def _replace_extra(document: JsonText, path: Path, text: str) -> Splice:
-    """Replace what nobody knows by a value of its own type: clients that know it expect that."""
-    splice = _replace(document, path, text)
-    opener = document.text[splice.start]
-    if opener == '"' or path[-1] == NAME:
-        return splice
-    return msgspec.structs.replace(splice, text="[]" if opener == "[" else "0")
-
-
-def _put(
-    document: JsonText, path: Path, name: str, text: str, *, doomed: frozenset[str | int], grown: set[Path]
-) -> Splice:
-    """Replace the member `name` of the object at `path`, or add it.
-
-    `doomed` members are being taken out; `grown` are the objects that have got a member before.
-    """
-    span = document.span((*path, name))
-    if span is not None:
-        return Splice(*span, quote_like(text, document.text[slice(*span)]))
-    start = document.span(path)
-    if start is None:
-        raise WireError(f"`{name}` can't be added: the object that it belongs to is not there")
-    if document.entries(path).keys() - doomed:
-        before, after = "", ","
-    else:  # alone in its object, or behind the first that was added
-        before, after = "," if path in grown else "", ""
-    grown.add(path)
-    return Splice(start[0] + 1, start[0] + 1, f"{before}{quote(name)}:{quote(text)}{after}")
 
 
 def _empty(document: JsonText, path: Path, kept: set[Path]) -> frozenset[str | int]:
@@ -470,3 +249,21 @@ def _cut_parts(document: JsonText, path: Path, kept: set[Path]) -> list[Splice]:
             keep = {at[depth] for at in kept if len(at) > depth and at[:depth] == (*path, name)}
             splices += document.cut((*path, name), frozenset(document.entries((*path, name)).keys() - keep))
     return splices
+
+
+def joining_whole(
+    first: Unit, texts: Mapping[int, str], second: Unit, message: str | None
+) -> Generator[None, None, bytes]:
+    """Return, in steps, the second body with what was released of the first before its own content, and both's usage.
+
+    Args:
+        first: The answer that was cut off.
+        texts: Index in `first.deltas` -> what was released of it; what is not there was released as it is.
+        second: The answer that went on.
+        message: The member of a choice that holds its texts, None where the choice itself does.
+
+    Raises:
+        WireError: the second has no content, or its JSON has two members of one name where it is edited.
+    """
+    joined = yield from editing_whole(second, going_on(first, texts, second), {}, message)
+    return (yield from summing(first.raw, joined))

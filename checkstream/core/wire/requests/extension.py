@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
-from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.openai_fields import EXTENSION
-from checkstream.core.wire.openai_json import leaves
-from checkstream.core.wire.openai_prompt import Prompt
-from checkstream.core.wire.strict_json import shown
+from checkstream.core.wire.json_text.spans import NAME, Path
+from checkstream.core.wire.json_text.strict import shown
+from checkstream.core.wire.json_text.strings import leaves
+from checkstream.core.wire.requests.fields import EXTENSION
+from checkstream.core.wire.requests.prompt import Prompt
 from checkstream.core.wire.surface import Document, Extension
 from checkstream.errors import RequestInvalid
 

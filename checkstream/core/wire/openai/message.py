@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from checkstream.core.terms import REASONING_NAMES
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import MAX_INDEX, Answer, index_of
+from checkstream.core.wire.answers.answer import MAX_INDEX, Answer, index_of
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.errors import WireError
 
 _KNOWN_MESSAGE_FIELDS = frozenset({"role", "tool_call_id"})

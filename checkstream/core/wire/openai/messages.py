@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from checkstream.core.steps import Steps
-from checkstream.core.wire import openai_fields as fields
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_media import read_media, read_other
-from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.requests import fields
+from checkstream.core.wire.requests.media import read_media, read_other
+from checkstream.core.wire.requests.prompt import Prompt
 from checkstream.errors import RequestInvalid
 
 _Beside = tuple[str, object, Path, bool, bool]

@@ -12,10 +12,10 @@ from typing import Literal
 from checkstream.core.match.spelled import LEAST_WORDS, names
 from checkstream.core.steps import Steps, done
 from checkstream.core.terms import Channel, Delta
-from checkstream.core.wire import openai_fields as fields
-from checkstream.core.wire.json_spans import NAME, Path
-from checkstream.core.wire.lists import ANYWHERE, telling
-from checkstream.core.wire.strict_json import shown
+from checkstream.core.wire.json_text.lists import ANYWHERE, telling
+from checkstream.core.wire.json_text.spans import NAME, Path
+from checkstream.core.wire.json_text.strict import shown
+from checkstream.core.wire.requests import fields
 from checkstream.core.wire.text_files import Encoding, is_data_url, is_media, looks_encoded, reading_file
 from checkstream.errors import RequestInvalid
 

@@ -1,37 +1,19 @@
-"""Joins two whole answers of OpenAI's shape into one: what was begun in the first and continued in the second."""
+"""Joins two whole answers into one: what was begun in the first and continued in the second."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire.json_spans import Path, Splice
-from checkstream.core.wire.openai_edits import editing_whole, places, ways
-from checkstream.core.wire.openai_json import reading_object
-from checkstream.core.wire.strict_json import dropping
+from checkstream.core.wire.json_text.objects import reading_object
+from checkstream.core.wire.json_text.spans import Path, Splice
+from checkstream.core.wire.json_text.splices import places, ways
+from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 
 _MOST_TOKENS = 2**53
 """A larger number is no count."""
-
-
-def joining_whole(
-    first: Unit, texts: Mapping[int, str], second: Unit, message: str | None
-) -> Generator[None, None, bytes]:
-    """Return, in steps, the second body with what was released of the first before its own content, and both's usage.
-
-    Args:
-        first: The answer that was cut off.
-        texts: Index in `first.deltas` -> what was released of it; what is not there was released as it is.
-        second: The answer that went on.
-        message: The member of a choice that holds its texts, None where the choice itself does.
-
-    Raises:
-        WireError: the second has no content, or its JSON has two members of one name where it is edited.
-    """
-    joined = yield from editing_whole(second, going_on(first, texts, second), {}, message)
-    return (yield from summing(first.raw, joined))
 
 
 def going_on(first: Unit, texts: Mapping[int, str], second: Unit) -> Edit:

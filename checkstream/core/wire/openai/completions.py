@@ -10,14 +10,16 @@ from collections.abc import Generator, Mapping
 import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire import openai_edits, openai_json, openai_shaping
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_answers import Answer, read_bare, read_object_event, reading_whole
-from checkstream.core.wire.openai_fields import COMPLETION_FIELDS
-from checkstream.core.wire.openai_join import joining_whole
-from checkstream.core.wire.openai_prompt import Prompt
-from checkstream.core.wire.openai_requests import finish_request, start_request
-from checkstream.core.wire.openai_surface import OpenAISurface
+from checkstream.core.wire.answers.answer import Answer, read_bare, read_object_event, reading_whole
+from checkstream.core.wire.json_text import strings
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.openai import edits
+from checkstream.core.wire.openai import envelope as envelopes
+from checkstream.core.wire.openai.surface import OpenAISurface
+from checkstream.core.wire.requests.fields import COMPLETION_FIELDS
+from checkstream.core.wire.requests.prompt import Prompt
+from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.shaping import Shaped, continue_text, shape, writing_shaped
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -50,7 +52,7 @@ class OpenAICompletions(OpenAISurface):
         Raises:
             WireError: the request was not read by this surface, or can't be shaped so.
         """
-        return openai_shaping.writing_shaped(request, texts, shaping, _shape)
+        return writing_shaped(request, texts, shaping, _shape)
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -74,7 +76,7 @@ class OpenAICompletions(OpenAISurface):
         Raises:
             WireError: the body's JSON has two members of one name where it is edited.
         """
-        return openai_edits.editing_whole(unit, edit, finish, None)
+        return edits.editing_whole(unit, edit, finish, None)
 
     def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
         """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
@@ -82,11 +84,11 @@ class OpenAICompletions(OpenAISurface):
         Raises:
             WireError: the second has no content, or its JSON has two members of one name where it is edited.
         """
-        return joining_whole(first, texts, second, None)
+        return edits.joining_whole(first, texts, second, None)
 
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice."""
-        return self._event(like, choice, openai_json.clean(text), None)
+        return self._event(like, choice, strings.clean(text), None)
 
     def finish_event(self, like: Unit, choice: int) -> bytes:
         """Return an event that ends a choice as stopped by policy."""
@@ -94,8 +96,8 @@ class OpenAICompletions(OpenAISurface):
 
     def usage_event(self, like: Unit, prompt_tokens: int, completion_tokens: int) -> bytes:
         """Return a usage event with an estimate, marked as one (G16)."""
-        usage = openai_json.estimated_usage(prompt_tokens, completion_tokens)
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [], {"usage": usage})
+        usage = envelopes.estimated_usage(prompt_tokens, completion_tokens)
+        return envelopes.event(envelopes.envelope_of(like), _FORM, _ID, [], {"usage": usage})
 
     def result_event(self, like: Unit, members: Mapping[str, msgspec.Raw]) -> bytes:
         """Return an event that adds nothing to the answer and carries `members` beside the ids and model of `like`.
@@ -103,18 +105,18 @@ class OpenAICompletions(OpenAISurface):
         It has an empty choice: much code reads `choices[0]` of every event.
         """
         empty: dict[str, object] = {"index": 0, "text": "", "logprobs": None, "finish_reason": None}
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [empty], members)
+        return envelopes.event(envelopes.envelope_of(like), _FORM, _ID, [empty], members)
 
     @staticmethod
     def _event(like: Unit, choice: int, text: str, reason: str | None) -> bytes:
         body: dict[str, object] = {"index": choice, "text": text, "logprobs": None, "finish_reason": reason}
-        return openai_json.event(openai_json.envelope_of(like), _FORM, _ID, [body], {})
+        return envelopes.event(envelopes.envelope_of(like), _FORM, _ID, [body], {})
 
 
-def _shape(shaped: openai_shaping.Shaped, shaping: Shaping) -> None:
+def _shape(shaped: Shaped, shaping: Shaping) -> None:
     if shaping.instructions or shaping.tools is not None:
         raise WireError("a completion has no system messages and no tools; use them on chat routes")
-    openai_shaping.shape(shaped, shaping, openai_shaping.continue_text)
+    shape(shaped, shaping, continue_text)
 
 
 def _read_text(answer: Answer, number: int, choice: dict[str, object], path: Path) -> None:

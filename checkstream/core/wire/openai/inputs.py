@@ -13,18 +13,21 @@ import msgspec
 
 from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Unit
-from checkstream.core.wire import openai_edits, openai_json
-from checkstream.core.wire.json_size import MOST_EXTRAS_OF_WHOLE
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_extras import Extras, name_of
-from checkstream.core.wire.openai_fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS, RERANK_FIELDS
-from checkstream.core.wire.openai_media import read_media
-from checkstream.core.wire.openai_numbers import Lists
-from checkstream.core.wire.openai_prompt import Prompt
-from checkstream.core.wire.openai_requests import finish_request, start_request
-from checkstream.core.wire.openai_shaping import Shaped
-from checkstream.core.wire.openai_surface import OpenAISurface
-from checkstream.core.wire.strict_json import dropping
+from checkstream.core.wire.answers.extras import Extras, name_of
+from checkstream.core.wire.answers.failure import failure_of
+from checkstream.core.wire.answers.numbers import Lists
+from checkstream.core.wire.json_text import objects
+from checkstream.core.wire.json_text.size import MOST_EXTRAS_OF_WHOLE
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.strict import dropping
+from checkstream.core.wire.openai import edits
+from checkstream.core.wire.openai.surface import OpenAISurface
+from checkstream.core.wire.requests import edits as request_edits
+from checkstream.core.wire.requests.fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS, RERANK_FIELDS
+from checkstream.core.wire.requests.media import read_media
+from checkstream.core.wire.requests.prompt import Prompt
+from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.shaping import Shaped
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -81,8 +84,8 @@ class OpenAIInputs(OpenAISurface):
         A note, since answers tell texts by their place. Nothing else of `shaping` is of a request without an answer.
         """
         if shaping is None or not shaping.removed:
-            return (yield from openai_edits.editing_request(request, texts, OWN_FIELDS))
-        document = yield from openai_edits.request_places(request)
+            return (yield from request_edits.editing_request(request, texts, OWN_FIELDS))
+        document = yield from request_edits.request_places(request)
         shaped = Shaped(request, document, texts)
         for path, note in shaping.removed:
             yield
@@ -95,7 +98,7 @@ class OpenAIInputs(OpenAISurface):
         Raises:
             WireError: not JSON of the surface's form.
         """
-        found = yield from openai_json.reading_object(body)
+        found = yield from objects.reading_object(body)
         try:
             return (yield from self._reading(found, body))
         finally:
@@ -103,7 +106,7 @@ class OpenAIInputs(OpenAISurface):
 
     def _reading(self, found: dict[str, object], body: bytes) -> Generator[None, None, Unit]:
         error = found.get("error")
-        failure = None if error is None else openai_json.failure_of({"error": error})
+        failure = None if error is None else failure_of({"error": error})
         if failure is None and self._answer not in found:
             raise WireError(f"the answer has neither `{self._answer}` nor `error`; check the upstream")
         extras = Extras(MOST_EXTRAS_OF_WHOLE, whole=True)
@@ -132,7 +135,7 @@ class OpenAIInputs(OpenAISurface):
 
     def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
         """Return, in steps, the answer with the edit applied; it has no choices."""
-        return openai_edits.editing_whole(unit, edit, finish, None)
+        return edits.editing_whole(unit, edit, finish, None)
 
     def read_event(self, frame: Frame) -> Unit:
         """Refuse an event.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from checkstream.core.steps import Steps
-from checkstream.core.wire import openai_fields as fields
 from checkstream.core.wire.addresses import unsigned
-from checkstream.core.wire.json_spans import Path
-from checkstream.core.wire.openai_prompt import Prompt
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.requests import fields
+from checkstream.core.wire.requests.prompt import Prompt
 from checkstream.core.wire.text_files import is_data_url
 
 _ID = "file_id"

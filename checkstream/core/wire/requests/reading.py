@@ -6,11 +6,11 @@ from collections.abc import Generator, Mapping
 from collections.abc import Set as AbstractSet
 
 from checkstream.core.terms import Unit
-from checkstream.core.wire import openai_fields as fields
-from checkstream.core.wire.openai_extension import read_extension
-from checkstream.core.wire.openai_prompt import Prompt, is_model
-from checkstream.core.wire.openai_tools import offered
-from checkstream.core.wire.strict_json import Reading, StrictJson
+from checkstream.core.wire.json_text.strict import Reading, StrictJson
+from checkstream.core.wire.requests import fields
+from checkstream.core.wire.requests.extension import read_extension
+from checkstream.core.wire.requests.prompt import Prompt, is_model
+from checkstream.core.wire.requests.tools import offered
 from checkstream.core.wire.surface import Request
 from checkstream.errors import RequestInvalid
 

@@ -1,0 +1,1 @@
+"""OpenAI's older APIs (chat, completions, embeddings, moderations) and the rerank API, streamed and whole."""
