@@ -16,7 +16,7 @@ function told(error) {
 
 async function done(asked) {
   RAN.length = 0;
-  const library = await import(LIBRARIES[asked.sdk]);
+  const library = await import(LIBRARIES[asked.sdk.replace(/_messages$/, "")]);
   try {
     return { value: (await library[asked.do](asked)) ?? null, ran: [...RAN] };
   } catch (error) {

@@ -24,7 +24,7 @@ Asked = Mapping[str, Any]
 def done(asked: Asked) -> dict[str, Any]:
     """Return what came of one request: `value` or `error`, and the runs of tools, which are told in both cases."""
     tools.RAN.clear()
-    library = importlib.import_module(f"tests.e2e.sdks.with_{asked['sdk']}")
+    library = importlib.import_module(f"tests.e2e.sdks.with_{asked['sdk'].removesuffix('_messages')}")
     try:
         told: dict[str, Any] = {"value": getattr(library, asked["do"])(asked)}
     except Exception as error:  # noqa: BLE001 - what an application would have to catch is what is asked about
@@ -40,10 +40,11 @@ def _told(error: BaseException) -> dict[str, Any]:
 
 def main() -> None:
     """Serve until the end of the input."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # some of these libraries print
     for line in sys.stdin:
         told = done(json.loads(line))
-        sys.stdout.write(json.dumps(told, default=str) + "\n")
-        sys.stdout.flush()
+        answers.write(json.dumps(told, default=str) + "\n")
+        answers.flush()
     os._exit(0)  # some of these libraries keep threads that the end of the interpreter waits for, for seconds
 
 

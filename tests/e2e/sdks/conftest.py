@@ -50,6 +50,7 @@ PLACES: list[dict[str, Any]] = [
 ]
 ASK = [{"role": "user", "content": "What follows the moon?"}]
 MODEL = "gpt-4o-mini"  # some clients look up what a model can do
+CLAUDE = "claude-sonnet-4-5"
 
 
 class Case(msgspec.Struct):
@@ -79,7 +80,8 @@ class Case(msgspec.Struct):
         self, sdk: str, do: str, url: str, turns: tuple[Turn, ...], asked: dict[str, Any]
     ) -> tuple[Outcome, list[dict[str, Any]]]:
         name = self.upstream.says(*turns)
-        common = {"sdk": sdk, "do": do, "url": f"{url}/v1", "headers": {SCRIPT: name}, "model": MODEL}
+        model = CLAUDE if sdk.endswith("_messages") else MODEL
+        common = {"sdk": sdk, "do": do, "url": f"{url}/v1", "headers": {SCRIPT: name}, "model": model}
         outcome = self.clients.ask({"messages": ASK, "stream": False, **common, **asked})
         return outcome, self.upstream.asked(name)
 

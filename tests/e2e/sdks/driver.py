@@ -3,8 +3,9 @@
 A program is started once and asked line by line, since importing some of these libraries takes seconds.
 What can be asked:
 
-    sdk       openai | anthropic | langchain | llama_index | instructor | pydantic_ai | ollama
-              (Python), openai_node | vercel | ollama_node | anthropic_node (JavaScript)
+    sdk       openai | anthropic | langchain | litellm | llama_index | instructor | pydantic_ai | ollama
+              (Python), openai_node | vercel | ollama_node | anthropic_node (JavaScript);
+              with `_messages` behind it: a library of several APIs speaks Anthropic's
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...
     url       base address, with `/v1`
     azure     the SDK's client for Azure's paths and header is taken
@@ -26,7 +27,7 @@ import msgspec
 from tests.e2e.harness import ROOT
 
 ENVIRONMENT = ROOT / ".venv-sdks"
-IN_JAVASCRIPT = {"anthropic_node", "openai_node", "vercel", "ollama_node"}
+IN_JAVASCRIPT = {"anthropic_node", "openai_node", "vercel", "vercel_messages", "ollama_node"}
 LONGEST_S = 60.0
 
 

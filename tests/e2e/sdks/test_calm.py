@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.sdks.conftest import Case
 from tests.e2e.sdks.upstream import Turn
 
-SDKS = ["openai", "openai_node", "langchain", "llama_index", "instructor", "pydantic_ai", "vercel"]
+SDKS = ["openai", "openai_node", "langchain", "litellm", "llama_index", "instructor", "pydantic_ai", "vercel"]
 TALKERS = [sdk for sdk in SDKS if sdk != "instructor"]
 AGENTS = TALKERS
 """Those that run tools: by themselves, but for the openai SDK in Python, whose pages show the loop."""
@@ -30,7 +30,10 @@ CALLS: Turn = {
         }
     ]
 }
-RAN = [("pay", {"amount": 1000, "card": "gold"}), ("look_up", {"about": 'the tides of "Brest"'})]
+RAN: list[tuple[str, dict[str, Any]]] = [
+    ("pay", {"amount": 1000, "card": "gold"}),
+    ("look_up", {"about": 'the tides of "Brest"'}),
+]
 PERSON = {"name": "Ada", "age": 36, "city": "London"}
 JSON = '{"name": "Ada", "age": 36, "city": "London"}'
 AS_TEXT: Turn = {"choices": [{"content": JSON}]}
@@ -61,7 +64,7 @@ def test_g05_text_thoughts_and_usage_are_those_of_the_upstream(case: Case, sdk: 
     assert plain(told) == plain(case.direct(sdk, "chat", SAYS, stream=stream).given())
 
 
-@pytest.mark.parametrize("sdk", ["openai", "openai_node", "langchain", "llama_index", "vercel"])
+@pytest.mark.parametrize("sdk", ["openai", "openai_node", "langchain", "litellm", "llama_index", "vercel"])
 @pytest.mark.parametrize("turn", [SAYS, CALLS], ids=["text", "calls"])
 def test_g05_what_adds_a_stream_up_comes_to_the_same(case: Case, sdk: str, turn: Turn) -> None:
     told = case.guarded(sdk, "helper", turn).given()
@@ -98,6 +101,7 @@ SHAPES: list[tuple[str, str, str | None, Turn]] = [
     ("langchain", "shape", "json_schema", AS_TEXT),
     ("langchain", "shape", "json_mode", AS_TEXT),
     ("langchain", "shape", "function_calling", as_call("Person")),
+    ("litellm", "shape", None, AS_TEXT),
     ("llama_index", "shape", None, AS_TEXT),
     ("instructor", "shape", "TOOLS", as_call("Person")),
     ("instructor", "shape", "TOOLS_STRICT", as_call("Person")),

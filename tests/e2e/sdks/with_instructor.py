@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import instructor
+from anthropic import Anthropic
 from openai import OpenAI
 
 from tests.e2e.sdks import tools
@@ -12,10 +13,13 @@ from tests.e2e.sdks.client import Asked
 
 
 def _client(asked: Asked) -> Any:
-    client = OpenAI(
-        base_url=asked["url"], api_key="k", max_retries=asked.get("retries", 0), default_headers=asked["headers"]
-    )
-    return instructor.from_openai(client, mode=instructor.Mode[asked.get("how") or "TOOLS"])
+    mode = instructor.Mode[asked.get("how") or "TOOLS"]
+    common: dict[str, Any] = {
+        "api_key": "k", "max_retries": asked.get("retries", 0), "default_headers": asked["headers"],
+    }  # fmt: skip
+    if asked["sdk"].endswith("_messages"):
+        return instructor.from_anthropic(Anthropic(base_url=asked["url"].removesuffix("/v1"), **common), mode=mode)
+    return instructor.from_openai(OpenAI(base_url=asked["url"], **common), mode=mode)
 
 
 def _fields(asked: Asked) -> dict[str, Any]:
@@ -25,6 +29,7 @@ def _fields(asked: Asked) -> dict[str, Any]:
         "response_model": tools.Person,
         "max_retries": 1,
         "extra_body": asked.get("fields"),
+        **({"max_tokens": 64} if asked["sdk"].endswith("_messages") else {}),
     }
 
 

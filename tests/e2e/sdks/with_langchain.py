@@ -1,17 +1,30 @@
-"""LangChain: `ChatOpenAI`, structured output in its three ways, and the agent of `create_agent`."""
+"""LangChain: `ChatOpenAI` and `ChatAnthropic`, structured output in its three ways, and the agent of `create_agent`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
 
 
-def _model(asked: Asked, **more: Any) -> ChatOpenAI:
+def _model(asked: Asked, **more: Any) -> BaseChatModel:
+    if asked["sdk"].endswith("_messages"):
+        return ChatAnthropic(
+            model_name=asked["model"],
+            base_url=asked["url"].removesuffix("/v1"),
+            api_key="k",
+            max_tokens_to_sample=64,
+            max_retries=asked.get("retries", 0),
+            default_headers=asked["headers"],
+            model_kwargs=asked.get("fields") or {},
+            **more,
+        )
     return ChatOpenAI(
         model=asked["model"],
         base_url=asked["url"],

@@ -1,11 +1,16 @@
-// Vercel's AI SDK over both providers that speak chat completions: `@ai-sdk/openai-compatible` and `@ai-sdk/openai`.
+// Vercel's AI SDK over the providers that speak chat completions, `@ai-sdk/openai-compatible` and `@ai-sdk/openai`, and
+// over `@ai-sdk/anthropic`.
+import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { Output, embedMany, generateObject, generateText, stepCountIs, streamObject, streamText, tool } from "ai";
 import { Person, look_up, pay } from "./tools.mjs";
 
+const messages = (asked) => asked.sdk.endsWith("_messages");
+
 const provider = (asked) => {
   const common = { baseURL: asked.url, apiKey: "k", headers: asked.headers };
+  if (messages(asked)) return createAnthropic(common);
   return asked.how === "openai"
     ? createOpenAI(common)
     : createOpenAICompatible({ name: "guarded", includeUsage: true, supportsStructuredOutputs: true, ...common });
@@ -14,10 +19,10 @@ const provider = (asked) => {
 const common = (asked) => {
   const made = provider(asked);
   return {
-    model: asked.how === "openai" ? made.chat(asked.model) : made.chatModel(asked.model),
+    model: messages(asked) || asked.how === "openai" ? made.chat(asked.model) : made.chatModel(asked.model),
     messages: asked.messages,
     maxRetries: asked.retries ?? 0,
-    providerOptions: asked.fields ? { guarded: asked.fields } : undefined,
+    providerOptions: asked.fields ? { [messages(asked) ? "anthropic" : "guarded"]: asked.fields } : undefined,
   };
 };
 
