@@ -11,8 +11,10 @@ import msgspec
 
 from checkstream.core.events import EntityFound
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Pattern, PatternSet
+from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
+from checkstream.core.policy.link import pattern_of
+from checkstream.core.policy.signals import entity_signal
 from checkstream.errors import CheckstreamError, ScoringError
 from checkstream.scoring import Model, open_session, read_whole
 from checkstream.scoring.outcomes import judged
@@ -102,21 +104,7 @@ class PatternReader:
     def __init__(self) -> None:
         """Compile the patterns."""
         self.kinds = tuple(ENTITIES)
-        self._patterns = PatternSet(
-            [
-                Pattern(
-                    signal=number,
-                    name=entity.name,
-                    regex=entity.regex,
-                    max_chars=entity.max_chars,
-                    refine=entity.refine,
-                    skip=entity.skip,
-                    lead=entity.lead,
-                    views=entity.views,
-                )
-                for number, entity in enumerate(ENTITIES.values())
-            ]
-        )
+        self._patterns = PatternSet([pattern_of(number, entity_signal(name)) for number, name in enumerate(self.kinds)])
 
     def read(self, text: str) -> Said:
         """Return every entity of a text; what a validator accepts is certain."""

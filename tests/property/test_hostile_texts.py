@@ -22,6 +22,8 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import opening, render
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.link import pattern_of as found_by
+from checkstream.core.policy.signals import entity_signal
 from checkstream.core.terms import Finding, Stage
 from tests.hostile import common, hostile, near_misses
 from tests.hostile_answers import LEFT_OUT
@@ -264,18 +266,4 @@ def test_g33_all_patterns_at_once_find_the_same_however_the_text_is_cut(kind: st
 
 @lru_cache(maxsize=1)
 def everything() -> PatternSet:
-    return PatternSet(
-        [
-            Pattern(
-                signal=number,
-                name=entity.name,
-                regex=entity.regex,
-                max_chars=entity.max_chars,
-                refine=entity.refine,
-                skip=entity.skip,
-                lead=entity.lead,
-                views=entity.views,
-            )
-            for number, entity in enumerate(ENTITIES.values())
-        ]
-    )
+    return PatternSet([found_by(number, entity_signal(name)) for number, name in enumerate(ENTITIES)])
