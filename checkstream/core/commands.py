@@ -22,6 +22,8 @@ class ForwardRequest(Command, frozen=True):
     body: bytes
     streaming: bool
     """The caller asked for an event stream."""
+    without: frozenset[str] = frozenset()
+    """Headers of the caller that stay behind: rules have found in them what is to go nowhere."""
 
 
 class ConfirmationWanted(msgspec.Struct, frozen=True):

@@ -15,6 +15,25 @@ class Event(msgspec.Struct, frozen=True, tag=True):
     """Something that happened outside the guard."""
 
 
+class Said(msgspec.Struct, frozen=True):
+    """Something that a request says outside its body, and that is to go to the upstream."""
+
+    place: Literal["path", "query", "header"]
+    name: str
+    """Of the header, of the parameter, or of the part of the path: the route's pattern calls it so."""
+    text: str
+    """As the upstream reads it, percent-encoding undone."""
+
+
+class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stands around a request's body: what goes to the upstream has been read as its body is (G31)."""
+
+    said: tuple[Said, ...] = ()
+    """What rules are to read."""
+    strange: tuple[str, ...] = ()
+    """Names of the parameters of the query that nobody knows; they go nowhere."""
+
+
 class RequestReceived(Event, frozen=True):
     """The caller's whole request body has arrived, within the limits."""
 
@@ -27,6 +46,7 @@ class RequestReceived(Event, frozen=True):
     """Ids of the rules whose confirmation the caller has sent with this request."""
     earlier_risk: float | None = None
     """Risk of an earlier answer of the same conversation, where it was high: 0 to 100."""
+    envelope: Envelope = Envelope()
 
 
 class UpstreamOpened(Event, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from checkstream.core import events as on
 from checkstream.errors import UpstreamError
@@ -69,9 +70,10 @@ class Fetching:
         self.answer: Answer | None = None
         """What the upstream has begun to answer."""
 
-    def begin(self, body: bytes) -> None:
-        """Send the request; a further one of the exchange goes under a key of its own."""
+    def begin(self, body: bytes, without: Collection[str] = ()) -> None:
+        """Send the request, without some headers; a further one of the exchange goes under a key of its own."""
         self._counts.forwarded()
+        self._outgoing = self._outgoing.bare(without)
         if self._task is not None:
             self._outgoing = self._outgoing.again()
         self._task = self._tasks.create_task(self._fetch(body))

@@ -1,8 +1,9 @@
 """Which headers go on, both ways, and what a body is said to be.
 
-Towards the caller only what stands in a list leaves (G36). Towards the model server all goes on but what belongs to one
-connection, says who or where the caller is, or changes what the body means. What a body is, is always said by the
-proxy: it has read it as JSON in UTF-8, and nobody is to read it otherwise (G31).
+Towards the caller only what stands in a list leaves (G36), and so it is towards the model server (`envelope`); of an
+unguarded request all goes on but what belongs to one connection, says who or where the caller is, or changes what the
+body means. What a body is, is always said by the proxy: it has read it as JSON in UTF-8, and nobody is to read it
+otherwise (G31).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _OF_THE_CALLER = frozenset({
 })  # fmt: skip
 """Who asks, from where, and what is asked: a server behind the proxy believes what stands there."""
 _OF_THE_CALLER_BEGIN = ("x-forwarded-", "sec-", "access-control-", "proxy-", "x-checkstream-")
-_AUTH = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key"})
+AUTH = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key"})
+"""With a caller's key for the model server: its gate reads it and no model does, and rules would take it for a leak."""
 
 RETURNED = frozenset({
     "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "apim-request-id",
@@ -82,9 +84,9 @@ def request_headers(
     headers: CIMultiDict[str] = CIMultiDict()
     pairs = list(given)
     own = {_canonical(name) for name in replaced}
-    dropped = HOP_BY_HOP | _OF_THE_BODY | _OF_THE_CALLER | _named_by_connection(pairs) | own
-    if own & _AUTH:
-        dropped |= _AUTH
+    dropped = HOP_BY_HOP | _OF_THE_BODY | _OF_THE_CALLER | named_by_connection(pairs) | own
+    if own & AUTH:
+        dropped |= AUTH
     if key_header is not None:
         dropped |= {_canonical(key_header)}
     for name, value in pairs:
@@ -112,7 +114,7 @@ def response_headers(
     more = [name.lower() for name in names]
     listed = RETURNED | {name for name in more if not name.endswith("*")} | (PASSED if passed else frozenset())
     begin = (*RETURNED_BEGIN, *(name[:-1] for name in more if name.endswith("*")))
-    kept_back = HOP_BY_HOP | (_OF_THE_BODY - PASSED) | _named_by_connection(pairs)
+    kept_back = HOP_BY_HOP | (_OF_THE_BODY - PASSED) | named_by_connection(pairs)
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in pairs:
         lower = name.lower()
@@ -208,7 +210,7 @@ def _canonical(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def _named_by_connection(pairs: Iterable[tuple[str, str]]) -> set[str]:
+def named_by_connection(pairs: Iterable[tuple[str, str]]) -> set[str]:
     """Return the headers that `Connection` says are for this hop only."""
     return {
         _canonical(token.strip())

@@ -165,7 +165,10 @@ class _Pass:
 
     def _tell(self, event: on.AnyEvent, at: float) -> None:
         """Tell the guard what happened, and keep what it lets go."""
-        for command in self._guard.receive(event, at):
+        told = event
+        if isinstance(event, on.RequestReceived):  # what it can't edit is masked string by string
+            told = msgspec.structs.replace(event, envelope=on.Envelope())
+        for command in self._guard.receive(told, at):
             match command:
                 case do.ForwardRequest(body) if isinstance(event, on.RequestReceived):
                     self._keep(at, self._request(body, event))
@@ -198,7 +201,10 @@ class _Pass:
         for delta in unit.deltas:
             self._texts.setdefault(("prompt", delta.channel.kind, delta.channel.choice), []).append(delta.text)
         caller = None if event.caller is None else strings.text(event.caller)
-        return on.RequestReceived(json.dumps(body).encode(), caller, context, event.confirmed)
+        said = tuple(msgspec.structs.replace(each, text=strings.text(each.text)) for each in event.envelope.said)
+        return on.RequestReceived(
+            json.dumps(body).encode(), caller, context, event.confirmed, envelope=on.Envelope(said)
+        )
 
     def _take_events(self, data: bytes) -> None:
         for frame in self._decoder.decode(data):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 _KEYS_OF_ONE_REQUEST = frozenset({"idempotency-key", "x-idempotency-key"})
@@ -19,7 +21,11 @@ class Outgoing(msgspec.Struct, frozen=True):
     caller: str | None = None
     """Whose connections it goes on."""
 
+    def bare(self, names: Collection[str]) -> Outgoing:
+        """Return it without some headers."""
+        kept = tuple(pair for pair in self.headers if pair[0].lower() not in names)
+        return msgspec.structs.replace(self, headers=kept)
+
     def again(self) -> Outgoing:
         """Return it for a further request of the exchange: under no key by which a server gives the first answer."""
-        kept = tuple(pair for pair in self.headers if pair[0].lower() not in _KEYS_OF_ONE_REQUEST)
-        return msgspec.structs.replace(self, headers=kept)
+        return self.bare(_KEYS_OF_ONE_REQUEST)

@@ -259,7 +259,7 @@ class Exchange:
             case do.ResumeUpstream():
                 self._fetching.hold_back(held=False)
             case do.ForwardRequest():
-                self._fetching.begin(command.body)
+                self._fetching.begin(command.body, command.without)
             case do.StartStream():
                 await self._start_stream()
             case do.CloseDownstream():

@@ -37,6 +37,7 @@ from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
+from checkstream.proxy.envelope import around
 from checkstream.proxy.headers import Media, media_of_request
 from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
@@ -224,18 +225,21 @@ class Proxy:
             raise AuditError(self._trail.failure)
         counts = self._counts.begun(stream, route.name, identity.name)
         url = request.rel_url
-        target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
-        outgoing = Outgoing(
-            target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name
-        )
         ledger = _Ledger(self._trail, stream, route.name, identity.name, counts)
         if route.plan is None or route.surface is None or route.scorer is None or load is None:
+            target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
+            outgoing = Outgoing(
+                target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name
+            )
             try:
                 response = await self._pass_on(request, route, outgoing, body, ledger)
             except UpstreamError as error:
                 counts.upstream_failed(error)
                 raise
         else:
+            path, query = url.raw_path, url.raw_query_string
+            outer = around(route.match.path, path, query, request.headers.items(), route.upstream.listed)
+            outgoing = Outgoing(outer.target, outer.headers, identity.key_header, caller=identity.name)
             context = _context(request.headers.getall(_CONTEXT, ()))
             asked = Asked(
                 caller=identity.name, route=route.name, program=route.plan.program.hash, context=context, body=body
@@ -277,7 +281,9 @@ class Proxy:
             )
             self._running.add(exchange)
             try:
-                response = await exchange.run(RequestReceived(body, identity.name, context, confirming.rules, risk))
+                response = await exchange.run(
+                    RequestReceived(body, identity.name, context, confirming.rules, risk, outer.envelope)
+                )
             finally:
                 self._running.discard(exchange)
         counts.ended(response.status)

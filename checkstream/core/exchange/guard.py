@@ -256,6 +256,10 @@ class Guard:
         if refusal is not None:
             course.refuse(refusal)
             return
+        refusal = yield from course.prompt.outside.looking(course.prompt.judged)
+        if refusal is not None:
+            course.refuse(refusal)
+            return
         try:
             body = yield from course.prompt.rendering(request)
         except WireError as error:
@@ -267,7 +271,7 @@ class Guard:
         course.assessment.read(request)
         most_chars = max(course.plan.scored_chars, MOST_CHARS if course.assessment.waits else 0)
         course.writer.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
-        course.do(ForwardRequest(body, request.streaming))
+        course.do(ForwardRequest(body, request.streaming, course.prompt.outside.left_out))
 
     # --- the answer
 

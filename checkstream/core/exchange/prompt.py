@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
 from checkstream.core.exchange.joining import Joining
 from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
+from checkstream.core.exchange.outside import Outside
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
@@ -80,6 +81,8 @@ class Prompt:
         self.request: Request | None = None
         self.wishes = Wishes()
         """What the prompt's rules ask of the request and of every answer."""
+        self.outside = Outside(checking)
+        """What it says outside its body."""
         self._surface = surface
         self._plan = plan
         self._checking = checking
@@ -115,9 +118,9 @@ class Prompt:
             context = read_context(event.context, request.extension)
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
-        self.request = request
+        self.request = request = self.outside.taken_into(request, event.envelope)
         self._confirmed = event.confirmed
-        fault = yield from refused(request, self._plan, self._checking)
+        fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
         if fault is not None:
             return fault
         yield from self._know(request, event, context)
@@ -264,10 +267,18 @@ class Prompt:
             raise AssertionError("what is removed stands in a text of the request")
         for place in joined.touched(removal.span):
             delta, unit = request.unit.deltas[place], self._unit(request, place)
-            if _is_frame(delta.path):
+            outside = self.outside.has(place)
+            if outside or _is_frame(delta.path):
                 refusing = Refusing(removal.rule, Reject(), removal.span)
                 self._rejects.append((refusing, place_of(unit)))
+            if outside:
+                continue
             self._removed.setdefault(unit, removal.note)
+
+    @property
+    def judged(self) -> Sequence[Joined]:
+        """The texts that were judged."""
+        return self._joined
 
     @property
     def rejected(self) -> bool:
@@ -312,6 +323,8 @@ class Prompt:
             meter.spend(1)
             yield
         for place, found in edits.items():
+            if self.outside.has(place):
+                continue
             texts[place] = yield from meter.stepping(rewriting(request.unit.deltas[place], found), EDITS_WORK)
             meter.spend(_EDIT_WORK)
             yield

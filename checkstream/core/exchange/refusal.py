@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import msgspec
 
@@ -31,8 +31,17 @@ class Refusal(msgspec.Struct, frozen=True):
     """The place in the request that it is about, as callers write it: `messages[3]`."""
 
 
-def refused(request: Request, plan: Plan, checking: Checking) -> Generator[None, None, Refusal | None]:
-    """Return, in steps, why the request may not be forwarded, whatever the policy says; None: it may."""
+def refused(
+    request: Request, plan: Plan, checking: Checking, strange: Sequence[str]
+) -> Generator[None, None, Refusal | None]:
+    """Return, in steps, why the request may not be forwarded, whatever the policy says; None: it may.
+
+    Args:
+        request: What was read.
+        plan: What the route asks for.
+        checking: Takes notes.
+        strange: Names of the parameters of the query that nobody knows.
+    """
     chars, limit, found = 0, plan.prompt_chars, set[tuple[str, int]]()
     for place, delta in enumerate(request.unit.deltas):
         chars += len(delta.text)
@@ -48,13 +57,16 @@ def refused(request: Request, plan: Plan, checking: Checking) -> Generator[None,
             413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
         )
     ledger = checking.ledger
-    if request.unknown_fields and plan.unknown_fields == "refuse":
-        for name in request.unknown_fields:
+    parameters = tuple(f"query.{name}" for name in strange)
+    unknown = (*request.unknown_fields, *parameters)
+    if unknown and plan.unknown_fields == "refuse":
+        for name in unknown:
             ledger.unscanned(f"ingress:{name}")
-        named = ", ".join(f"`{name}`" for name in request.unknown_fields[:_MAX_NAMED])
-        more = f" and {rest} more" if (rest := len(request.unknown_fields) - _MAX_NAMED) > 0 else ""
+        named = ", ".join(f"`{name}`" for name in unknown[:_MAX_NAMED])
+        more = f" and {rest} more" if (rest := len(unknown) - _MAX_NAMED) > 0 else ""
         message = f"fields that this route does not know: {named}{more}; leave them out"
-        return Refusal(400, "unknown_field", message, param=request.unknown_fields[0])
+        return Refusal(400, "unknown_field", message, param=unknown[0])
+    ledger.removed(parameters)
     ledger.read_besides(request.unknown_fields)
     for name in request.unit.unscanned:
         if plan.parts == "refuse":

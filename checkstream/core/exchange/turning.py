@@ -58,7 +58,7 @@ class Turning:
         course.state = State.STREAMING if course.streaming else State.FORWARDED
         course.upstream_open = True
         course.watch.resume()
-        course.do(ForwardRequest(body, request.streaming))
+        course.do(ForwardRequest(body, request.streaming, course.prompt.outside.left_out))
         return True
 
     def continued(self, *, status: int, streaming: bool) -> None:

@@ -7,7 +7,7 @@ Models REST API"), Google ("OpenAI compatibility"), Cohere and Jina ("Rerank"); 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import unquote
@@ -76,6 +76,13 @@ def model_in(pattern: str, path: str) -> str | None:
         return None
     found = dict(zip(pattern.split("/"), path.split("/"), strict=False))
     return unquote(found[_MODEL]) if _MODEL in found else None
+
+
+def open_parts(pattern: str, path: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands in a path where its pattern leaves it open, with the name there; percent-encoding undone."""
+    for name, part in zip(pattern.split("/"), path.split("/"), strict=False):
+        if _is_open(name):
+            yield name[1:-1], unquote(part)
 
 
 def covers(prefix: str, pattern: str) -> bool:

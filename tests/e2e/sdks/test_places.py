@@ -74,3 +74,25 @@ def test_g17_a_path_of_a_route_s_own_takes_what_fits_and_nothing_else(upstream: 
     ):
         assert http("POST", guarded.url + path, {**ask, "model": "gpt-5"}, headers={SCRIPT: name})[0] == 404
     assert len(upstream.asked(name)) == 1
+
+
+def test_g31_nothing_around_a_body_reaches_the_model_unread(upstream: Upstream, guarded: Proxy) -> None:
+    said = {"role": "assistant", "content": TEXT}
+    name = upstream.says({"body": {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}})
+    ask = {"model": "gpt-5", "messages": [{"role": "user", "content": "Which card?"}]}
+    told = "the purple password"
+    headers = {SCRIPT: name, "user-agent": told, "x-mine": told, "openai-project": "p1"}
+    url = f"{guarded.url}/openai/deployments/gpt-5/chat/completions"
+    assert http("POST", f"{url}?api-version=2024-10-21&note=the+purple+password", ask, headers=headers)[0] == 200
+    (head,) = upstream.heads[name]
+    assert head.startswith("POST /openai/deployments/gpt-5/chat/completions?api-version=2024-10-21 HTTP/1.1\n")
+    assert "purple" not in head
+    assert "openai-project: p1\n" in head
+    for target, more in (
+        (f"{url}?api-version=the%20purple%20password", {}),
+        (url.replace("gpt-5", "the%20purple%20password"), {}),
+        (url, {"x-title": told}),
+    ):
+        status, _, body = http("POST", target, ask, headers={SCRIPT: name, **more})
+        assert (status, json.loads(body)["error"]["rule_id"]) == (400, "ASK-001")
+    assert len(upstream.heads[name]) == 1

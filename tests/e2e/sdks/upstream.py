@@ -39,6 +39,8 @@ class Upstream:
         """Listen, on threads."""
         self._scripts: dict[str, tuple[Turn, ...]] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
+        self.heads: dict[str, list[str]] = {}
+        """Script -> of each request for it, its first line and its headers."""
         self._names = (f"script-{number}" for number in itertools.count())
         upstream = self
 
@@ -82,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         name = self.headers[SCRIPT]
+        self.model.heads.setdefault(name, []).append(f"{self.requestline}\n{self.headers}")
         turn = self.model.turn(name, json.loads(body))
         if "body" in turn:
             self._whole(turn.get("status", 200), json.dumps(turn["body"]).encode())

@@ -1,0 +1,207 @@
+"""What stands around a request's body: only what is listed goes on, and rules have read it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote_plus
+
+import msgspec
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.commands import ForwardRequest, Record, Reply
+from checkstream.core.events import DownstreamClosed, Envelope, RequestReceived, Said
+from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.errors import RequestInvalid
+from checkstream.proxy.envelope import LISTED, Listed, around
+from checkstream.proxy.headers import AUTH, request_headers
+from checkstream.proxy.outgoing import Outgoing
+from tests.guarded import CHAT, plan, request
+
+CHATS = "/v1/chat/completions"
+AZURE = "/openai/deployments/{model}/chat/completions"
+TENANT = "/of/{tenant}/{model}/chat"
+RULES = """
+  - {name: c, id: CARD-1, stage: [ingress], entities: [CREDIT_CARD, EMAIL, AWS_ACCESS_KEY], actions: [{type: redact}]}
+  - {name: r, id: WORD-1, stage: [ingress], phrases: [purple password], actions: [{type: reject, message: No.}]}
+"""
+RULED = plan(RULES)
+CARD, MAIL, KEY = "4111111111111111", "john.doe@example.com", "AKIAIOSFODNN7EXAMPLE"
+
+
+def sent(
+    headers: list[tuple[str, str]],
+    *,
+    query: str = "",
+    pattern: str = CHATS,
+    path: str = CHATS,
+    more: Listed = Listed(),  # noqa: B008 - a frozen value
+    ruled: Plan = RULED,
+) -> tuple[str, dict[str, str]] | Reply:
+    """Return target and headers of what an upstream gets, or the refusal."""
+    outer = around(pattern, path, query, headers, more)
+    guard = Guard(surface=CHAT, plan=ruled, digest=str)
+    for command in guard.receive(RequestReceived(request(), envelope=outer.envelope), 0.0):
+        if isinstance(command, Reply):
+            return command
+        if isinstance(command, ForwardRequest):
+            out = Outgoing(outer.target, outer.headers, None).bare(command.without)
+            return out.target, dict(
+                request_headers(out.headers, replaced={}, key_header=None, content_type="application/json")
+            )
+    raise AssertionError("neither forwarded nor refused")
+
+
+SDK = [
+    ("Host", "proxy"),
+    ("Authorization", "Bearer sk-proj-abcdefghijklmnopqrstuvwx0123456789ABCDEFGH"),
+    ("User-Agent", f"AsyncOpenAI/Python 1.99 {MAIL}"),
+    ("X-Stainless-OS", "Linux"),
+    ("X-Nobody-Knows", CARD),
+    ("Accept", CARD),
+    ("OpenAI-Organization", "org-1"),
+    ("anthropic-version", "2023-06-01"),
+    ("anthropic-beta", "claude-code-20250219,interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14"),
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ("x-request-id", "0f8fad5b-d9cb-469f-a165-70867728950e"),
+    ("X-Title", "My app"),
+]
+
+
+def test_g31_only_listed_headers_go_on_and_calm_ones_as_they_came() -> None:
+    found = sent(SDK)
+    assert not isinstance(found, Reply)
+    target, headers = found
+    assert target == CHATS
+    calm = {name.lower(): value for name, value in SDK[6:]}
+    assert headers == {
+        "user-agent": "checkstream",
+        "accept": "application/json, text/event-stream",
+        "authorization": SDK[1][1],
+        **calm,
+        "Content-Type": "application/json",
+        "Accept-Encoding": "identity",
+    }
+
+
+def test_the_headers_of_one_hop_and_what_no_server_reads_alike_stay_behind() -> None:
+    found = sent([("Connection", "x-title"), ("X-Title", "a"), ("X-Request-Id", "\x01b"), ("Tracestate", "ü")])
+    assert not isinstance(found, Reply)
+    assert found[1].keys() == {"user-agent", "accept", "Content-Type", "Accept-Encoding"}
+
+
+@pytest.mark.parametrize("value", [f"Bearer {MAIL}", CARD, f"Bearer {CARD}", "Bearer 4111 1111 1111 1111"])
+def test_g31_what_is_no_key_is_read_as_text(value: str) -> None:
+    found = sent([("Authorization", value)])
+    assert not isinstance(found, Reply)
+    assert "authorization" not in found[1]
+
+
+def test_g31_an_operator_s_headers_and_parameters_go_on_and_are_read() -> None:
+    more = Listed(headers=("helicone-*", "user-agent"), parameters=frozenset({"tenant"}))
+    headers = [("Helicone-User", MAIL), ("Helicone-App", "a"), ("User-Agent", "curl/8"), ("Other", "x")]
+    found = sent(headers, query="tenant=a+b&other=c", more=more)
+    assert not isinstance(found, Reply)
+    assert found[0] == f"{CHATS}?tenant=a+b"
+    assert {"helicone-app": "a", "user-agent": "curl/8"}.items() <= found[1].items()
+    assert not {"helicone-user", "other"} & found[1].keys()
+    refused = sent([], query=f"tenant={CARD}", more=more)
+    assert isinstance(refused, Reply)
+    assert msgspec.json.decode(refused.body)["error"] == {
+        "message": "`query.tenant` says what a rule would change, and it can't be changed there (rule CARD-1)",
+        "type": "request_blocked",
+        "param": "query.tenant",
+        "code": "request_blocked",
+        "rule_id": "CARD-1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "goes_on"),
+    [
+        ("api-version=2024-10-21", "?api-version=2024-10-21"),
+        ("api-version=2025-01-01-preview", "?api-version=2025-01-01-preview"),
+        ("beta=true", "?beta=true"),
+        ("beta=true&x=" + CARD, "?beta=true"),
+        ("API-VERSION=" + CARD, ""),
+        (MAIL, ""),
+        ("=" + CARD, ""),
+        ("key=AIzaSyA1234567890abcdefghijklmnopqrstuv", "?key=AIzaSyA1234567890abcdefghijklmnopqrstuv"),
+    ],
+)
+def test_g31_a_query_goes_on_as_far_as_servers_know_it(query: str, goes_on: str) -> None:
+    found = sent([], query=query)
+    assert not isinstance(found, Reply)
+    assert found[0] == CHATS + goes_on
+
+
+def test_g31_a_route_that_refuses_unknown_fields_refuses_unknown_parameters() -> None:
+    refused = sent([], query="beta=true&tenant=a", ruled=plan(RULES, unknown_fields="refuse"))
+    assert isinstance(refused, Reply)
+    assert msgspec.json.decode(refused.body)["error"]["message"] == (
+        "fields that this route does not know: `query.tenant`; leave them out"
+    )
+
+
+def test_g31_a_parameter_that_goes_on_stands_there_once() -> None:
+    with pytest.raises(RequestInvalid, match="`api-version` stands in the query twice"):
+        around(AZURE, AZURE, "api-version=1&api-version=2", [], Listed())
+
+
+def test_a_caller_s_key_in_the_query_stays_behind_where_the_upstream_has_its_own() -> None:
+    assert around(CHATS, CHATS, "key=abc&beta=true", [], Listed(keyed=True)).target == f"{CHATS}?beta=true"
+
+
+def test_g31_names_of_models_in_the_path_are_no_text_and_all_else_there_is() -> None:
+    assert around(AZURE, AZURE.format(model="gpt-4o-mini"), "", [], Listed()).envelope == Envelope()
+    found = around(TENANT, "/of/john%40x.org/gpt-5/chat", "", [], Listed()).envelope
+    assert found.said == (Said("path", "tenant", "john@x.org"),)
+
+
+def test_g37_what_stays_behind_stands_in_the_record() -> None:
+    outer = Envelope((Said("header", "x-title", MAIL),), ("tenant",))
+    guard = Guard(surface=CHAT, plan=RULED, digest=str)
+    guard.receive(RequestReceived(request(), envelope=outer), 0.0)
+    guard_ends = guard.receive(DownstreamClosed(), 1.0)
+    (record,) = [command.record for command in guard_ends if isinstance(command, Record)]
+    assert set(record.removed) == {"query.tenant", "header.x-title"}
+    assert [verdict.rule_id for verdict in record.verdicts] == ["CARD-1"]
+
+
+SECRETS = {CARD: CARD, "4111-1111-1111-1111": CARD, MAIL: MAIL, KEY: KEY}
+words = st.sampled_from([("", ""), ("app ", ""), ("", " app"), ("v1, x=", ", y"), ("/", "/"), ("'", "'")])
+somewhere = st.sampled_from([*sorted(LISTED), "x-other", "user-agent", "cookie", "mcp-session-id"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(SECRETS)),
+    st.sampled_from(["header", "api-version", "beta", "key", "other", "tenant", "model"]),
+    somewhere,
+    words,
+    st.integers(0, 2),
+)
+def test_g31_a_secret_anywhere_around_the_body_reaches_no_upstream(
+    secret: str, place: str, header: str, around_it: tuple[str, str], encoded: int
+) -> None:
+    said = secret.join(around_it)
+    coded = said
+    for _ in range(encoded):
+        coded = quote(coded, safe="")
+    parts = {"tenant": "t", "model": "gpt-5"}
+    if place in parts:
+        assume("/" not in said)  # no route takes such a path
+        parts[place] = quote(coded, safe="")
+    query = f"{place}={coded}" if place in {"api-version", "beta", "other"} else ""
+    headers = [(header, coded)] if place == "header" else []
+    assume(
+        header not in AUTH or place != "header" or said.strip("/' ").replace("-", "").isdecimal()
+    )  # else it is a key
+    found = sent(headers, query=query, pattern=TENANT, path=TENANT.format(**parts))
+    if isinstance(found, Reply):
+        assert found.status == 400
+        return
+    leaves = f"{found[0]}\n{list(found[1].values())}"
+    for _ in range(4):
+        assert SECRETS[secret] not in leaves.replace("-", "") if secret != MAIL else MAIL not in leaves
+        leaves = unquote_plus(leaves)
