@@ -192,6 +192,34 @@ def test_g03_a_cap_is_reached_at_the_same_place_of_what_no_view_shows(
         assert run(compiled, list(text)) == whole
 
 
+BOUNDED = PatternSet([each for each in EVADED.patterns if each.max_chars is None])
+LONG_RUNS = st.tuples(LEFT_OUT, st.sampled_from([90, 700, 760, 768, 1030, 2500])).map(lambda d: (d[0] * d[1])[: d[1]])
+PARTED = st.tuples(SNIPPETS, LONG_RUNS, st.integers(0, 40)).map(
+    lambda drawn: drawn[0][: drawn[2] % (len(drawn[0]) + 1)] + drawn[1] + drawn[0][drawn[2] % (len(drawn[0]) + 1) :]
+)
+"""What a view waits behind for what follows, with much between both that nobody sees."""
+
+
+@given(st.lists(st.one_of(PARTED, SNIPPETS), max_size=5).map("".join), st.lists(st.integers(0, 9000), max_size=8))
+@example("i" + "\u200b" * 800 + "-g-n-o-r-e all ", [])
+@example("j*" + "\u200b" * 800 + "*o@example.com ", [])
+@settings(max_examples=150)
+def test_g03_a_view_gives_up_waiting_at_the_same_place_of_what_no_view_shows(text: str, at: list[int]) -> None:
+    whole = run(BOUNDED, [text])
+    assert run(BOUNDED, pieces(text, at)) == whole
+    assert run(BOUNDED, pieces(text, [*range(0, len(text), 37)])) == whole
+
+
+@pytest.mark.parametrize("begun", ["", "a", "a-", "k i", "4 1 1 1", "4*", "a**`", "a<b", "!", "a@", "jo\u0301"])
+@pytest.mark.parametrize("left_out", ["\u200b", "\x01", "\u0301\ufe0f", "\u0336", "\U000e0001", "\U000e0041"])
+def test_g22_what_is_held_does_not_grow_with_what_no_view_shows(begun: str, left_out: str) -> None:
+    scan, most = Scan(BOUNDED), 0
+    for piece in (begun, *[left_out * 100] * 60):
+        scan.feed(piece)
+        most = max(most, scan._received - scan.live)
+    assert most <= max(member.view_cap for member in BOUNDED.tables["raw"].members) + 2 * 1024
+
+
 @given(pattern_lists(ALL_VIEWS), EVASIVE, cuts)
 @settings(max_examples=100)
 def test_g03_generated_patterns_in_every_view(patterns: list[Pattern], text: str, at: list[int]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.lane import Lane
 from checkstream.core.match.markup import Unmarked, marks_from
-from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Spaced, View, apart, folds_nowhere
+from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Reading, Spaced, View, apart, folds_nowhere
 from checkstream.core.match.patterns import PatternSet, Table
 
 _VIEW_TYPES: dict[str, Callable[[str], View]] = {
@@ -27,7 +27,10 @@ _VIEW_TYPES: dict[str, Callable[[str], View]] = {
     "spaced": Spaced,
     "leet": Leet,
 }
-FOLDED: Final = tuple(_VIEW_TYPES).index("folded")
+_MOST_UNREAD: Final = 768
+_LEAST_UNREAD: Final = 64
+"""Of the original, for which a view may wait for what follows: nothing but what shows nothing takes so much. It is less
+than the caps of patterns, which else fall due at each character that comes while a view may still read up to them."""
 _TAIL_CHARS = 16
 """More than `folded` and `spaced` leave undecided in text that wakes no chain."""
 
@@ -68,7 +71,7 @@ class Level:
 class Chain:
     """The views in the order in which they read one another; one per channel."""
 
-    __slots__ = ("_levels", "_names", "_tables", "stops")
+    __slots__ = ("_levels", "_names", "_tables", "_unread", "stops")
 
     def __init__(self, patterns: PatternSet) -> None:
         """Start asleep; views at the end that no pattern is searched in are left out."""
@@ -79,7 +82,9 @@ class Chain:
         self._tables = tuple(patterns.tables[name] for name in kept)
         self._levels: list[Level] = []
         self.stops: list[int] = [0] * len(kept)
-        """Original offset to which each view has read."""
+        """Original offset to which each view has read; none further than one that it reads."""
+        cap = patterns.min_view_cap or _MOST_UNREAD
+        self._unread = max(min(_MOST_UNREAD, cap - cap // 4), _LEAST_UNREAD)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,12 +97,12 @@ class Chain:
         return bool(self._levels)
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether `folded` will leave out all that follows up to a character that joins none before it."""
-        if len(self._levels) <= FOLDED or any(level.unread.text for level in self._levels[:FOLDED]):
-            return False
-        folded = self._levels[FOLDED]
-        return isinstance(folded.view, Folded) and folded.view.leaves_out(folded.unread.text)
+    def due(self) -> int:
+        """Return the original offset up to which the views, awake, may be given text at once.
+
+        There one may have waited for too long for what follows (see `read`).
+        """
+        return self.stops[-1] + self._unread
 
     def doze(self, raw: Lane) -> int:
         """Note where the views, asleep, have stopped in the raw text; return where the last of them has."""
@@ -118,7 +123,18 @@ class Chain:
             source_end = stop
 
     def read(self, text: str, at: int, raw: Lane, *, ended: bool) -> None:
-        """Read the next characters of the raw text, which start at the original offset `at`."""
+        """Read the next characters of the raw text, which start at the original offset `at`.
+
+        A character for which a view has waited for so long what follows is read as if nothing did: else a letter, and
+        a million characters behind it that nobody sees, would be held to the text's end.
+
+        Args:
+            text: What comes, up to `due` at most: where a view stops to wait is in the text, not in how it was cut.
+            at: Where it starts.
+            raw: The raw lane.
+            ended: Nothing comes behind it.
+        """
+        waited = at + len(text) - self._unread
         starts: Sequence[int] = range(at, at + len(text))
         ends: Sequence[int] = range(at + 1, at + len(text) + 1)
         source_end, parent, behind = at + len(text), raw, len(text)
@@ -129,6 +145,8 @@ class Chain:
                 text = unread.text + text
                 starts, ends = [*unread.starts, *starts], [*unread.ends, *ends]
             reading = level.view.read(text, starts, ends, ended=ended)
+            while reading.used < len(text) and starts[reading.used] <= waited:
+                reading = _read_on(level.view, reading, text, starts, ends)
             if reading.changed >= 0:
                 level.changed = reading.changed
                 if level.lane is None:
@@ -186,6 +204,20 @@ class Chain:
             return False
         tail = min(len(raw.text) - _TAIL_CHARS, self._levels[-1].read_to - raw.base)
         return folds_nowhere(raw.text[max(tail, 0) :])
+
+
+def _read_on(view: View, reading: Reading, text: str, starts: Sequence[int], ends: Sequence[int]) -> Reading:
+    """Return what a view made of a text, and of the next character as if nothing followed, and then of the rest."""
+    at, after = reading.used, reading.used + 1
+    one = view.read(text[at], starts[at:after], ends[at:after], ended=True)
+    rest = view.read(text[after:], starts[after:], ends[after:], ended=False)
+    return Reading(
+        reading.text + one.text + rest.text,
+        [*reading.starts, *one.starts, *rest.starts],
+        [*reading.ends, *one.ends, *rest.ends],
+        after + rest.used,
+        max(reading.changed, one.changed, rest.changed),
+    )
 
 
 def _same_resume(lane: Lane, parent: Lane) -> bool:

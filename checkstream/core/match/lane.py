@@ -128,6 +128,7 @@ class Lane:
         lane.begun = self.begun
         lane.floor = min(self.floor, cut)
         lane.resume = {index: to for index, to in self.resume.items() if index in table.numbers}
+        lane._dead = {known: dead for known, dead in self._dead.items() if dead[0] <= cut}
         if self._ahead and self.floor < cut:
             lane._ahead = {m.index: self._known_before(m, cut) for m in table.members if m.index in self._ahead}
         return lane

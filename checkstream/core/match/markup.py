@@ -76,7 +76,7 @@ class Unmarked:
         else:
             out = _leave_out(whole, lead, starts, ends, ended=ended)
         if out.used:
-            self._before = text[out.used - 1]
+            self._before = "" if ended else text[out.used - 1]  # a tag that was given up doesn't go on
         return out
 
 

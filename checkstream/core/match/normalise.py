@@ -142,10 +142,6 @@ class Folded:
         """A cluster is read whole; the base before it is known from the text."""
         return True
 
-    def leaves_out(self, unread: str) -> bool:
-        """Whether all that joins what was read, and then `unread`, is left out."""
-        return self._marked and all(map(joins, unread))
-
     def read(self, text: str, starts: Sequence[int], ends: Sequence[int], *, ended: bool) -> Reading:
         """Read whole clusters."""
         if folds_nowhere(text):

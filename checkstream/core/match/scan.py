@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from checkstream.core.match.chain import FOLDED, Chain, undecided
+from checkstream.core.match.chain import Chain, undecided
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.hexed import HEX, begun_from
@@ -19,7 +19,7 @@ from checkstream.core.match.hidden import CARRIERS, Embedded, Outs, outs
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
-from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS, joins
+from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.match.turned import OVERRIDE
 from checkstream.core.match.work import Work
@@ -52,7 +52,6 @@ class Scan:
         "_found",
         "_hex_at",
         "_last_end",
-        "_later",
         "_least_caps",
         "_patterns",
         "_raw",
@@ -87,9 +86,7 @@ class Scan:
         self._due = cap
         """No cap falls due before this many characters were received,"""
         self._view_due = self._least_caps[1]
-        """The same of every view's, also while none is awake,"""
-        self._later = 0
-        """nor before so many where all of those that follow are left out by `folded`; 0: not known."""
+        """The same of every view's, also while none is awake."""
         self._embeds = bool(patterns.tables["encoded"].numbers)
         self._last_end = len(self._chain.names)
         """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
@@ -103,7 +100,7 @@ class Scan:
     @property
     def ahead(self) -> int:
         """How many characters can be read until caps may fall due at each: there one costs as much as a long piece."""
-        return max(self._due, self._later) - self._received
+        return self._due - self._received
 
     def feed(self, text: str) -> list[Finding]:
         """Read more text; return the findings decided by it, sorted by span and signal."""
@@ -117,7 +114,7 @@ class Scan:
         while place < size:
             if self._received >= self._due:
                 self._apply_caps()
-            most = min(_PIECE_CHARS, max(self._due, self._run_end(text, place)) - self._received)
+            most = min(_PIECE_CHARS, self._due - self._received)
             piece = text if size <= most and not place else text[place : place + most]
             grown = self._raw.text + piece
             if not self._asleep:
@@ -130,8 +127,7 @@ class Scan:
                 self._due = max(min(self._due, due), self._received + 1)
                 if self._received + len(piece) > self._due:
                     continue  # a view's cap is nearer: cut again
-            self._take(grown, piece)
-            place += len(piece)
+            place += self._take(grown, piece)
         if self._received >= self._due:
             self._apply_caps()
         return self._emit() if self._found else []
@@ -167,20 +163,6 @@ class Scan:
                 self._note(name, out)
         return self.end()
 
-    def _run_end(self, text: str, place: int) -> int:
-        """Return how many characters will have been received where what no view shows ends in `text[place:]`.
-
-        Not more than can come before a cap falls due: views that read on from `folded` stand still meanwhile. 0: it
-        isn't known what is shown.
-        """
-        if self._later <= self._due or not self._chain.leaves_out:
-            return 0
-        most, size = min(len(text), place + min(_PIECE_CHARS, self._later - self._received)), place
-        while size < most and joins(text[size]):
-            size += 1
-        self.work.done += 1 + (size - place) // 8
-        return self._received + size - place
-
     def _least_cap(self) -> int:
         """Return the least number of characters after which any start may reach its cap."""
         return self._least_caps[not self._asleep]
@@ -190,21 +172,31 @@ class Scan:
         if not self._chain.awake:
             self._chain.doze(self._raw)
 
-    def _take(self, grown: str, piece: str) -> None:
-        """Read a piece of text that passes no place where a cap may fall due; `grown`: the raw text with it."""
+    def _take(self, grown: str, piece: str) -> int:
+        """Read a piece of text that passes no place where a cap may fall due, as far as views go at once.
+
+        Args:
+            grown: The raw text with it.
+            piece: The text.
+
+        Returns:
+            How many characters were read.
+        """
+        if self._chain.awake and (over := self._received + len(piece) - self._chain.due) > 0:
+            grown, piece = grown[:-over], piece[:-over]
         raw, start = self._raw, self._received
         raw.text = grown
-        self._later = 0
         self._received = raw.read_to = start + len(piece)
         self.work.done += 4 + len(piece) // 64
         if self._asleep:
             self._decide_raw()
-            return
+            return len(piece)
         self.work.done += len(piece)  # views are read character by character
         if self._chain.awake:
             self._chain.read(piece, start, raw, ended=False)
         self._read_embedded(ended=False)
         self._settle()
+        return len(piece)
 
     def _decide_raw(self) -> None:
         """Decide after a piece that no view but the raw one sees."""
@@ -372,8 +364,6 @@ class Scan:
         unread = min(stops, default=self._received)  # starts that no view has shown may come from there on
         # a view may still have to read up to its cap: then look again after every character that it may read
         self._due = self._view_due = max(min(soonest, unread + min(cap, self._least_caps[1])), self._received + 1)
-        moving = min(self._chain.stops[FOLDED : FOLDED + 1] + stops[len(self._chain.stops[-1:]) :], default=unread)
-        self._later = min(soonest, moving + cap)
 
     def _caps(self, *, commit: bool) -> tuple[bool, int]:
         """Ask every lane for what is over its cap; return whether any is, and where the next may be."""
