@@ -1,0 +1,62 @@
+"""The corpus shows each kind of thing that happens to an answer on each surface that can have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from checkstream.core.wire.surfaces import SURFACES
+from tests.transcripts.case import Audited, Case, cases
+
+EVERYWHERE = frozenset({"clean", "redact content", "rewrite_span", "stop", "ingress block", "upstream error", "usage"})
+CALLS, THOUGHTS = "redact tool_arguments", "redact reasoning"
+ANSWERS = {
+    "openai.chat": EVERYWHERE | {CALLS, THOUGHTS},
+    "openai.completions": EVERYWHERE,
+    "anthropic.messages": EVERYWHERE | {CALLS, THOUGHTS},
+    "ollama.chat": EVERYWHERE | {CALLS, THOUGHTS},
+    "ollama.generate": EVERYWHERE | {THOUGHTS},
+}
+"""What an answer of each surface may meet."""
+COUNTS = (b'"usage":{', b'"usage": {', b'"eval_count"')
+
+
+@pytest.mark.parametrize("surface", ANSWERS)
+def test_each_kind_of_answer_has_a_case(surface: str) -> None:
+    shown = {kind for folder in cases() for kind in _shown(Case(folder), surface)}
+    assert shown >= ANSWERS[surface], sorted(ANSWERS[surface] - shown)
+
+
+def test_a_surface_without_cases_answers_with_no_text() -> None:
+    silent = {"openai.embeddings", "openai.moderations", "cohere.rerank", "anthropic.count_tokens"}
+    assert ANSWERS.keys() == SURFACES.keys() - silent - {"ollama.embed", "ollama.embeddings"}
+
+
+def _shown(case: Case, surface: str) -> Iterator[str]:
+    audit = msgspec.json.decode((case.folder / "audit.json").read_bytes(), type=Audited)
+    record = audit.record
+    if record["surface"] != surface:
+        return
+    verdicts = record["verdicts"]
+    assert isinstance(verdicts, list)
+    if record["outcome"] == "complete" and not verdicts and case.upstream:
+        yield "clean"
+    if record["upstream_failure"] is not None:
+        yield "upstream error"
+    if case.streaming and _has_counts(case.upstream or b"") and record["outcome"] == "complete":
+        (body,) = case.folder.glob("downstream.*")
+        if _has_counts(body.read_bytes()):
+            yield "usage"
+    for verdict in verdicts:
+        if verdict["stage"] == "ingress" and record["outcome"] == "refused":
+            yield "ingress block"
+        elif verdict["stage"] == "midstream" and verdict["action"] == "redact":
+            yield f"redact {verdict['channel']['kind']}"
+        elif verdict["stage"] == "midstream":
+            yield verdict["action"]
+
+
+def _has_counts(body: bytes) -> bool:
+    return any(count in body for count in COUNTS)
