@@ -173,7 +173,7 @@ SPOILED: dict[str, Spoil] = {
         rule(data, "WORDS")["actions"].append({"type": "inject_disclaimer", "text": "x", "position": "after_sentence"}),
     ),
     "no action": put("MAIL", actions=[]),
-    "an action that is none": put("MAIL", actions=[{"type": "pseudonymise"}]),
+    "an action that is none": put("MAIL", actions=[{"type": "pseudonymize"}]),
     "an action twice": lambda data: rule(data, "MAIL")["actions"].append(rule(data, "MAIL")["actions"][0]),
     "an exception that stops": lambda data: rule(data, "EXCEPT")["actions"].append(
         {"type": "redact", "text": None, "style": "mask", "scope": "span", "numbers": "label"}

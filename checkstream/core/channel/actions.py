@@ -16,12 +16,13 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from checkstream.core.channel.redaction import Original, Region, Wanted, regions, written
-from checkstream.core.channel.replacements import Replacement
+from checkstream.core.channel.replacements import Alias, Replacement
 from checkstream.core.match.segments import LINE_ENDS
 from checkstream.core.policy.action import (
     Allow,
     AnyAction,
     LogEvent,
+    Pseudonymise,
     Redact,
     Reject,
     RemoveMessage,
@@ -44,6 +45,7 @@ STRICTNESS = (
     "constrain_tools",
     "allow_constrained",
     "rewrite_span",
+    "pseudonymise",
     "redact",
     "remove_message",
     "require_confirmation",
@@ -241,7 +243,7 @@ def resolve(
             continue
         for action in firing.rule.actions:
             match action:
-                case Redact() | RewriteSpan():
+                case Redact() | Pseudonymise() | RewriteSpan():
                     wanted.append(_wanted(firing, action, page))
                 case Stop():
                     halts.append((firing, action))
@@ -304,11 +306,14 @@ def _verdict(firing: Firing, stage: Stage, channel: Channel, exception: Firing |
     )
 
 
-def _wanted(firing: Firing, action: Redact | RewriteSpan, page: Page) -> Wanted:
+def _wanted(firing: Firing, action: Redact | Pseudonymise | RewriteSpan, page: Page) -> Wanted:
     text = page.fill(action.text or "", firing) if isinstance(action, Redact) and action.style == "text" else ""
-    return Wanted(
-        span=page.widen(firing.span, action.scope), found=firing.span, action=action, label=firing.label, text=text
-    )
+    span, alias = firing.span, None
+    if not isinstance(action, Pseudonymise):
+        span = page.widen(span, action.scope)
+    elif firing.signal is not None:
+        alias = Alias(firing.signal, action)
+    return Wanted(span=span, found=firing.span, action=action, label=firing.label, text=text, alias=alias)
 
 
 def _end(

@@ -64,6 +64,12 @@ class Answers:
             elif signal.kind == "entity":
                 self.entities.note(finding.span, signal.name)
 
+    def cut_around(self, places: Iterable[Span]) -> None:
+        """Leave nothing of some places to models: what stands there is known."""
+        if self.entities is not None:
+            for place in places:
+                self.entities.note(place, "")
+
     def reach(self, check: Check) -> Reach:
         """Return how far a check lets go of text, if nothing fires."""
         return self._holdback.reach(check, self._decider.risk, self._decider.language(check.position))

@@ -9,6 +9,7 @@ import msgspec
 
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.policy.program import Program, Scope
+from checkstream.core.pseudonyms.register import Register
 from checkstream.core.terms import Channel, ExchangeFacts, Stage
 
 FailMode = Literal["open", "closed"]
@@ -29,6 +30,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """Keyed digest of a text, hex, for the record."""
     degrade: Callable[[str], None]
     """Notes what was checked less than it should have been."""
+    register: Register = msgspec.field(default_factory=Register)
+    """What stands for which value of the prompt."""
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):

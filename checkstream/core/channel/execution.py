@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -94,6 +95,11 @@ class Execution:
                     self._insertions.add(ask.span.end, self._page.fill(ask.action.text, ask.firing))
         checks = self._holdback.stop(end) if end < EVERYTHING else []
         return Carried(outcome, tuple(checks), halt, pivot)
+
+    def restore(self, edits: Iterable[Replacement]) -> None:
+        """Put the caller's own values back; where that can't be, what stands for them stays."""
+        for edit in edits:
+            self._replace(edit)
 
     def _in_answer(self, verdict: Verdict) -> Verdict:
         """Return a verdict whose spans count from the start of the answer."""

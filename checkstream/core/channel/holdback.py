@@ -286,12 +286,16 @@ class Holdback:
         """Return the end of what has been received, of no more than so many characters."""
         return self._text[-chars:]
 
-    def render(self, start: int, end: int) -> str:
-        """Return what is sent for the original text `start..end`: a replacement stands where its span starts."""
+    def render(self, start: int, end: int, *, hidden: bool = False) -> str:
+        """Return what is sent for the original text `start..end`: a replacement stands where its span starts.
+
+        With `hidden`, values stand in it as the model has said them that it does not know.
+        """
         stop = max(end if self.cut is None else min(end, self.cut), start)
         if not self.replacements:
             return self.text(Span(start, stop))
-        return self.replacements.render(start, stop, self.text, cut=self.cut is not None and start <= self.cut < end)
+        cut = self.cut is not None and start <= self.cut < end
+        return self.replacements.render(start, stop, self.text, cut=cut, hidden=hidden)
 
     def changed(self, start: int, end: int) -> bool:
         """Tell whether what is sent for `start..end` differs from what came."""

@@ -146,15 +146,20 @@ class JsonLeaves:
         """
         found: list[Replacement] = []
         for piece in self.pieces(Span(edit.start, edit.end)):
-            text = "" if found else edit.text
-            if not self.json:
-                written = text
-            elif not piece.bare:
-                written = inside_json_string(text)
-            else:
-                written = "null" if found or edit.nulls else f'"{inside_json_string(text)}"'
-            found.append(msgspec.structs.replace(edit, start=piece.span.start, end=piece.span.end, text=written))
+            first, span = not found, piece.span
+            text = self._as_leaf(edit.text if first else "", piece, nulls=edit.nulls or not first)
+            hidden = (
+                None if edit.hidden is None else self._as_leaf(edit.hidden if first else "", piece, nulls=not first)
+            )
+            found.append(msgspec.structs.replace(edit, start=span.start, end=span.end, text=text, hidden=hidden))
         return found
+
+    def _as_leaf(self, text: str, piece: Piece, *, nulls: bool) -> str:
+        """Return a text as it stands in a leaf."""
+        if not self.json:
+            return text
+        inside = inside_json_string(text)
+        return inside if not piece.bare else "null" if nulls else f'"{inside}"'
 
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""

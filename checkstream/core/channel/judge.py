@@ -27,6 +27,7 @@ from checkstream.core.channel.json_leaves import JsonLeaves
 from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
+from checkstream.core.channel.restoring import Restoring
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import Channel, Finding, Stage
 
@@ -61,8 +62,8 @@ class Judge:
 
     __slots__ = (
         "_answers", "_execution", "_following", "_insertions", "_json", "_kept", "_over",
-        "_place", "_scope", "_work", "asked", "behind", "channel", "decider", "exceptions", "followers", "holdback",
-        "leads", "manner", "noted", "page", "prelude", "stage",
+        "_place", "_restoring", "_scope", "_work", "asked", "behind", "channel", "decider", "exceptions", "followers",
+        "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
 
     def __init__(
@@ -101,9 +102,11 @@ class Judge:
         classifiers = scope.hold_classifiers if leads else scope.watch_classifiers
         self.asked = classifiers if manner.asks and not manner.seams else ()
         """Names of the classifiers that each check asks."""
-        self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
+        restores = leads and scope.restored is not None and len(brief.register) > 0
+        by_form = channel.kind == "tool_arguments" or manner.structured or restores
+        self._json = JsonLeaves() if by_form else None
         self.holdback = Holdback(
-            scope.hold if leads else scope.watch,
+            scope.watch if not leads else scope.restored if restores and scope.restored is not None else scope.hold,
             checks=bool(self.asked),
             settings=brief.settings,
             grid=manner.grid,
@@ -112,6 +115,12 @@ class Judge:
         )
         self._work = 0
         self.page = Page(self.holdback, brief, scope, json=self._json)
+        placeholders = brief.program.placeholders
+        self._restoring = (
+            Restoring(placeholders, brief.register, self.page, self.holdback)
+            if restores and placeholders is not None
+            else None
+        )
         reads_language = bool(brief.settings.by_language and self.asked)
         self.decider = Decider(place, before=before, reads_language=reads_language)
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
@@ -308,6 +317,11 @@ class Judge:
     def _judge_findings(self, findings: Iterable[Finding]) -> Ruling | None:
         firings: list[Firing] = []
         found = tuple(finding for finding in findings if finding.span.end > self.prelude)
+        if self._restoring is not None:
+            restored = self._restoring.take(found)
+            self._execution.restore(restored.edits)
+            self._answers.cut_around(restored.places)
+            found = restored.findings
         counting = self.page.unspared(found)
         self._answers.note(found, counting)
         for finding in counting:

@@ -94,7 +94,29 @@ class Page:
         made = self._holdback.replacements.within(span) if self._holdback is not None else []
         if not self._is_json:
             return made
-        return [msgspec.structs.replace(edit, text=outside_json_string(edit.text)) for edit in made]
+        return [
+            msgspec.structs.replace(
+                edit,
+                text=outside_json_string(edit.text),
+                hidden=None if edit.hidden is None else outside_json_string(edit.hidden),
+            )
+            for edit in made
+        ]
+
+    def restored(self, text: str) -> str:
+        """Return a text with the caller's own values in place of the placeholders that it has."""
+        placeholders, register = self._brief.program.placeholders, self._brief.register
+        if self._scope.restored is None or placeholders is None or not len(register):
+            return text
+        search = placeholders.search()
+        parts, at = list[str](), 0
+        for span in (*search.feed(text), *search.end()):
+            label = placeholders.read(text[span.start : span.end])
+            value = register.value(label) if label is not None else None
+            if value is not None and span.start >= at:
+                parts += (text[at : span.start], value)
+                at = span.end
+        return "".join([*parts, text[at:]])
 
     def fill(self, template: str, firing: Firing) -> str:
         """Return a rule's text with its variables put in."""

@@ -13,8 +13,8 @@ from typing import Protocol
 import msgspec
 
 from checkstream.core.channel.editors import editor_of
-from checkstream.core.channel.replacements import Replacement
-from checkstream.core.policy.action import Redact, RewriteSpan
+from checkstream.core.channel.replacements import Alias, Replacement
+from checkstream.core.policy.action import Pseudonymise, Redact, RewriteSpan
 from checkstream.core.terms import Span
 
 _HASH_DIGITS = 8
@@ -32,6 +32,9 @@ class Original(Protocol):
     def digest(self, text: str) -> str:
         """Return the keyed digest of a text, hex."""
 
+    def restored(self, text: str) -> str:
+        """Return a text with the caller's own values in place of the pseudonyms that it has."""
+
     def objectionable(self, text: str) -> bool:
         """Tell whether a rule that holds text here would fire on this text, if it were written."""
 
@@ -42,11 +45,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     span: Span
     """What is edited: what was found, widened to the action's scope."""
     found: Span
-    action: Redact | RewriteSpan
+    action: Redact | Pseudonymise | RewriteSpan
     label: str
     """How the detector calls what it found, e.g. `[EMAIL]`."""
     text: str = ""
     """What a redaction of the style `text` writes."""
+    alias: Alias | None = None
+    """What a pseudonym is asked for."""
 
 
 class Region(msgspec.Struct):
@@ -82,7 +87,7 @@ def regions(wanted: Iterable[Wanted], original: Original) -> list[Region]:
 
 def written(region: Region, original: Original) -> list[Replacement]:
     """Return what is written in a region."""
-    redactions = [each for each in region.wanted if isinstance(each.action, Redact)]
+    redactions = [each for each in region.wanted if isinstance(each.action, Redact | Pseudonymise)]
     holes = _redact(redactions, original)
     rewrites = [
         each
@@ -93,19 +98,23 @@ def written(region: Region, original: Original) -> list[Replacement]:
         return holes
     text = _rewrite(region.span, rewrites, holes, original)
     if text is not None:
-        return [Replacement(region.span.start, region.span.end, text, rewritten=True)]
+        said = original.restored(text)
+        hidden = text if said != text else None
+        return [Replacement(region.span.start, region.span.end, said, rewritten=True, hidden=hidden)]
     refused = [Wanted(span=each.found, found=each.found, action=Redact(), label=each.label) for each in rewrites]
     return _redact([*redactions, *refused], original)
 
 
 def _redact(wanted: Iterable[Wanted], original: Original) -> list[Replacement]:
-    """Join redactions that overlap; the style of the joined one is that of the longest, the first if equal."""
+    """Join redactions that overlap; the style of the joined one is that of the longest, the first if equal.
+
+    What is redacted doesn't come back: a pseudonym gives way.
+    """
     merged: list[tuple[Span, Wanted]] = []
     for each in sorted(wanted, key=lambda each: (each.span.start, -each.span.end)):
         if merged and each.span.start < merged[-1][0].end:
             whole, longest = merged[-1]
-            longer = each.span.end - each.span.start > longest.span.end - longest.span.start
-            merged[-1] = (_union(whole, each.span), each if longer else longest)
+            merged[-1] = (_union(whole, each.span), each if _weight(each) > _weight(longest) else longest)
         else:
             merged.append((each.span, each))
     return [
@@ -114,9 +123,14 @@ def _redact(wanted: Iterable[Wanted], original: Original) -> list[Replacement]:
             whole.end,
             _redacted(whole, each, original),
             nulls=isinstance(each.action, Redact) and each.action.numbers == "json_null",
+            alias=each.alias,
         )
         for whole, each in merged
     ]
+
+
+def _weight(wanted: Wanted) -> tuple[bool, int]:
+    return isinstance(wanted.action, Redact), wanted.span.end - wanted.span.start
 
 
 def _redacted(whole: Span, wanted: Wanted, original: Original) -> str:
@@ -153,7 +167,8 @@ def _filled_in(span: Span, holes: Sequence[Replacement], original: Original) -> 
         if edit.end <= at:
             continue
         if edit.start >= at:
-            parts += (original.text(Span(at, edit.start)), edit.text)
+            said = edit.text if edit.hidden is None else edit.hidden
+            parts += (original.text(Span(at, edit.start)), said)
         at = edit.end
     parts.append(original.text(Span(at, span.end)))
     return "".join(parts)

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from checkstream.core.policy.action import Pseudonymise
+from checkstream.core.policy.program import Signal
 from checkstream.core.terms import Span
+
+
+class Alias(msgspec.Struct, frozen=True):
+    """What is asked for that stands for a text and can be told from it; which one is known when all of them are."""
+
+    signal: Signal
+    """What found the text."""
+    action: Pseudonymise
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -25,6 +35,10 @@ class Replacement(msgspec.Struct, frozen=True):
     """In JSON, a number in the span becomes null, not a string."""
     behind: str = ""
     """Insertions inside the span: they are sent behind the text."""
+    alias: Alias | None = None
+    """In a prompt: in place of the text stands what can be put back."""
+    hidden: str | None = None
+    """What the model has said here, where the text has values of the caller that it does not know; None: the text."""
 
 
 class Replacements:
@@ -95,7 +109,7 @@ class Replacements:
             behind = "".join(
                 item.text if item.start == item.end else item.behind for item in sorted((*covered, *inside), key=_place)
             )
-            kept.append(Replacement(start, end, new.text, new.rewritten, new.nulls, new.behind + behind))
+            kept.append(msgspec.structs.replace(new, start=start, end=end, behind=new.behind + behind))
         self.items[first:last] = sorted(kept, key=_place)
 
     def _first(self, position: int) -> int:
@@ -120,7 +134,14 @@ class Replacements:
             place += 1
         return False
 
-    def render(self, start: int, end: int, original: Callable[[Span], str], *, cut: bool = False) -> str:
+    @property
+    def hides(self) -> bool:
+        """Something is sent that the model does not know."""
+        return any(item.hidden is not None for item in self.items)
+
+    def render(
+        self, start: int, end: int, original: Callable[[Span], str], *, cut: bool = False, hidden: bool = False
+    ) -> str:
         """Return what is sent for `start..end` of the original text: a replacement stands where its span starts.
 
         Args:
@@ -128,6 +149,7 @@ class Replacements:
             end: End of it.
             original: Returns the original text of a span.
             cut: The text goes on behind `end`, and nothing of that is sent but what is inserted at `end`.
+            hidden: Without the values of the caller that the model does not know.
         """
         parts: list[str] = []
         at = start
@@ -136,7 +158,8 @@ class Replacements:
             if item.start >= end and not (cut and item.end == end):
                 break
             if item.start >= start:
-                parts += (original(Span(at, item.start)), item.text, item.behind)
+                said = item.text if item.hidden is None or not hidden else item.hidden
+                parts += (original(Span(at, item.start)), said, item.behind)
             at = max(at, item.end)
         if at < end:
             parts.append(original(Span(at, end)))

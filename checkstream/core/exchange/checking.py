@@ -24,6 +24,7 @@ from checkstream.core.exchange.meter import Meter, done
 from checkstream.core.exchange.plan import BUDGET_CHARS, Plan
 from checkstream.core.match.hidden import legible
 from checkstream.core.policy.program import Program
+from checkstream.core.pseudonyms.register import Register
 from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
 
 MAX_UNDER_WAY = 8
@@ -95,6 +96,8 @@ class Checking:
         """What is to be done about that event, in order."""
         self.exchange = ExchangeFacts()
         """What policies know of the exchange; set once the request has been read, before any judge is made."""
+        self.register = Register()
+        """What stands for which value of the prompt."""
         self._plan = plan
         self._digest = digest
         self.together = False
@@ -149,6 +152,7 @@ class Checking:
             exchange=self.exchange,
             digest=self._digest,
             degrade=self.degrade,
+            register=self.register,
         )
 
     def required(self) -> list[Closing]:

@@ -97,7 +97,8 @@ class Joined:
                     yield
                 if item.end > start:
                     low, high = max(item.start, start) - start, min(item.end, end) - start
-                    found.setdefault(place, []).append(Replacement(low, high, "" if said else item.text))
+                    text = "" if said and item.alias is None else item.text
+                    found.setdefault(place, []).append(Replacement(low, high, text, alias=item.alias))
                     said = True
                 if item.end > end:
                     break
@@ -147,7 +148,7 @@ class Spelled(Joined):
                     count += 1
                     if count % _EDITS_A_STEP == 0:
                         yield
-                    found.setdefault(place, []).append(Replacement(low, high, item.text))
+                    found.setdefault(place, []).append(Replacement(low, high, item.text, alias=item.alias))
 
 
 def editing(text: str, edits: Sequence[Replacement]) -> Generator[None, None, str]:

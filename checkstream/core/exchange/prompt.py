@@ -19,6 +19,7 @@ from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
 from checkstream.core.exchange.joining import Joining
 from checkstream.core.exchange.known import told_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
+from checkstream.core.exchange.naming import Naming
 from checkstream.core.exchange.outside import Outside
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal, refused
@@ -322,9 +323,10 @@ class Prompt:
                 yield from meter.stepping(joined.edits(edits), EDITS_WORK)
             meter.spend(1)
             yield
+        edits = {place: found for place, found in edits.items() if not self.outside.has(place)}
+        if any(edit.alias is not None for found in edits.values() for edit in found):
+            yield from Naming(self._checking).steps(request, edits)
         for place, found in edits.items():
-            if self.outside.has(place):
-                continue
             texts[place] = yield from meter.stepping(rewriting(request.unit.deltas[place], found), EDITS_WORK)
             meter.spend(_EDIT_WORK)
             yield

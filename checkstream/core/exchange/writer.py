@@ -205,15 +205,18 @@ class Writer:
             if part.judge is None or part.judge.channel.choice in closed or place in gone:
                 continue
             holdback = part.judge.holdback
+            hidden: str | None = None
             if holdback.changed(part.start, part.end):
                 texts[place] = self.rendering.text(place, holdback, part)
+                if part.judge.channel.kind == "content" and holdback.replacements.hides:
+                    hidden = holdback.render(part.start, part.end, hidden=True)
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
             holdback.release(end)
             self.released_chars += max(end - part.start, 0)
             if part.judge.channel.kind == "content" and part.end > part.start:
                 choice = self._choices[part.judge.channel.choice]
                 text = texts.get(place, waiting.unit.deltas[place].text)
-                self._note(part.judge.channel.choice, text)
+                self._note(part.judge.channel.choice, text, hidden)
                 if not choice.begun:
                     choice.begun = True
                     if self._prefixes:
@@ -225,9 +228,15 @@ class Writer:
         if part.judge is not None:
             self.released_chars -= part.judge.holdback.sent - part.start
 
-    def _note(self, number: int, text: str) -> None:
-        """Keep in mind what is sent of a choice's content, as far as something later depends on it."""
-        self.heard.feed(number, text)
+    def _note(self, number: int, text: str, hidden: str | None = None) -> None:
+        """Keep in mind what is sent of a choice's content, as far as something later depends on it.
+
+        Args:
+            number: Which choice.
+            text: As the caller gets it.
+            hidden: As the model has said it, where values of the caller have come back; None: as the text.
+        """
+        self.heard.feed(number, text if hidden is None else hidden)
         said = self._choices[number].said
         if said is not None:
             said.feed(text)

@@ -93,6 +93,19 @@ class Redact(Action, frozen=True, tag="redact"):
     """What becomes of a number in JSON, as in the arguments of a tool call: a string with what is written, or null."""
 
 
+Whose = Literal["assistant", "document", "system", "tool_result", "user"]
+
+
+class Pseudonymise(Action, frozen=True, tag="pseudonymise"):
+    """Put a placeholder in place of the span towards the model, and the value back where the answer has it."""
+
+    name: ClassVar[str] = "pseudonymise"
+    style: Literal["label"] = "label"
+    """label: `<PERSON_1>`, the same for equal values."""
+    restore: Annotated[tuple[Whose, ...], Meta(max_length=5)] = ("assistant", "user")
+    """Ingress channels whose values come back, sorted: the caller has them, or has been shown them."""
+
+
 class RewriteSpan(Action, frozen=True, tag="rewrite_span"):
     """Let an editor write the span anew; what it leaves objectionable is redacted."""
 
@@ -206,6 +219,7 @@ AnyAction = (
     | RequireConfirmation
     | ConstrainTools
     | Redact
+    | Pseudonymise
     | RewriteSpan
     | RemoveMessage
     | Stop
@@ -228,6 +242,7 @@ def holds_text(action: AnyAction) -> bool:
             | Reject()
             | RequireConfirmation()
             | Redact()
+            | Pseudonymise()
             | RewriteSpan()
             | RemoveMessage()
             | Stop()

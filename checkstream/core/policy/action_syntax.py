@@ -31,13 +31,14 @@ from checkstream.core.policy.carets import point
 from checkstream.core.policy.fields import Fields, did_you_mean
 from checkstream.core.policy.json_values import MAX_JSON_CHARS, read_json
 from checkstream.core.policy.nodes import Broken, MappingNode, Node, Placed, ScalarNode, SequenceNode, Source, shown
+from checkstream.core.terms import INGRESS_CHANNELS
 from checkstream.errors import TemplateError
 
 SCOPES = ("span", "word", "sentence")
 STYLES = ("label", "text", "mask", "hash")
 NUMBERS = ("label", "json_null")
-LATER_ACTIONS = frozenset({"pseudonymise"})
-"""Actions that the language names and this version does not carry out."""
+PSEUDONYMS = ("label",)
+"""Styles of `pseudonymise`."""
 
 A = TypeVar("A")
 
@@ -74,10 +75,6 @@ def _type(source: Source, node: Node) -> str | None:
     if placed is None or placed.value in _FORMS:
         return None if placed is None else placed.value
     known = ", ".join(f"`{name}`" for name in _FORMS)
-    if placed.value in LATER_ACTIONS:
-        reason = f"the action `{placed.value}` is not available yet in this version"
-        source.fault(placed.at, reason, f"known actions: {known}")
-        return None
     advice = did_you_mean(placed.value, _FORMS, f"known actions: {known}")
     source.fault(placed.at, f"there is no action {shown(placed.value)}", advice)
     return None
@@ -115,6 +112,17 @@ def _redact(read: Fields) -> Values:
         style = "text"
     scope, numbers = _plain(read.choice("scope", SCOPES)), _plain(read.choice("numbers", NUMBERS))
     return {"text": text, "style": style, "scope": scope, "numbers": numbers}
+
+
+def _pseudonymise(read: Fields) -> Values:
+    def channel(node: Node) -> str | None:
+        return _plain(fields.choice(read.source, node, "a channel of `restore`", INGRESS_CHANNELS))
+
+    channels = read.items("restore", channel, max_items=len(INGRESS_CHANNELS), empty=True)
+    return {
+        "style": _plain(read.choice("style", PSEUDONYMS)),
+        "restore": tuple(sorted(set(channels))) if "restore" in read.given else None,
+    }
 
 
 def _rewrite_span(read: Fields) -> Values:
@@ -233,6 +241,7 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Fields], 
         "require_confirmation": ((), ("message", "expires_s"), _require_confirmation),
         "constrain_tools": (("allow",), ("message",), _constrain_tools),
         "redact": ((), ("style", "text", "scope", "numbers"), _redact),
+        "pseudonymise": ((), ("style", "restore"), _pseudonymise),
         "rewrite_span": (("words",), ("editor", "scope"), _rewrite_span),
         "remove_message": ((), ("text",), _remove_message),
         "stop": ((), ("message", "status"), _stop),

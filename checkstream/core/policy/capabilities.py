@@ -40,6 +40,7 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "require_confirmation": _ALL,
         "constrain_tools": _WITH_MESSAGES,
         "redact": _ALL,
+        "pseudonymise": _ALL,
         "rewrite_span": _ALL,
         "remove_message": _ALL,
         "stop": _ALL,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from checkstream.core.policy.action import InjectDisclaimer, holds_text
+from checkstream.core.policy.action import InjectDisclaimer, Pseudonymise, holds_text
 from checkstream.core.policy.capabilities import Target, missing
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.conditions import MAX_COST, Condition, Names, read_condition
@@ -156,6 +156,7 @@ class _RuleCheck:
         if len(self._source.faults) == before and not rule.incomplete:
             self._tree(group, stages)
             self._unless(stages, channels)
+            self._named()
             self._reach(stages)
         for placed, condition in self._triggers.conditions:
             self._charge(placed, condition)
@@ -235,6 +236,14 @@ class _RuleCheck:
             named = ", ".join(f"`{channel}`" for channel in sorted(channels))
             reason = f"the rule reads {named} at `ingress`, and what stands there counts for nothing"
             self._source.fault(written.at, reason, "run it at `midstream`, name other `channels`, or change `in`")
+
+    def _named(self) -> None:
+        """Report values that can't be given a name: a score is of a whole text."""
+        action = next((each for each in self._rule.actions if isinstance(each.value, Pseudonymise)), None)
+        scored = next((each for each in self._triggers.triggers if each.signal.kind == "classifier"), None)
+        if action is not None and scored is not None:
+            reason = f"`pseudonymise` needs a value that is found, and {shown(scored.signal.name)} is a score of a text"
+            self._source.fault(action.at, reason, "use `entities`, `patterns` or `phrases`, or make two rules of it")
 
     def _reach(self, stages: frozenset[Stage]) -> None:
         """Report what the routes on which the rule runs can't do."""

@@ -13,13 +13,23 @@ from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
-from checkstream.core.policy.action import InjectDisclaimer, Redact, RequireDisclaimer, RewriteSpan, holds_text
+from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
+from checkstream.core.policy.action import (
+    InjectDisclaimer,
+    Pseudonymise,
+    Redact,
+    RequireDisclaimer,
+    RewriteSpan,
+    holds_text,
+)
 from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Variable
 from checkstream.core.policy.signals import entity_signal
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
 
 _PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments", "extra"})
 """Edits here stay within the span: a name or a field is no sentence, and JSON has strings for words."""
+_RESTORED = frozenset({"content", "refusal", "reasoning", "tool_arguments"})
+"""Channels of the answer into which values of the prompt come back."""
 _SILENT = frozenset({"allow", "log_event"})
 """Actions that change neither request nor answer."""
 _STEADY = frozenset({"context", "request", "given"})
@@ -27,8 +37,23 @@ _STEADY = frozenset({"context", "request", "given"})
 _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
 
 
+def placeholders_of(signals: Sequence[Signal], rules: Sequence[RuleMeta]) -> Placeholders | None:
+    """Return the placeholders that rules may put in; None: no rule that is enforced does."""
+    kinds = {
+        signals[signal].kind_of_placeholder
+        for rule in rules
+        if rule.mode == "enforce" and any(isinstance(action, Pseudonymise) for action in rule.actions)
+        for signal in rule.triggers
+    }
+    return Placeholders(kinds) if kinds else None
+
+
 def scopes_of(
-    signals: Sequence[Signal], rules: Sequence[RuleMeta], entries: Sequence[Entry], variables: Sequence[Variable]
+    signals: Sequence[Signal],
+    rules: Sequence[RuleMeta],
+    entries: Sequence[Entry],
+    variables: Sequence[Variable],
+    placeholders: Placeholders | None = None,
 ) -> Mapping[tuple[Stage, str], Scope]:
     """Return the scope of every stage and channel; equal pattern sets are compiled once.
 
@@ -40,14 +65,26 @@ def scopes_of(
     def pattern_set(numbers: set[int]) -> PatternSet:
         key = tuple(sorted(numbers))
         if key not in sets:
-            sets[key] = PatternSet([pattern_of(number, signals[number]) for number in key])
+            sets[key] = PatternSet([_pattern(number) for number in key])
         return sets[key]
+
+    def _pattern(number: int) -> Pattern:
+        if number == PLACEHOLDER and placeholders is not None:
+            return placeholders.pattern
+        return pattern_of(number, signals[number])
 
     streamed = frozenset(variable.name for variable in variables if variable.kind == "stream")
     return MappingProxyType(
         {
             (stage, channel): _scope(
-                stage, channel, signals, rules, entries, pattern_set=pattern_set, streamed=streamed
+                stage,
+                channel,
+                signals,
+                rules,
+                entries,
+                pattern_set=pattern_set,
+                streamed=streamed,
+                restores=placeholders is not None and stage is Stage.MIDSTREAM and channel in _RESTORED,
             )
             for stage, channels in STAGE_CHANNELS.items()
             for channel in channels
@@ -64,6 +101,7 @@ def _scope(
     *,
     pattern_set: Callable[[set[int]], PatternSet],
     streamed: frozenset[str],
+    restores: bool,
 ) -> Scope:
     active = [
         index
@@ -91,6 +129,7 @@ def _scope(
         stage=stage,
         channel=channel,
         hold=pattern_set(hold - asked),
+        restored=pattern_set((hold - asked) | {PLACEHOLDER}) if restores else None,
         watch=pattern_set(watch - asked),
         hold_classifiers=tuple(sorted(hold_classifiers)),
         degradable=all(_has_cheaper(rule, scored, asked) for rule in asking),

@@ -19,6 +19,7 @@ ACTION_STAGES: Mapping[str, tuple[Stage, ...]] = MappingProxyType(
         "require_confirmation": (Stage.INGRESS,),
         "constrain_tools": (Stage.INGRESS,),
         "redact": (Stage.INGRESS, Stage.MIDSTREAM),
+        "pseudonymise": (Stage.INGRESS,),
         "rewrite_span": (Stage.INGRESS, Stage.MIDSTREAM),
         "remove_message": (Stage.INGRESS,),
         "stop": (Stage.MIDSTREAM,),
@@ -38,7 +39,7 @@ POSITION_STAGES: Mapping[str, tuple[Stage, ...]] = MappingProxyType(
 )
 DEFAULT_STAGES = (Stage.INGRESS, Stage.MIDSTREAM)
 """Where a rule runs that doesn't say. Egress sees the text that midstream saw: a rule there says so."""
-SPAN_ACTIONS = frozenset({"allow", "redact", "rewrite_span", "remove_message"})
+SPAN_ACTIONS = frozenset({"allow", "redact", "pseudonymise", "rewrite_span", "remove_message"})
 """Actions on what was found: a rule without triggers can't have them."""
 _CONTENT = ("content",)
 _BROUGHT = ("tool_result", "document")

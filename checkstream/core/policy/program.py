@@ -17,6 +17,7 @@ from msgspec import Meta
 from checkstream.core.cel.code import Instruction
 from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import Pattern, PatternSet
+from checkstream.core.match.placeholders import Placeholders, kind_of
 from checkstream.core.policy.action import Allow, AnyAction, SafeMode, Severity, holds_text
 from checkstream.core.policy.spares import Spares
 from checkstream.core.terms import Facts, Stage, Told
@@ -58,6 +59,11 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     def placeholder(self) -> str:
         """What stands in place of redacted text unless the rule says otherwise."""
         return f"[{self.name}]" if self.kind == "entity" else "[REDACTED]"
+
+    @property
+    def kind_of_placeholder(self) -> str:
+        """What stands in a placeholder for what it finds: `PERSON` in `<PERSON_1>`."""
+        return kind_of(self.name if self.kind != "phrase" else "TERM")
 
     @property
     def classifier(self) -> str:
@@ -177,6 +183,9 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     channel: str
     hold: PatternSet
     """Patterns, phrases and entities that text waits for."""
+    restored: PatternSet | None = None
+    """`hold` with the placeholders of pseudonyms, which are read where the prompt has some; None: there are none, or
+    nothing is put back here."""
     watch: PatternSet
     """Those that are only recorded (or add text elsewhere): they never hold text. In both sets stands only what a rule
     of `watched` needs to see beside the rest of its triggers."""
@@ -241,6 +250,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     remembered: Mapping[str, tuple[PatternSet, tuple[str, ...]]] = MappingProxyType({})
     """Ingress channel -> what of its messages is remembered, for triggers that spare it: patterns, and the entity that
     each one's signal stands for."""
+    placeholders: Placeholders | None = None
+    """Those that its rules may put into a prompt."""
     worded: frozenset[str] = frozenset()
     """Ingress channels whose words are remembered, for triggers on what models find."""
     steady: frozenset[int] = frozenset()
@@ -261,7 +272,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """What is searched for together, anywhere."""
         scopes, remembered = self.scopes.values(), self.remembered.values()
         sets = (*(each.hold for each in scopes), *(each.watch for each in scopes), *(each for each, _ in remembered))
-        return frozenset(each.patterns for each in sets if each.patterns)
+        restored = (each.restored for each in scopes if each.restored is not None)
+        return frozenset(each.patterns for each in (*sets, *restored) if each.patterns)
 
     def scope(self, stage: Stage, channel: str) -> Scope:
         """Return what a channel of the kind `channel` needs at `stage`.

@@ -20,6 +20,7 @@ from checkstream.core.policy.action import (
     AnyAction,
     AttributeSources,
     InjectDisclaimer,
+    Pseudonymise,
     Redact,
     RewriteSpan,
 )
@@ -235,6 +236,8 @@ def _unusable(action: AnyAction) -> str | None:
             return "names no sources where it says that it does"
         case Redact() if (action.style == "text") != (action.text is not None):
             return "has a text and another style, or neither"
+        case Pseudonymise(restore=restore) if tuple(sorted(set(restore))) != restore:
+            return "names a channel twice, or out of order"
         case RewriteSpan(words=()):
             return "rewrites no word"
         case AllowConstrained() if not _is_form(action):

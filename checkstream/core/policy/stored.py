@@ -21,7 +21,15 @@ from checkstream.core.cel.functions import FUNCTIONS
 from checkstream.core.cel.values import Value
 from checkstream.core.cel.verify import verify
 from checkstream.core.policy.constants import read_constant, written_constant
-from checkstream.core.policy.link import bare_of, loads_of, remembered_of, scopes_of, steady_of, worded_of
+from checkstream.core.policy.link import (
+    bare_of,
+    loads_of,
+    placeholders_of,
+    remembered_of,
+    scopes_of,
+    steady_of,
+    worded_of,
+)
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
 from checkstream.core.policy.soundness import Soundness, check_signals
 from checkstream.core.policy.variables import REQUEST_FIELDS, STREAM_FIELDS
@@ -63,6 +71,7 @@ def assemble(
     Raises:
         PatternError: the patterns of one scope are too much together.
     """
+    placeholders = placeholders_of(signals, rules)
     program = Program(
         signals=signals,
         rules=rules,
@@ -72,10 +81,11 @@ def assemble(
         entries=entries,
         packs=packs,
         hash="",
-        scopes=scopes_of(signals, rules, entries, variables),
+        scopes=scopes_of(signals, rules, entries, variables, placeholders),
         bare=bare_of(rules, entries),
         loads=loads_of(variables),
         remembered=remembered_of(signals),
+        placeholders=placeholders,
         worded=worded_of(signals),
         steady=steady_of(code, variables, _starts(rules, entries)),
     )

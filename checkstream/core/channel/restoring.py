@@ -1,0 +1,94 @@
+"""The caller's own values, put back where the model has written what stands for them.
+
+A placeholder that stands for nothing stays as it is, and so does one whose value the caller may not see. What a rule
+finds within a placeholder that stands for something is found in a name for what the caller has, and counts for
+nothing: the value itself is not read again, since the model has not said it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from checkstream.core.channel.holdback import Holdback
+from checkstream.core.channel.page import Page
+from checkstream.core.channel.replacements import Replacement
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS
+from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
+from checkstream.core.pseudonyms.register import Register
+from checkstream.core.pseudonyms.spelling import written_as
+from checkstream.core.terms import Finding, Span
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What has been made of some findings."""
+
+    findings: tuple[Finding, ...]
+    """Those that rules are asked about."""
+    edits: tuple[Replacement, ...]
+    places: tuple[Span, ...]
+    """Where placeholders stand that stand for something, in order."""
+
+
+class Restoring:
+    """Puts values back into one channel."""
+
+    __slots__ = ("_holdback", "_page", "_placeholders", "_register")
+
+    def __init__(self, placeholders: Placeholders, register: Register, page: Page, holdback: Holdback) -> None:
+        """Take what is known of the exchange and the channel.
+
+        Args:
+            placeholders: Those that the program may have put into the prompt.
+            register: What they stand for.
+            page: The text as it says.
+            holdback: Holds the text.
+        """
+        self._placeholders = placeholders
+        self._register = register
+        self._page = page
+        self._holdback = holdback
+
+    def take(self, findings: Iterable[Finding]) -> Restored:
+        """Take findings that are decided together."""
+        asked = list[Finding]()
+        found = list[Finding]()
+        for finding in findings:
+            (found if finding.signal == PLACEHOLDER else asked).append(finding)
+        if not found:
+            return Restored(tuple(asked), (), ())
+        edits, places = list[Replacement](), list[Span]()
+        for finding in sorted(found, key=self._rank):
+            span = finding.span
+            label = self._placeholders.read(self._page.text(span))
+            if label is None or not self._register.is_given(label):
+                continue
+            if any(span.start < place.end and place.start < span.end for place in places):
+                continue
+            places.append(span)
+            value = self._register.value(label)
+            if value is not None:
+                self._register.restored += 1
+                edits.append(self._edit(span, value))
+        left = tuple(each for each in asked if not any(_within(each.span, place) for place in places))
+        return Restored(left, tuple(sorted(edits, key=_start)), tuple(sorted(places)))
+
+    def _rank(self, finding: Finding) -> tuple[bool, int, int]:
+        """Return which reading of a place counts: a placeholder just as it was given, then the longest."""
+        span = finding.span
+        plain = finding.view == "raw" and self._holdback.text(Span(span.start, span.start + 1)) == "<"
+        return not plain, span.start - span.end, span.start
+
+    def _edit(self, span: Span, value: str) -> Replacement:
+        said = self._page.text(span)
+        before = self._page.text(Span(max(span.start - LEFT_CONTEXT_CHARS, 0), span.start))
+        return Replacement(span.start, span.end, written_as(value, said, before), hidden=said)
+
+
+def _within(span: Span, place: Span) -> bool:
+    return place.start <= span.start and span.end <= place.end
+
+
+def _start(edit: Replacement) -> int:
+    return edit.start

@@ -1,0 +1,111 @@
+"""Gives the values of one prompt that rules want pseudonymised what stands for them.
+
+It is done when all of the prompt has been decided, in the order of its texts: the numbers depend on nothing but the
+prompt, and none is taken that stands in it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkstream.core.channel.json_leaves import is_json, outside_json_string
+from checkstream.core.channel.replacements import Alias, Replacement
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.meter import Steps
+from checkstream.core.match.placeholders import Placeholders
+from checkstream.core.policy.spares import keys_of
+from checkstream.core.wire.surface import Request
+
+_NAME_WORK = 30
+"""Of one value (see `match.work`)."""
+_NAMES_A_STEP = 16
+_LABEL_WORK = 60
+"""Of a placeholder that stands in the prompt."""
+
+
+class Naming:
+    """Puts placeholders into the edits of one request."""
+
+    def __init__(self, checking: Checking) -> None:
+        """Take what counts the work and keeps the names."""
+        self._checking = checking
+        self._register = checking.register
+        self._meter = checking.meter
+
+    def steps(self, request: Request, edits: dict[int, list[Replacement]]) -> Steps:
+        """Write into edits, by place, what stands for the texts that are to be named; those that overlap become one."""
+        placeholders = self._checking.program.placeholders
+        if placeholders is None:
+            raise AssertionError("only rules that have placeholders ask for them")
+        if not self._register.reserved:
+            yield from self._reserve(request, placeholders)
+        for place in sorted(edits):
+            found = edits[place]
+            if all(edit.alias is None for edit in found):
+                continue
+            delta = request.unit.deltas[place]
+            is_call = delta.path[-1] == "arguments" and is_json(delta.text)
+            edits[place] = named = []
+            for count, edit in enumerate(_merged(found), 1):
+                text = delta.text[edit.start : edit.end]
+                said = outside_json_string(text) if is_call else text
+                named.append(self._named(edit, said, delta.channel.kind, bare=place in request.quiet))
+                if count % _NAMES_A_STEP == 0:
+                    self._meter.spend(_NAMES_A_STEP * _NAME_WORK)
+                    yield
+
+    def _reserve(self, request: Request, placeholders: Placeholders) -> Steps:
+        """Leave out the numbers that the prompt itself uses."""
+        self._register.reserved = True
+        for delta in request.unit.deltas:
+            search = placeholders.search()
+            spans = yield from self._meter.feeding(search, delta.text)
+            for span in (*spans, *search.end()):
+                label = placeholders.read(delta.text[span.start : span.end])
+                if label is not None:
+                    self._register.reserve(label)
+                self._meter.spend(_LABEL_WORK)
+                yield
+            self._meter.spend(search.take_work())
+            yield
+
+    def _named(self, edit: Replacement, value: str, channel: str, *, bare: bool) -> Replacement:
+        """Return an edit with what stands for a value; where no number is left, with the plain label."""
+        alias = edit.alias
+        if alias is None:
+            return edit
+        signal = alias.signal
+        given = self._register.give(
+            signal.kind_of_placeholder,
+            _key(alias, value),
+            value,
+            comes_back=channel in alias.action.restore,
+        )
+        if given is None:
+            self._checking.degrade("values_not_remembered")
+            return edit
+        return msgspec.structs.replace(edit, text=given.label.bare if bare else str(given.label))
+
+
+def _key(alias: Alias, value: str) -> str:
+    signal = alias.signal
+    return keys_of(signal.name, value, by_model=signal.model is not None).known[0] or value
+
+
+def _merged(edits: Sequence[Replacement]) -> list[Replacement]:
+    """Return edits of which those that overlap are one; what is redacted there has no name."""
+    merged: list[Replacement] = []
+    for edit in sorted(edits, key=_order):
+        if not merged or edit.start >= merged[-1].end:
+            merged.append(edit)
+            continue
+        last = merged[-1]
+        chosen = edit if last.alias is not None and edit.alias is None else last
+        merged[-1] = msgspec.structs.replace(chosen, start=last.start, end=max(last.end, edit.end))
+    return merged
+
+
+def _order(edit: Replacement) -> tuple[int, int]:
+    return edit.start, -edit.end
