@@ -167,6 +167,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     degradations: tuple[str, ...] = ()
     unscanned: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    turned_at: int | None = None
     scanned: tuple[str, ...] = ()
 
     @property
@@ -294,13 +295,15 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def _print_fields(record: _Stream) -> None:
-    """Print what was not read, what nobody knew and was read all the same, and what was taken out of the request."""
+    """Print what was not read or not known, what was taken out of the request, and where the answer was cut."""
     for name in record.unscanned:
         print(safe(f"  not read: {name}"))
     for name in record.unknown:
         print(safe(f"  not known, read as text: {name}"))
     for name in record.removed:
         print(safe(f"  taken out of the request, as it could undo a rule: {name}"))
+    if record.turned_at is not None:
+        print(f"  the answer was cut at character {record.turned_at}, and goes on in a second one")
 
 
 def _print_verdicts(record: _Stream) -> None:

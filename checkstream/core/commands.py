@@ -178,6 +178,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that were taken out of the request, since they could undo what a rule shapes; others were not known."""
     confirmed: tuple[str, ...] = ()
     """Ids of rules that asked for a confirmation and got it."""
+    turned_at: int | None = None
+    """Where the answer's text was cut by `safe_mode`, in characters: what stands behind it is of a second answer."""
     risks: dict[str, float] = {}
     """Profile that was asked while the caller waited -> what it said, 0 to 100."""
     upstream_failure: str | None

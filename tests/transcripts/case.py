@@ -2,8 +2,9 @@
 
 A case is a folder. `case.yaml` says what it shows and how the exchange goes; `policy.yaml` and `request.json` are
 what they are called; `upstream.sse`, `upstream.ndjson` or `upstream.json` is the answer's body as it came;
-`scores.jsonl` answers the classifiers. The golden files are `downstream.*` (the caller's bytes), `audit.json` (what the
-record says, whatever the cuts) and `forwarded.json` where the upstream did not get the caller's own body.
+`again.*` is the second answer, of one that is continued; `scores.jsonl` answers the classifiers. The golden files are
+`downstream.*` (the caller's bytes), `audit.json` (what the record says, whatever the cuts) and `forwarded.json`: the
+last that the upstream got, where it did not get the caller's own body.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ class Case:
         streamed, whole = folder / f"upstream.{self.form}", folder / "upstream.json"
         self.streaming = streamed.exists()
         self.upstream = streamed.read_bytes() if self.streaming else whole.read_bytes() if whole.exists() else None
+        self.again = next((path.read_bytes() for path in folder.glob("again.*")), None)
         scores = folder / "scores.jsonl"
         lines = scores.read_text(encoding="utf-8").splitlines() if scores.exists() else []
         self.answers = [msgspec.json.decode(line, type=Answer) for line in lines]
@@ -135,9 +137,8 @@ class Case:
             self.script, fail_mode="closed", ends="closed", cuts=CUTS, overtakes=False
         ) == Script(shows=self.script.shows, path=self.script.path, status=self.script.status)
 
-    def pieces(self, cut: str) -> list[bytes]:
-        """Return the upstream's bytes cut `whole`, in `bytes`, or at random as `split-N` says."""
-        data = self.upstream or b""
+    def pieces(self, data: bytes, cut: str) -> list[bytes]:
+        """Return bytes of the upstream cut `whole`, in `bytes`, or at random as `split-N` says."""
         if cut == "whole":
             return [data] if data else []
         if cut == "bytes":
@@ -153,13 +154,24 @@ class Case:
         if exchange.out.forwarded is not None:
             if self.upstream is not None:
                 exchange.send(UpstreamOpened(self.script.status, self.streaming))
-            for piece in self.pieces(cut):
-                if not exchange.over:
-                    exchange.now += _STEP_S
-                    exchange.send(UpstreamBytes(piece))
+            self._tell(exchange, self.pieces(self.upstream or b"", cut))
             if not exchange.over:
                 exchange.send(self._end())
+            if self.again is not None and exchange.out.record is None:
+                cut_off, exchange.out.cancelled = exchange.out.cancelled, False
+                exchange.send(UpstreamOpened(200, self.streaming))
+                self._tell(exchange, self.pieces(self.again, cut))
+                if not exchange.over:
+                    exchange.send(UpstreamClosed())
+                exchange.out.cancelled = cut_off or exchange.out.cancelled
         return exchange.out, exchange.transcript()
+
+    def _tell(self, exchange: _Recorded, pieces: Sequence[bytes]) -> None:
+        """Have the exchange read what the upstream sends, as long as it wants to."""
+        for piece in pieces:
+            if not exchange.over:
+                exchange.now += _STEP_S
+                exchange.send(UpstreamBytes(piece))
 
     def answer(self, score: Score) -> AnyEvent:
         """Answer a score request as `scores.jsonl` says; what it doesn't speak of is calm."""
@@ -232,8 +244,8 @@ def facts(record: StreamRecord) -> dict[str, object]:
     kept = msgspec.json.decode(msgspec.json.encode(record), type=dict[str, object])
     for name in ("held_ms", "answer_chars", "program"):
         del kept[name]
-    for name in ("confirmed", "removed"):
-        if not kept[name]:
+    for name in ("confirmed", "removed", "turned_at"):
+        if kept[name] in ([], None):
             del kept[name]
     findings = msgspec.convert(kept["findings"], type=list[dict[str, object]])
     kept["findings"] = [{name: value for name, value in row.items() if name != "digest"} for row in findings]

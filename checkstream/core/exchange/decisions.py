@@ -163,8 +163,14 @@ class Decisions:
         self._end_others(choice, judge)
         self._answer.outbox.turn(judge)
 
-    def go_on(self, said: str) -> None:
-        """Take what comes from here on as the continuation of `said`, which has been sent."""
+    def go_on(self, said: str, doubled: str, spent: tuple[int, int]) -> None:
+        """Take what comes from here on as the continuation of `said`, which has been sent.
+
+        Args:
+            said: All that was sent of the answer.
+            doubled: The end of that, of which the model does not know: it may say it once more.
+            spent: Tokens of the prompt and of the answer that have been spent before.
+        """
         self._answer.turning = None
         choice = self._answer.choices.setdefault(0, Choice())
         self._answer.terminated = choice.finished = False
@@ -175,7 +181,8 @@ class Decisions:
         if last is not None:
             judge.take_over(last)
         choice.judges = [judge]
-        self._answer.outbox.go_on()
+        self._answer.outbox.go_on(spent)
+        self._answer.sieve.doubled = doubled
 
     def stop_here(self, pivot: Pivot) -> None:
         """Stop an answer that could not be continued, with the message that its rule has for that."""

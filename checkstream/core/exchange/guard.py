@@ -224,19 +224,26 @@ class Guard:
         if not self._leaving.release() and not course.ended_badly:
             course.fail("upstream_error", f"the upstream sent an event that can't be edited: {course.outbox.fault}")
             return True
-        meter = course.checking.meter
-        meter.spent += _LOOK_WORK * course.outbox.looked
-        if course.outbox.behind:
+        return self._is_behind()
+
+    def _is_behind(self) -> bool:
+        """Count what the last release has cost; tell whether more may leave."""
+        meter, outbox = self._course.checking.meter, self._course.outbox
+        meter.spent += _LOOK_WORK * outbox.looked
+        if outbox.behind:
             meter.spent += _RELEASE_WORK
-        return course.outbox.behind
+        return outbox.behind
 
     def _go_on_to_turn(self) -> bool:
         closing = self._turning.step()
-        if not closing and self._course.answer.turning is None:
-            self._incoming.begin_anew()
-            # What waits of the upstream is of the answer that was cut off.
-            self._events = deque(event for event in self._events if not isinstance(event, _OF_UPSTREAM))
-        return closing
+        if closing:
+            return True
+        if self._course.answer.turning is not None:
+            return self._course.streaming and self._is_behind()
+        self._incoming.begin_anew()
+        # What waits of the upstream is of the answer that was cut off.
+        self._events = deque(event for event in self._events if not isinstance(event, _OF_UPSTREAM))
+        return False
 
     # --- the prompt
 

@@ -44,6 +44,8 @@ class Ledger:
         self.upstream_failure: str | None = None
         self.withheld: str | None = None
         """What the upstream has left torn and was not passed on."""
+        self.turned_at: int | None = None
+        """Where the answer was cut, to go on in a second one."""
         self.held_s = 0.0
         self._carried_out: list[str] = []
         self._fired: dict[str, int] = {}
@@ -123,8 +125,11 @@ class Ledger:
         if not self.tells:
             return None
         action = self.action if self.action not in _UNTOLD else "allow"
-        carried = (v for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None and v.action == action)
-        verdict = min(carried, key=_place, default=None) if action != "allow" else None
+        carried = [v for v in self.verdicts if v.mode == "enforce" and v.excepted_by is None]
+        asked = [v for v in carried if v.action == action]
+        if not asked and halted is not None:  # it has asked for something else, which could not be done
+            asked = [v for v in carried if v.rule_id == halted.id]
+        verdict = min(asked, key=_place, default=None) if action != "allow" else None
         told = {"action": action}
         if verdict is not None:
             told |= {"rule_id": verdict.rule_id, "reason": ", ".join(map(_kind, verdict.triggers)) or "conditions"}
@@ -177,6 +182,7 @@ class Ledger:
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
             removed=tuple(self._removed),
             confirmed=self.confirmed,
+            turned_at=self.turned_at,
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),

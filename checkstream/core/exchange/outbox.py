@@ -11,7 +11,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.order import ChoiceQueue
 from checkstream.core.exchange.rendering import RENDERED_CHARS
-from checkstream.core.exchange.waiting import CALL, Released, Waiting
+from checkstream.core.exchange.waiting import CALL, Part, Released, Waiting
 from checkstream.core.exchange.writer import Writer
 from checkstream.core.terms import COMMON, Channel
 from checkstream.errors import WireError
@@ -222,10 +222,11 @@ class Outbox:
         """Send nothing behind the place at which `judge` has cut its channel."""
         self._turning = judge
 
-    def go_on(self) -> None:
-        """Send what comes from here on as the rest of the same answer."""
+    def go_on(self, spent: tuple[int, int]) -> None:
+        """Send what comes from here on as the rest of the same answer, which has cost so much before."""
         self._turning = None
         self._writer.turned = True
+        self._writer.spent = spent
 
     def _is_behind_turn(self, waiting: Waiting) -> bool:
         """Tell whether a unit holds the place at which the answer turns, or stands behind it."""
@@ -242,8 +243,8 @@ class Outbox:
             self._writer.turned
             and unit.choices == (0,)
             and not unit.finished
-            and self._choices[0].halt is None
-            and all(part.judge is not None and part.judge.channel.kind == "content" for part in waiting.parts)
+            and not self._choices[0].closed
+            and all(_is_before_end(part) for part in waiting.parts)
         )
 
     # --- answers that end with an error
@@ -263,3 +264,11 @@ class Outbox:
             if any(judge.holdback.torn_before(judge.holdback.received) for judge in self._choices[number].judges):
                 self._lost.add(number)
         return not unit.choices or not self._lost.isdisjoint(unit.choices)
+
+
+def _is_before_end(part: Part) -> bool:
+    """Tell whether a stretch is content, and stands before the place where a rule has ended it, if one has."""
+    if part.judge is None or part.judge.channel.kind != "content":
+        return False
+    cut = part.judge.holdback.cut
+    return cut is None or part.end <= cut

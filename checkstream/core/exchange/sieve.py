@@ -19,6 +19,7 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
+_CONTENT = Channel("content")
 _MAX_CHANNELS = 1024
 """Choices and tool calls of one stream that are judged apart: each costs some kilobytes, whatever its text."""
 _MAX_CHANNELS_OF_WHOLE = 4096
@@ -56,6 +57,8 @@ class Sieve:
         self._judges = judges
         self.extras = Extras(checking.program, checking.meter)
         self._halves = Halves(judges)
+        self.doubled = ""
+        """White space with which what comes next may begin, and which has been sent: it leaves once."""
         self._surface = surface
         self._prompt = prompt
         self._checking = checking
@@ -87,8 +90,9 @@ class Sieve:
             gone += unit.stray
             self.extras.calm = False
         unit, told = self._told_again(unit)
-        if gone or told or self.extras.otherwise:
-            values = {**self.extras.otherwise, **dict.fromkeys((*gone, *told))}
+        unit, once = self._said_once(unit) if self.doubled else (unit, {})
+        if gone or told or once or self.extras.otherwise:
+            values = {**self.extras.otherwise, **once, **dict.fromkeys((*gone, *told))}
             unit = yield from self._checking.meter.stepping(self._surface.putting(unit, values), _STEP_WORK)
         most = _MOST_DELTAS_OF_WHOLE if whole else MOST_TEXTS
         if len(unit.deltas) > most:
@@ -112,6 +116,21 @@ class Sieve:
         self.extras.calm = False
         kept = tuple(msgspec.structs.replace(delta, text="") if delta.path in told else delta for delta in unit.deltas)
         return msgspec.structs.replace(unit, deltas=kept), list(told)
+
+    def _said_once(self, unit: Unit) -> tuple[Unit, dict[Path, str]]:
+        """Return a unit without the white space that the answer has ended with before it turned, and what is left."""
+        self.extras.calm = False
+        deltas, left = list(unit.deltas), dict[Path, str]()
+        for place, delta in enumerate(deltas):
+            if not self.doubled or delta.channel != _CONTENT or not delta.text:
+                continue
+            pairs = enumerate(zip(delta.text, self.doubled, strict=False))
+            shared = next((at for at, (one, other) in pairs if one != other), min(len(delta.text), len(self.doubled)))
+            self.doubled = self.doubled[shared:] if shared == len(delta.text) else ""
+            if shared:
+                left[delta.path] = delta.text[shared:]
+                deltas[place] = msgspec.structs.replace(delta, text=left[delta.path])
+        return msgspec.structs.replace(unit, deltas=tuple(deltas)), left
 
     def _is_told(self, delta: Delta, called: Collection[tuple[int, int]]) -> bool:
         """Tell whether a tool's name has been told: all of it, and it stands beside arguments, or behind them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkstream.core.channel.actions import Pivot
 from checkstream.core.commands import ForwardRequest
-from checkstream.core.exchange.course import Course, Ending, State
+from checkstream.core.exchange.course import CHARS_PER_TOKEN, Course, Ending, State
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.steps import done
 from checkstream.errors import WireError
@@ -48,10 +48,12 @@ class Turning:
             course.whole.turn()
         said = course.writer.heard.text(0)
         course.prompt.wishes.be_safe(pivot.action, pivot.rule, pivot.action.instruction or "")
-        self._turned, course.ending = pivot, None
-        course.decisions.go_on(said)
+        begun = said.rstrip() if course.surface.trims_beginning else said
+        spent = -(-course.prompt.chars // CHARS_PER_TOKEN), -(-course.writer.released_chars // CHARS_PER_TOKEN)
+        self._turned, course.ending, course.ledger.turned_at = pivot, None, pivot.position
+        course.decisions.go_on(said, said[len(begun) :], spent)
         try:
-            body = done(course.prompt.rendering(request, said or None))
+            body = done(course.prompt.rendering(request, begun or None))
         except WireError:
             self.stop()  # of a form that can't be gone on with
             return False

@@ -30,6 +30,7 @@ class Writer:
         "released_chars",
         "rendering",
         "sending",
+        "spent",
         "turned",
     )
 
@@ -52,6 +53,8 @@ class Writer:
         """What is written of the unit that leaves next, where that takes more than a step."""
         self.turned = False
         """What leaves now is the rest of an answer that was cut off: it has the ids of the beginning."""
+        self.spent = 0, 0
+        """Tokens of the prompt and of the answer that were spent before it turned, as estimated."""
         self.heard = Heard()
         """What the caller has got of each choice's content."""
         self.released_chars = 0
@@ -103,6 +106,8 @@ class Writer:
         unit = waiting.unit
         if self.turned:
             unit = self._surface.rename_event(unit, self.like)
+            if unit.usage:
+                unit = self._surface.add_usage(unit, *self.spent)
             waiting = msgspec.structs.replace(waiting, unit=unit)
         self._usage_sent = self._usage_sent or unit.usage
         # What the upstream adds to a choice that it has ended itself (usage, a filter's result) stays as it came.

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
+from types import MappingProxyType
+from typing import ClassVar
 
 import msgspec
 
 from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire.json_text import splices
+from checkstream.core.wire.json_text.counts import Counts, adding
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Edit, Request, Shaping
 
 
 class JsonSurface(ABC):
     """The common part of a `Surface`."""
+
+    trims_beginning = False
+    counts: ClassVar[Counts] = MappingProxyType({})
+    """Where its events tell how many tokens were spent."""
 
     @abstractmethod
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
@@ -82,6 +89,14 @@ class JsonSurface(ABC):
             WireError: as `writing_whole`.
         """
         return done(self.writing_whole(unit, edit, finish))
+
+    def add_usage(self, unit: Unit, prompt_tokens: int, completion_tokens: int) -> Unit:
+        """Return an event that tells usage with more tokens in it, marked as an estimate.
+
+        Raises:
+            WireError: the event's JSON has two members of one name there.
+        """
+        return adding(unit, self.counts, prompt_tokens, completion_tokens)
 
     def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
         """Return, in steps, an event or a whole answer with these texts, or null, at these places.

@@ -159,6 +159,8 @@ class Surface(Protocol):
     """Types of events that its clients know (`event:`); others are not told to them."""
     framing: Framing
     """How the events of its streams stand between the bytes."""
+    trims_beginning: bool
+    """The beginning of an answer from which its models go on may not end with white space."""
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
         """Read a caller's body, in steps.
@@ -214,6 +216,13 @@ class Surface(Protocol):
 
         Raises:
             WireError: the JSON has two members of one name on the way to one.
+        """
+
+    def add_usage(self, unit: Unit, prompt_tokens: int, completion_tokens: int) -> Unit:
+        """Return an event that tells usage with more tokens in it, marked as an estimate: those of the first part.
+
+        Raises:
+            WireError: the event's JSON has two members of one name there.
         """
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:

@@ -165,6 +165,14 @@ def test_g37_show_says_which_fields_nobody_knows_and_which_were_taken_out(
     ]
 
 
+def test_g37_show_says_where_an_answer_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = StreamEntry(stream="one", route="chat", caller=None, record=msgspec.structs.replace(record(), turned_at=37))
+    write_chain(tmp_path, [[one.line for one in seal_all([start(), entry])]])
+    assert run("show", tmp_path, "--stream", "one") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "  the answer was cut at character 37, and goes on in a second one"
+
+
 def test_show_reads_around_what_can_not_be_read(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (log / segment_name(CHAIN, 2)).open("ab") as segment:
         segment.write(b'{"body":{\n\xff\n')

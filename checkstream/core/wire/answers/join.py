@@ -1,4 +1,4 @@
-"""Joins two whole answers into one: what was begun in the first and continued in the second."""
+"""Joins two answers into one: what was begun in the first and continued in the second."""
 
 from __future__ import annotations
 

@@ -155,12 +155,13 @@ def _continue(shaped: ShapedMessages, text: str) -> None:
     Raises:
         WireError: the caller's own beginning does not end with text, or the model thinks first.
     """
+    if shaped.request.structured:
+        raise WireError("an answer of a fixed form can't be continued; the upstream would begin the form anew")
     thinking = shaped.body.get("thinking")
     if isinstance(thinking, dict) and thinking.get("type") != "disabled":
         raise WireError("the answer can't be continued: the model thinks before it answers")
     messages = shaped.body.get("messages")
     last = messages[-1] if isinstance(messages, list) else {}
-    text = text.rstrip()  # the API takes no beginning that ends with white space
     if last.get("role") != "assistant":
         shaped.append(("messages",), [f'{{"role":"assistant","content":{quote(text)}}}'])
         return

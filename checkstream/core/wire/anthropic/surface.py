@@ -6,6 +6,7 @@ Source: Anthropic API reference, "Create a Message", "Streaming messages", "Coun
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from typing import ClassVar
 
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import Answer
@@ -30,6 +31,8 @@ class AnthropicMessages(JsonSurface):
     name = "anthropic.messages"
     events = answers.EVENTS
     framing = EVENTS
+    trims_beginning = True
+    counts: ClassVar = {("usage", "input_tokens"): (True, False), ("usage", "output_tokens"): (False, True)}
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
         """Read a caller's body, in steps.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from typing import ClassVar
 
 import msgspec
 
@@ -33,6 +34,7 @@ class Ollama(JsonSurface):
     events: frozenset[str] = frozenset()
     framing = LINES
     alters = False
+    counts: ClassVar = {("prompt_eval_count",): (True, False), ("eval_count",): (False, True)}
 
     def __init__(self, name: str, reading: _Reading, read: answers.Read) -> None:
         """Be one of them.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -25,8 +26,12 @@ class OpenAISurface(JsonSurface):
     """The common part of a `Surface`. Its events say nothing of those before them, so that it is its own `Sending`."""
 
     alters = False
-
     framing = EVENTS
+    counts: ClassVar = {
+        ("usage", "prompt_tokens"): (True, False),
+        ("usage", "completion_tokens"): (False, True),
+        ("usage", "total_tokens"): (True, True),
+    }
 
     def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
         """Return what goes out of a request when it is shaped so, since it could undo that."""

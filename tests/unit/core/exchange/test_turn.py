@@ -211,7 +211,7 @@ def test_the_rest_comes_under_the_id_of_the_answer() -> None:
     bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
     assert [body["id"] for body in bodies] == ["one"] * len(bodies)
     assert bodies[-1]["checkstream"]["action"] == "safe_mode"
-    assert bodies[-2]["usage"] == usage["usage"]
+    assert bodies[-2]["usage"] == {"prompt_tokens": 2, "completion_tokens": 4, "checkstream_estimated": True}
     assert content(played) == "You could pay taxes."
 
 

@@ -213,7 +213,7 @@ def test_instructions_stand_behind_the_system_prompt(system: Any, sent: Any) -> 
 
 def test_an_answer_is_continued_from_the_last_message() -> None:
     asked = {"role": "user", "content": "Go."}
-    sent = written(body(asked), continue_from="Once upon \n")["messages"]
+    sent = written(body(asked), continue_from="Once upon")["messages"]
     assert sent == [asked, {"role": "assistant", "content": "Once upon"}]
     begun = {"role": "assistant", "content": [{"type": "text", "text": "Well: "}]}
     assert written(body(asked, begun), continue_from="once")["messages"][1]["content"][0]["text"] == "Well: once"
