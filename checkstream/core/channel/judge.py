@@ -103,8 +103,7 @@ class Judge:
         self.asked = classifiers if manner.asks and not manner.seams else ()
         """Names of the classifiers that each check asks."""
         restores = leads and scope.restored is not None and len(brief.register) > 0
-        by_form = channel.kind == "tool_arguments" or manner.structured or restores
-        self._json = JsonLeaves() if by_form else None
+        self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
         self.holdback = Holdback(
             scope.watch if not leads else scope.restored if restores and scope.restored is not None else scope.hold,
             checks=bool(self.asked),

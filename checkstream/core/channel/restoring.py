@@ -14,7 +14,6 @@ import msgspec
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS
 from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
 from checkstream.core.pseudonyms.register import Register
 from checkstream.core.pseudonyms.spelling import written_as
@@ -82,8 +81,7 @@ class Restoring:
 
     def _edit(self, span: Span, value: str) -> Replacement:
         said = self._page.text(span)
-        before = self._page.text(Span(max(span.start - LEFT_CONTEXT_CHARS, 0), span.start))
-        return Replacement(span.start, span.end, written_as(value, said, before), hidden=said)
+        return Replacement(span.start, span.end, written_as(value, said), hidden=said)
 
 
 def _within(span: Span, place: Span) -> bool:

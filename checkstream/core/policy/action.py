@@ -102,7 +102,7 @@ class Pseudonymise(Action, frozen=True, tag="pseudonymise"):
     name: ClassVar[str] = "pseudonymise"
     style: Literal["label"] = "label"
     """label: `<PERSON_1>`, the same for equal values."""
-    restore: Annotated[tuple[Whose, ...], Meta(max_length=5)] = ("assistant", "user")
+    restore: Annotated[tuple[Whose, ...], Meta(max_length=5)] = ("assistant", "system", "user")
     """Ingress channels whose values come back, sorted: the caller has them, or has been shown them."""
 
 

@@ -78,7 +78,7 @@ def test_g38_numbers_that_the_prompt_uses_are_given_to_nobody() -> None:
 def test_g38_values_of_others_do_not_come_back_unless_the_policy_says_so(role: str) -> None:
     asked = body(("user", "Hi from me@x.io"), (role, "It was eve@evil.io"))
     said = "Known: <EMAIL_1>, <EMAIL_2>."
-    shown = "eve@evil.io" if role == "user" else "<EMAIL_2>"
+    shown = "eve@evil.io" if role != "tool" else "<EMAIL_2>"
     assert text(ran(asked, said)) == f"Known: me@x.io, {shown}."
     everybody = RULES.replace("pseudonymise}", "pseudonymise, restore: [user, system, tool_result]}")
     assert text(ran(asked, said, everybody)) == "Known: me@x.io, eve@evil.io."
