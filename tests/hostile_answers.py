@@ -56,6 +56,10 @@ def _call(number: int) -> object:
     return {"index": number, "id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
+def _torn(number: int) -> object:
+    return {"index": number, "id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{"}}
+
+
 LEFT_OUT: Mapping[str, str] = MappingProxyType({
     "marks": "\u0336", "zero width characters": "\u200b", "controls": "\x01", "mixed marks": "\u0336\u200d\x01\u0301",
 })  # fmt: skip
@@ -95,6 +99,8 @@ STREAMS: Mapping[str, Make] = MappingProxyType({
     **{f"{name} in tens": _left_out_in_tens(chars) for name, chars in LEFT_OUT.items()},
     "one text of escapes": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
         + _fill(b"\\u0061", size) + b'"}}]}\n\n',
+    "one text of escapes to edit": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"bob@example.com '
+        + _fill(b'\\"', size) + b'"}}]}\n\n',
     "one text of line ends": lambda size: event({"content": "\n" * (size // 2)}),
     "one text of lone surrogates": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
         + _fill(b"\\ud800", size) + b'"}}]}\n\n',
@@ -119,6 +125,7 @@ STREAMS: Mapping[str, Make] = MappingProxyType({
     "tool calls": lambda size: event({"tool_calls": _many(_call, size)}),
     "one tool call again and again": lambda size: event({"tool_calls": _many(lambda _: _call(0), size)}),
     "a tool call for each event": lambda size: b"".join(event({"tool_calls": [_call(n)]}) for n in range(size // 180)),
+    "torn tool calls": lambda size: b"".join(event({"tool_calls": [_torn(n)]}) for n in range(min(size // 160, 1024))),
     "arguments as objects": lambda size: event(
         {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": _named(lambda n: n, size)}}]}
     ),

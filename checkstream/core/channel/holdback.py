@@ -305,15 +305,19 @@ class Holdback:
         """Tell whether the channel was cut before `end`."""
         return self.cut is not None and self.cut < end
 
-    def release(self, end: int) -> None:
-        """Note that the text up to `end` has been released, and forget what nothing needs any more."""
+    def release(self, end: int) -> bool:
+        """Note that the text up to `end` has been released, and forget what nothing needs any more.
+
+        Returns:
+            Whether more is to be forgotten (see `forget`).
+        """
         self.sent = max(self.sent, end)
         if self.checks.whole:
-            return
+            return False
         self.grain.forget(self.sent)
         keep = min(self.sent, self.matches.live - LEFT_CONTEXT_CHARS, self.wanted)
         if keep - self._base <= _TRIM_CHARS:
-            return  # what else is needed can only be older
+            return False  # what else is needed can only be older
         keep = min(keep, self.checks.oldest(self.sent))
         if self.matches.found:
             keep = min(keep, self.matches.found[0].span.start)
@@ -321,4 +325,9 @@ class Holdback:
             self.checks.forget(keep)
             self._text = self._text[keep - self._base :]
             self._base = keep
-            self.replacements.forget(self.sent)
+            return self.forget()
+        return False
+
+    def forget(self) -> bool:
+        """Forget some of what was sent in place of text that has been released; return whether there is more."""
+        return self.replacements.forget(self.sent)

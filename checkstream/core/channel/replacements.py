@@ -11,6 +11,9 @@ from checkstream.core.policy.action import Pseudonymise
 from checkstream.core.policy.program import Signal
 from checkstream.core.terms import Span
 
+_A_STEP = 1024
+"""Replacements that are forgotten at a time."""
+
 
 class Alias(msgspec.Struct, frozen=True):
     """What is asked for that stands for a text and can be told from it; which one is known when all of them are."""
@@ -174,9 +177,11 @@ class Replacements:
         """Drop what starts at `position` or behind it; what is inserted there stays."""
         self.items = [item for item in self.items if item.start < position or item.end == position]
 
-    def forget(self, position: int) -> None:
-        """Drop what ends before `position`."""
-        self.items = [item for item in self.items if item.end >= position]
+    def forget(self, position: int) -> bool:
+        """Drop some of what ends before `position`; return whether there is more of it: thousands at once take long."""
+        gone = self._first(position)
+        del self.items[: min(gone, _A_STEP)]
+        return gone > _A_STEP
 
 
 def _place(item: Replacement) -> tuple[int, int]:

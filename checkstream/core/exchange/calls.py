@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.terms import Span
 
@@ -62,8 +65,8 @@ class Calls:
         for judge in choice.calls[number]:
             judge.holdback.stop(judge.holdback.sent)
 
-    def drop_torn(self, choice: Choice, *, over: bool) -> bool:
-        """Let nothing leave of calls of which something is missing: frameworks mend half a call, and run it.
+    def dropping_torn(self, choice: Choice, *, over: bool) -> Generator[None, None, bool]:
+        """Let nothing leave, in steps, of calls of which something is missing: frameworks mend half a call and run it.
 
         Args:
             choice: Whose calls.
@@ -72,14 +75,18 @@ class Calls:
         Returns:
             Whether there were any.
         """
-        torn = [number for number in choice.calls.keys() - choice.dropped if not _is_whole(choice, number, over=over)]
-        for number in torn:
-            self.drop(choice, number)
-        return bool(torn)
+        torn = False
+        for number in choice.calls.keys() - choice.dropped:
+            if not _is_whole(choice, number, over=over):
+                torn = True
+                self.drop(choice, number)
+            self._checking.meter.spent += CHANNEL_WORK
+            yield
+        return torn
 
-    def withhold_torn(self, choice: Choice, broken: str | None) -> None:
+    def withholding_torn(self, choice: Choice, broken: str | None) -> Steps:
         """Drop what the upstream has left torn, and say so: in the record, and in the answer in place of the call."""
-        if not self.drop_torn(choice, over=broken is None):
+        if not (yield from self.dropping_torn(choice, over=broken is None)):
             return
         reason = broken or "not_json"
         self.note(reason)

@@ -11,9 +11,10 @@ from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.closing import closing_of
-from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps, done
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.waiting import CALL
+from checkstream.core.steps import Walk
 from checkstream.core.terms import Channel
 
 _SPOKEN = ("reasoning", "content", "refusal")
@@ -76,11 +77,11 @@ class Decisions:
             if ruling.failed is not None:
                 self._answer.failed = self._answer.failed or ruling.failed
             elif ruling.halt is not None and choice is self._answer.common:
-                self._halt_all(judge, ruling.halt)
+                yield from self._halting_all(judge, ruling.halt)
             elif ruling.halt is not None:
-                self.halt(choice, judge, ruling.halt)
+                yield from self.halting(choice, judge, ruling.halt)
             elif ruling.pivot is not None:
-                self._turn(choice, judge, ruling.pivot)
+                yield from self._turning(choice, judge, ruling.pivot)
         choice.trailing += judge.take_trailing()
 
     def _take_asks(self, choice: Choice, ruling: Ruling) -> None:
@@ -91,8 +92,8 @@ class Decisions:
 
     # --- choices that are stopped
 
-    def halt(self, choice: Choice, judge: Judge | None, halt: Halt) -> None:
-        """End a choice by policy, in all its channels; of a call that it ends in, nothing is sent.
+    def halting(self, choice: Choice, judge: Judge | None, halt: Halt) -> Walk:
+        """End a choice by policy, in steps, in all its channels; of a call that it ends in, nothing is sent.
 
         Args:
             choice: Which one.
@@ -111,21 +112,21 @@ class Decisions:
             self._answer.turning, self._answer.turned_down = None, True
             self._answer.terminated = False
         self._checking.ledger.carried_out("stop")
-        self._end_others(choice, judge)
-        self._answer.calls.drop_torn(choice, over=choice.finished)
+        yield from self._ending_others(choice, judge)
+        yield from self._answer.calls.dropping_torn(choice, over=choice.finished)
         self._answer.cut_off = self._answer.cut_off or not self._answer.running
 
-    def _halt_all(self, judge: Judge, halt: Halt) -> None:
+    def _halting_all(self, judge: Judge, halt: Halt) -> Steps:
         """End every choice by policy, for what stands in none of them."""
         self._answer.common.halt = halt
-        self._end_others(self._answer.common, judge)
+        yield from self._ending_others(self._answer.common, judge)
         self._checking.ledger.carried_out("stop")
         for choice in self._answer.choices.values():
             if choice.running:
-                self.halt(choice, None, halt)
+                yield from self.halting(choice, None, halt)
         self._answer.cut_off = True
 
-    def _end_others(self, choice: Choice, judge: Judge | None) -> None:
+    def _ending_others(self, choice: Choice, judge: Judge | None) -> Steps:
         """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
         for other in choice.judges:
             if other is judge:
@@ -142,11 +143,13 @@ class Decisions:
             for ruling in self._checking.advance(other):
                 self._take_asks(choice, ruling)
             choice.trailing += other.take_trailing()
+            self._checking.meter.spent += CHANNEL_WORK
+            yield
         self._checking.forget(choice.judges)
 
     # --- answers that are continued
 
-    def _turn(self, choice: Choice, judge: Judge, pivot: Pivot) -> None:
+    def _turning(self, choice: Choice, judge: Judge, pivot: Pivot) -> Steps:
         """Cut the answer where the upstream is to go on under stricter parameters; stop it where that can't be."""
         if self._answer.turning is not None:
             self._answer.turning = pivot  # another rule turns it earlier
@@ -155,12 +158,12 @@ class Decisions:
         plain = judge.channel.kind == "content" and all(each.channel.kind not in CALL for each in choice.judges)
         may_turn = self._answer.may_turn and choice.halt is None  # it has ended, if behind this place
         if request is None or request.choices != 1 or not plain or not may_turn:
-            self.halt(choice, judge, Halt(pivot.position, pivot.rule, pivot.action.message))
+            yield from self.halting(choice, judge, Halt(pivot.position, pivot.rule, pivot.action.message))
             return
         self._answer.may_turn = False  # once an answer: what it says then is stopped
         self._answer.turning = pivot
         self._checking.ledger.carried_out("safe_mode")
-        self._end_others(choice, judge)
+        yield from self._ending_others(choice, judge)
         self._answer.outbox.turn(judge)
 
     def go_on(self, said: str, doubled: str, spent: tuple[int, int]) -> None:
@@ -190,4 +193,4 @@ class Decisions:
         judge = choice.judges[0]
         self._answer.turning = None
         judge.holdback.stop(judge.holdback.received)
-        self.halt(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message))
+        done(self.halting(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message)))

@@ -69,7 +69,7 @@ class Endings:
             yield from self._answer.asking(judge, asked.get(id(judge), ()))
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
-            self._answer.calls.withhold_torn(choice, broken)
+            yield from self._answer.calls.withholding_torn(choice, broken)
         if choice.strayed and broken is None and not choice.calls.keys() - choice.dropped:
             choice.calls_nothing = True
 
@@ -98,7 +98,7 @@ class Endings:
                 self._checking.meter.spent += CHANNEL_WORK
                 yield from self._decisions.deciding(judge)
                 yield
-            if self._answer.calls.drop_torn(choice, over=False):
+            if (yield from self._answer.calls.dropping_torn(choice, over=False)):
                 self._answer.calls.note("no_end")
 
     def leaving_undecided(self) -> Steps:
@@ -110,6 +110,7 @@ class Endings:
                 self._checking.meter.spent += CHANNEL_WORK
                 yield from self._decisions.deciding(judge)
                 yield
+            yield from self._answer.calls.dropping_torn(choice, over=False)
         while judges := self._checking.give_up_waiting(whatever=True):
             for judge in judges:
                 yield from self._decisions.deciding(judge)
@@ -121,11 +122,11 @@ class Endings:
         self._checking.ask(judge, judge.holdback.end())
         self._checking.meter.spent += CHANNEL_WORK
         if judge.channel.kind == "tool_name" and self._prompt.wishes.limits and not known:
-            self._limit(judge)
+            yield from self._limiting(judge)
         yield from self._decisions.deciding(judge)
         yield
 
-    def _limit(self, judge: Judge) -> None:
+    def _limiting(self, judge: Judge) -> Steps:
         """End the choice before a call of a tool that a rule does not permit; else let the name go."""
         channel, holdback = judge.channel, judge.holdback
         span = Span(0, holdback.received)
@@ -135,4 +136,5 @@ class Endings:
         if limit is None:
             return
         self._checking.decided([refused_call(limit.rule, channel, span)])
-        self._decisions.halt(self._answer.choices[channel.choice], judge, Halt(0, limit.rule, limit.message))
+        halt = Halt(0, limit.rule, limit.message)
+        yield from self._decisions.halting(self._answer.choices[channel.choice], judge, halt)

@@ -16,6 +16,7 @@ from checkstream.errors import EventTooLarge, WireError
 _FRAME_WORK = 20
 """Of an event that is read (see `match.work`)."""
 _BYTES_A_UNIT = 500
+_BYTES_READ = 250
 _LONGEST_MOULD = 65_536
 """Bytes of an event by which others are read: more is not repeated thousands of times."""
 _FEW_LINES = 512
@@ -175,11 +176,11 @@ class Incoming:
         if data is not None and len(data) > MOST_VALUES:
             yield
             for _ in counting(data):
-                course.checking.meter.spend(COUNTING_WORK)
+                course.checking.meter.spend(COUNTING_WORK + len(data) // _BYTES_READ)
                 yield
             yield
         read = course.surface.read_event(frame)
-        course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras))
+        course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)
         if data is not None and len(data) > MOST_VALUES:
             yield
         unit = yield from course.answer.sieve.sift(read)

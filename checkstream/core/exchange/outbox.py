@@ -108,7 +108,9 @@ class Outbox:
         self._holds_end = holds_end
         data: list[bytes] = []
         held_s = 0.0
-        taken, self.behind, self.looked = 0, False, 0
+        taken, self.behind, self.looked = 0, self._writer.forgets(), 0
+        if self.behind:
+            return None
         self._queue.begin()
         while (waiting := self._next()) is not None:
             if len(waiting.unit.raw) > RENDERED_CHARS and not self._rendering.is_done(waiting):

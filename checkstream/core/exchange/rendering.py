@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.exchange.waiting import Part, Waiting
+from checkstream.core.wire.json_text.strings import Quoted, quote
 
 RENDERED_CHARS = 4096
 """Of an edited text, that are written in one step."""
@@ -18,8 +19,8 @@ class Rendering:
         """Begin with no unit."""
         self.waiting: Waiting | None = None
         """The unit some of whose texts are written; it leaves before any other."""
-        self._pieces: dict[int, list[str]] = {}
-        """Place of a text in the unit -> what has been written of it."""
+        self._pieces: dict[int, list[tuple[str, str]]] = {}
+        """Place of a text in the unit -> what has been written of it, each piece as text and as JSON."""
         self._cuts: dict[int, int | None] = {}
         """Place of a text -> where its channel ended then."""
 
@@ -41,17 +42,18 @@ class Rendering:
                 pieces = self._pieces_of(place, holdback.cut)
                 at = part.start + len(pieces) * RENDERED_CHARS
                 if at < part.end:
-                    pieces.append(holdback.render(at, min(at + RENDERED_CHARS, part.end)))
+                    piece = holdback.render(at, min(at + RENDERED_CHARS, part.end))
+                    pieces.append((piece, quote(piece)))
                     return False
         return True
 
     def text(self, place: int, holdback: Holdback, part: Part) -> str:
         """Return the text that is sent for a part which was edited."""
         if place in self._pieces:
-            return "".join(self._pieces_of(place, holdback.cut))
+            return Quoted.of(self._pieces_of(place, holdback.cut))
         return holdback.render(part.start, part.end)
 
-    def _pieces_of(self, place: int, cut: int | None) -> list[str]:
+    def _pieces_of(self, place: int, cut: int | None) -> list[tuple[str, str]]:
         """Return what has been written of a text whose channel ends at `cut`; nothing counts if that has changed."""
         if place not in self._pieces or self._cuts[place] != cut:
             self._pieces[place], self._cuts[place] = [], cut

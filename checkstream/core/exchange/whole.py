@@ -85,6 +85,8 @@ class WholeAnswer:
             texts |= self._writer.texts(waiting, set(), gone, range(at, at + _PARTS_A_STEP))
             yield
         self._writer.rendering.clear()
+        while self._writer.forgets():
+            yield
         self._keep_of_stopped(waiting, halted, texts)
         contents = {d.channel.choice: at for at, d in enumerate(unit.deltas) if d.channel.kind == "content"}
         yield

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from checkstream.core.channel.holdback import Holdback
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.heard import Heard
 from checkstream.core.exchange.rendering import Rendering
@@ -23,6 +24,7 @@ class Writer:
     __slots__ = (
         "_choices",
         "_first",
+        "_forgetting",
         "_prefixes",
         "_surface",
         "_usage_sent",
@@ -49,6 +51,8 @@ class Writer:
         self._prefixes = prefixes
         self._first = Unit(raw=b"")
         self._usage_sent = False
+        self._forgetting: list[Holdback] = []
+        """Channels that still know what was sent in place of text which has left."""
         self.rendering = Rendering()
         """What is written of the unit that leaves next, where that takes more than a step."""
         self.turned = False
@@ -216,7 +220,8 @@ class Writer:
                 if part.judge.channel.kind == "content" and holdback.replacements.hides:
                     hidden = holdback.render(part.start, part.end, hidden=True)
             end = part.end if holdback.cut is None else min(part.end, holdback.cut)
-            holdback.release(end)
+            if holdback.release(end):
+                self._forgetting.append(holdback)
             self.released_chars += max(end - part.start, 0)
             if part.judge.channel.kind == "content" and part.end > part.start:
                 choice = self._choices[part.judge.channel.choice]
@@ -227,6 +232,12 @@ class Writer:
                     if self._prefixes:
                         texts[place] = "".join(self._prefixes) + text
         return texts
+
+    def forgets(self) -> bool:
+        """Forget some of what was sent in place of text; tell whether there may be more."""
+        if self._forgetting and not self._forgetting[-1].forget():
+            self._forgetting.pop()
+        return bool(self._forgetting)
 
     def take_back(self, part: Part) -> None:
         """Count as not sent what counted as sent, and is taken out of a whole answer after all."""

@@ -310,10 +310,11 @@ def _inline(text: str) -> str:
     return text
 
 
-def reframe(raw: bytes, data: bytes) -> bytes:
+def reframe(raw: bytes, data: str | bytes) -> bytes:
     """Return the event `raw`, which is a frame's, with other data."""
     head = raw[: raw.index(b"\n") + 1] if raw.startswith(b"event: ") else b""
-    return head + b"data: " + one_line(data) + b"\n\n"
+    line = one_line(data) if isinstance(data, bytes) else _inline(data).encode()
+    return b"".join((head, b"data: ", line, b"\n\n"))
 
 
 def encode(data: bytes, event: str = "") -> bytes:

@@ -35,7 +35,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     splices = replacements(document, unit, texts, _NONE)
     if reason != "":
         splices += _reason(document, ("delta",), reason)
-    return sse.reframe(unit.raw, document.apply(splices).encode())
+    return sse.reframe(unit.raw, document.apply(splices))
 
 
 def renumbered(raw: bytes, number: int) -> bytes:
@@ -45,14 +45,14 @@ def renumbered(raw: bytes, number: int) -> bytes:
     span = document.span(("index",))
     if span is None or document.text[slice(*span)] == str(number):
         return raw
-    return sse.reframe(raw, document.apply([Splice(*span, str(number))]).encode())
+    return sse.reframe(raw, document.apply([Splice(*span, str(number))]))
 
 
 def put_text(raw: bytes, path: Path, text: str) -> bytes:
     """Return the event with another text at a place."""
     document = JsonText((sse.parse(raw).data or b"").decode())
     span = document.span(path)
-    return raw if span is None else sse.reframe(raw, document.apply([Splice(*span, quote(text))]).encode())
+    return raw if span is None else sse.reframe(raw, document.apply([Splice(*span, quote(text))]))
 
 
 def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:

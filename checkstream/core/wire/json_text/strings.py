@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -52,8 +52,26 @@ def _mended(text: str) -> str:
     return mended.replace(spare, "\ufffd") if spare else mended
 
 
+class Quoted(str):
+    """A long text that is known as JSON, too: it was written piece by piece."""
+
+    __slots__ = ("json",)
+
+    json: str
+
+    @classmethod
+    def of(cls, pieces: Iterable[tuple[str, str]]) -> Quoted:
+        """Return a text of which the pieces are known, each with what `quote` says of it."""
+        said, quoted = zip(*pieces, strict=True)
+        text = cls("".join(said))
+        text.json = '"' + "".join([each[1:-1] for each in quoted]) + '"'
+        return text
+
+
 def quote(text: str) -> str:
     """Return `text` as a JSON string."""
+    if isinstance(text, Quoted):
+        return text.json
     return msgspec.json.encode(clean(text)).decode()
 
 

@@ -41,7 +41,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     if len(texts) == len(unit.deltas) == len(unit.choices) == 1 and alone:
         quick = _quick_splice(text, unit.deltas[0], texts[0])
         if quick is not None:
-            return sse.reframe(unit.raw, quick.encode())
+            return sse.reframe(unit.raw, quick)
     document = JsonText(text)
     numbers = _numbers(document)
     calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
@@ -63,7 +63,7 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
             splices += null(document, (("choices", position, name) for name in SHADOWS))
     splices += null(document, ((name,) for name in SHADOWS))
     splices += replacements(document, unit, texts, dropped)
-    return sse.reframe(unit.raw, document.apply(splices).encode())
+    return sse.reframe(unit.raw, document.apply(splices))
 
 
 def doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[str | int]]:
@@ -89,13 +89,13 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     """Return the common event with its one text replaced; None when only a real parse finds the place.
 
     What proves the place: the event has a member of this name, since its text was read from it. A name in quotes
-    can't stand within a JSON string, where quotes are escaped, and none is spelled with escapes. So where the name in
-    quotes stands only once, that is the member, whatever surrounds it.
+    can't stand within a JSON string, where quotes are escaped, and around the text none is spelled with escapes. So
+    where the name in quotes stands only once, that is the member, whatever surrounds it.
     """
     if not isinstance(delta.path[-1], str) or delta.verbatim or delta.channel.kind == "extra":
         return None
     name = f'"{delta.path[-1]}"'
-    if data.count(name) != 1 or "\\u00" in data:
+    if data.count(name) != 1:
         return None
     for shadow in SHADOWS:
         quoted = f'"{shadow}"'
@@ -103,7 +103,9 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
             return None
     start = value_start(data, data.index(name) + len(name))
     end = string_end(data, start, delta.text)
-    return None if end is None else f"{data[:start]}{quote(text)}{data[end:]}"
+    if end is None or "\\u00" in data[:start] or "\\u00" in data[end:]:
+        return None
+    return f"{data[:start]}{quote(text)}{data[end:]}"
 
 
 def editing_whole(

@@ -112,3 +112,12 @@ def test_what_has_been_sent_is_forgotten() -> None:
     replacements = made(Replacement(1, 2, "A"), Replacement(4, 6, "B"))
     replacements.forget(5)
     assert [item.text for item in replacements] == ["B"]
+
+
+def test_many_that_have_been_sent_are_forgotten_some_at_a_time() -> None:
+    replacements = made(*(Replacement(at, at + 1, "A") for at in range(0, 10_000, 2)))
+    steps = 1
+    while replacements.forget(9_000):
+        steps += 1
+    assert 4 <= steps <= 10
+    assert [item.start for item in replacements] == list(range(9_000, 10_000, 2))
