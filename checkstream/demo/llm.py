@@ -36,7 +36,7 @@ from aiohttp import web
 from checkstream.demo import answer, ollama, wire
 from checkstream.demo.asked import IN_LINES, Api, Asked, read_asked
 from checkstream.demo.scenario import ECHO, Scenario, built_in, choose, read_folder, read_scenario
-from checkstream.demo.script import Breakage, Failure
+from checkstream.demo.script import SCENARIO_HEADER, Breakage, Failure
 from checkstream.errors import FaultyFile, RequestInvalid
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -147,7 +147,7 @@ class ScriptedLlm:
         except RequestInvalid as error:
             self._record(request, body, "")
             return _refusal(Failure(status=400, message=str(error)), api)
-        named = request.headers.get("x-scenario")
+        named = request.headers.get(SCENARIO_HEADER)
         scenario = choose(
             self._scenarios,
             header=named,

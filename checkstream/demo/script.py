@@ -53,6 +53,9 @@ Size = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=3_600_000)]
 Text = str | list[str]
 
+SCENARIO_HEADER = "x-scenario"
+"""Of a request: names the scenario that answers it."""
+
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a scenario file; a misspelt field is a fault."""

@@ -24,10 +24,10 @@ LISTED: Final = AUTH | frozenset({
     "openai-organization", "openai-project", "openai-beta", "anthropic-version", "anthropic-beta",
     "x-goog-user-project", "extra-parameters", "azureml-model-deployment", "http-referer", "x-title",
     "idempotency-key", "x-idempotency-key", "x-request-id", "x-client-request-id", "x-ms-client-request-id",
-    "x-correlation-id", "traceparent", "tracestate", "x-scenario",
+    "x-correlation-id", "traceparent", "tracestate",
 })  # fmt: skip
 """What model servers act on: accounts, versions of their APIs, what OpenRouter calls an application; and the names
-under which a request is found again, or isn't done twice. `x-scenario` is for the scripted model of the demo."""
+under which a request is found again, or isn't done twice."""
 LISTED_BEGIN: Final = ("mcp-",)
 PARAMETERS: Final = frozenset({"api-version", "beta", "key"})
 """Of Azure, of Anthropic's SDK, and Google's key."""

@@ -21,14 +21,14 @@ import msgspec
 from checkstream.demo import answer, wire
 from checkstream.demo.asked import read_asked
 from checkstream.demo.scenario import Scenario
-from checkstream.demo.script import Choice, Script
+from checkstream.demo.script import SCENARIO_HEADER, Choice, Script
 
 Turn = Mapping[str, Any]
 """A script of the demo's form; or `{"body": ...}`, a whole answer as it is, with its `status`; `{"events": [...]}`, a
 stream's; `{"lines": [...]}`, that of a server which sends a line of JSON each; or bytes: of a whole answer,
 `{"raw": "..."}`, or of a stream, `{"sse": "..."}`, which breaks off where it `breaks`."""
 _PIECE_BYTES = 97
-SCRIPT = "x-scenario"
+SCRIPT = SCENARIO_HEADER
 """The header that says which script answers; clients send what they were told to, on every path."""
 
 
