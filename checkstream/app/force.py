@@ -180,7 +180,7 @@ def _refuse_restart_settings(old: Config, new: Config) -> None:
         Fault(
             file="configuration", reason=f"`{name}` has changed", advice="restart to put it in force, or change it back"
         )
-        for name in ("server", "audit", "record", "jobs", "evidence", "verifier", "telemetry")
+        for name in ("server", "audit", "record", "jobs", "evidence", "verifier", "telemetry", "conversations")
         if getattr(old, name) != getattr(new, name)
     ]
     if searching_routes(old) != searching_routes(new):
@@ -261,6 +261,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         parts=route.parts,
         unknown_fields=route.unknown_fields,
         assessing=_assessing(route),
+        recalls=loaded.config.conversations is not None,
         scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
     )
     return Route(

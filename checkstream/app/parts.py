@@ -31,6 +31,7 @@ from checkstream.errors import AuditError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.proxy.capacity import Capacity
+from checkstream.proxy.conversations import Conversations, Memory
 from checkstream.proxy.cors import origins_of
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, Inside
@@ -112,6 +113,8 @@ async def open_parts(
     await thread(background.open, config)
     assessor = Inline(config, metrics, log)
     closed(assessor.close)
+    kept = config.conversations
+    conversations = None if kept is None else Conversations(Memory(ttl_s=kept.ttl_s, most_bytes=kept.bytes))
     recorder = await thread(_open_recorder, config.record, counts)
     if recorder is not None:
         closed(thread, recorder.close)
@@ -123,6 +126,7 @@ async def open_parts(
         trail=trail,
         digest=key.digest,
         counts=counts,
+        conversations=conversations,
         recorder=recorder,
         background=background,
         assessor=assessor,

@@ -65,6 +65,9 @@ def add_arguments(parser: Parser) -> None:
     )
     show.add_argument("directory", metavar="DIR", type=Path, help="the audit directory")
     show.add_argument("--stream", metavar="ID", help="only entries of streams whose id begins so")
+    show.add_argument(
+        "--conversation", metavar="ID", help="only streams of conversations whose id in the log begins so"
+    )
     show.add_argument("--rule", metavar="ID", help="only streams in which this rule fired")
     show.add_argument("--last", metavar="N", type=_count, help="only the last N of them")
     show.add_argument("--json", action="store_true", help="print the records as they stand in the log")
@@ -158,6 +161,12 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
     undecided: bool = False
 
 
+class _Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    id: str = ""
+    turns: int = 0
+    risks: dict[str, float] = {}
+
+
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     action: str = ""
     outcome: str = ""
@@ -169,6 +178,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     turned_at: int | None = None
     scanned: tuple[str, ...] = ()
+    conversation: _Conversation = _Conversation()
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -214,8 +224,12 @@ def _show(args: argparse.Namespace) -> int:
         entry
         for entry in merged
         if (args.stream is None or entry.body.stream.startswith(args.stream))
+        and (args.conversation is None or _is_of(entry, args.conversation))
         and (args.rule is None or args.rule in entry.rules)
     )
+    asked = [f"stream `{args.stream}...`"] if args.stream is not None else []
+    asked += [f"conversation `{args.conversation}...`"] if args.conversation is not None else []
+    asked += [f"rule `{args.rule}`"] if args.rule is not None else []
     shown = 0
     if args.json:
         for entry in wanted if args.last is None else deque(wanted, maxlen=args.last):
@@ -224,17 +238,20 @@ def _show(args: argparse.Namespace) -> int:
     else:
         entries = list(deque(wanted, maxlen=args.last))
         shown = len(entries)
-        if shown or (args.stream is None and args.rule is None):
+        if shown or not asked:
             _print_table([_row(entry) for entry in entries])
         for entry in entries if args.stream is not None else ():
             _print_verdicts(entry.body.record)
             _print_fields(entry.body.record)
-    if shown or (args.stream is None and args.rule is None):
+    if shown or not asked:
         return 0
-    asked = [f"stream `{args.stream}...`"] if args.stream is not None else []
-    asked += [f"rule `{args.rule}`"] if args.rule is not None else []
     print(f"checkstream audit: no entry of {' and '.join(asked)} in `{args.directory}`", file=sys.stderr)
     return 1
+
+
+def _is_of(entry: _Entry, conversation: str) -> bool:
+    known = entry.body.record.conversation.id
+    return bool(known) and known.startswith(conversation)
 
 
 def _entries(directory: Path, chain: str, numbers: Sequence[int]) -> Iterator[_Entry]:
@@ -259,6 +276,7 @@ def _row(entry: _Entry) -> tuple[str, ...]:
             fields = {"not read": told.unscanned, "unknown field": told.unknown, "removed field": told.removed}
             counts = (_counted(names, what) for what, names in fields.items() if names)
             what = ", ".join((counted(len(told.findings), "finding"), *counts, *told.degradations))
+            what += f", {counted(told.conversation.turns, 'turn')}" if told.conversation.id else ""
         case "pass":
             what = f"{body.method} {body.path}"
         case "repair":
@@ -295,7 +313,10 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def _print_fields(record: _Stream) -> None:
-    """Print what was not read or not known, what was taken out of the request, and where the answer was cut."""
+    """Print where it stands in its conversation, what was not read or known or went out, where the answer was cut."""
+    if record.conversation.id:
+        risks = "".join(f", {name} {risk:g}" for name, risk in record.conversation.risks.items())
+        print(safe(f"  conversation {record.conversation.id}: {counted(record.conversation.turns, 'turn')}{risks}"))
     for name in record.unscanned:
         print(safe(f"  not read: {name}"))
     for name in record.unknown:

@@ -444,6 +444,15 @@ class RecordSettings(Settings, frozen=True):
             raise ValueError("`sample` is given without `dir`; name a directory, such as `dir: var/record`")
 
 
+class ConversationSettings(Settings, frozen=True):
+    """What earlier requests of a conversation came to, in the memory of this process: risks, rules, counts, no text."""
+
+    ttl_s: Annotated[int, Meta(ge=1, le=2_592_000)] = 3_600
+    """How long a conversation is remembered behind its last request."""
+    bytes: Annotated[int, Meta(ge=65_536)] = 33_554_432
+    """Of all conversations; of the caller that has most, those are forgotten first that have rested longest."""
+
+
 class TelemetrySettings(Settings, frozen=True):
     """Logs go to stderr."""
 
@@ -466,6 +475,8 @@ class Config(Settings, frozen=True):
     """What is remembered of every exchange."""
     record: RecordSettings = RecordSettings()
     """Transcripts of a sample of exchanges."""
+    conversations: ConversationSettings | None = ConversationSettings()
+    """What is remembered of conversations; null: nothing."""
     jobs: JobsSettings = JobsSettings()
     """The queue of answers that are scored in the background."""
     evidence: EvidenceSettings = EvidenceSettings()

@@ -9,11 +9,19 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.core.conversation import Turn
 from checkstream.core.terms import Dialogue, Span, Verdict
 
 
 class Command(msgspec.Struct, frozen=True, tag=True):
     """Something that the shell must do now."""
+
+
+class Recall(Command, frozen=True):
+    """Tell what is known of a conversation; always answered by `Recalled`. Nothing of the prompt is decided before."""
+
+    key: str
+    """Keyed digest of the caller and of the conversation's name."""
 
 
 class ForwardRequest(Command, frozen=True):
@@ -148,6 +156,19 @@ class FindingDigest(msgspec.Struct, frozen=True, kw_only=True):
     """Keyed digest of the text of the span, hex."""
 
 
+class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Where in its conversation an exchange stands, for the audit log."""
+
+    id: str
+    """Keyed digest of its name, hex."""
+    turns: int
+    """Texts that the user has said in it."""
+    refused: int
+    """Requests of it that were refused before."""
+    risks: dict[str, float]
+    """`model.label` -> what its scores have added up to, 0..1, of those that rules ask for."""
+
+
 class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the audit chain keeps of one exchange."""
 
@@ -188,6 +209,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     prompt_chars: int
     answer_chars: int
     released_chars: int
+    conversation: ConversationRecord | msgspec.UnsetType = msgspec.UNSET
+    """Unset: the request is not known to be part of one."""
 
 
 class Yield(Command, frozen=True):
@@ -198,6 +221,14 @@ class Enqueue(Command, frozen=True):
     """Have what was said scored when nobody waits for it any more. Comes right before `Record`, if the plan asks."""
 
     dialogue: Dialogue
+
+
+class Remember(Command, frozen=True):
+    """Keep what this exchange has come to, on top of what is known of its conversation by then."""
+
+    key: str
+    """As in `Recall`."""
+    turn: Turn
 
 
 class Record(Command, frozen=True):
@@ -214,7 +245,8 @@ class Observe(Command, frozen=True):
 
 
 AnyCommand = (
-    ForwardRequest
+    Recall
+    | ForwardRequest
     | Reply
     | StartStream
     | SendDownstream
@@ -231,6 +263,7 @@ AnyCommand = (
     | ShedRequests
     | Yield
     | Enqueue
+    | Remember
     | Record
     | Observe
 )

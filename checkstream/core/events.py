@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.core.conversation import Conversation
+
 
 class Event(msgspec.Struct, frozen=True, tag=True):
     """Something that happened outside the guard."""
@@ -47,6 +49,13 @@ class RequestReceived(Event, frozen=True):
     earlier_risk: float | None = None
     """Risk of an earlier answer of the same conversation, where it was high: 0 to 100."""
     envelope: Envelope = Envelope()
+
+
+class Recalled(Event, frozen=True):
+    """A `Recall` command has been answered."""
+
+    conversation: Conversation | None
+    """None: nothing is known, or nobody could say."""
 
 
 class UpstreamOpened(Event, frozen=True):
@@ -141,6 +150,7 @@ class Draining(Event, frozen=True):
 
 AnyEvent = (
     RequestReceived
+    | Recalled
     | UpstreamOpened
     | UpstreamBytes
     | UpstreamClosed

@@ -205,6 +205,23 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """Ingress channel -> the words that stand there (see `match.names`)."""
 
 
+class Past(msgspec.Struct, kw_only=True):
+    """What rules know of the conversation that a request is part of."""
+
+    turns: int = 0
+    """Texts of the user, with those of this request."""
+    fired: Mapping[str, int] = MappingProxyType({})
+    """Id of a rule -> how often it was enforced in earlier requests."""
+    refused: int = 0
+    """Earlier requests that were."""
+    entities: tuple[str, ...] = ()
+    """Kinds that were found in earlier requests and their answers."""
+    risks: dict[int, float] = msgspec.field(default_factory=dict)
+    """Signal of a classifier label -> the risk that has added up, 0..1; filled when all of the prompt has been read."""
+    peaks: dict[int, float] = msgspec.field(default_factory=dict)
+    """Signal of a classifier label -> the highest score of a text; filled then, too."""
+
+
 class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one exchange as a whole, the same for all of its channels."""
 
@@ -218,6 +235,8 @@ class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Start of code -> its value, of code that reads only the context and the request; filled as it is run."""
     told: Told = Told()
     """What the caller already has, as far as triggers ask."""
+    conversation: Past = msgspec.field(default_factory=Past)
+    """What earlier requests came to, and this one with them."""
     shadowed: frozenset[int] = frozenset()
     """Rules that are only recorded here: `enforce_share` does not take in this caller and user."""
 

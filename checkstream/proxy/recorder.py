@@ -223,6 +223,9 @@ class Recording:
             self.lines.clear()
             self.asked.clear()
             return
+        if isinstance(event, on.Recalled) and event.conversation is not None:
+            # Which texts have counted is told by digests with this process's key: they would count once more.
+            event = on.Recalled(msgspec.structs.replace(event.conversation, texts=b"", turns=0, risks={}, peaks={}))
         if isinstance(event, on.Assessed):
             event = on.Assessed(risks=event.risks, failed=event.failed)  # a reply is made anew from what is asked anew
         asked = self.asked.get(event.ticket) if isinstance(event, on.Scored | on.ScoringFailed) else None

@@ -21,11 +21,13 @@ from multidict import CIMultiDict
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
+from checkstream.core.conversation import Conversation
 from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import AuditError, CheckstreamError
 from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
+from checkstream.proxy.conversations import Conversations
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.fetching import Fetching
 from checkstream.proxy.inbox import Inbox
@@ -80,6 +82,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Takes what is to be scored later, without waiting; None: nobody does."""
     assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
     """Answers `Assess`; None: nobody can."""
+    conversations: Conversations | None = None
+    """Answers `Recall`, takes what is to be remembered; None: nobody does."""
     turns: Turns = msgspec.field(default_factory=Turns)
     """Grants turns of work, shared with the other exchanges of the loop."""
 
@@ -270,6 +274,10 @@ class Exchange:
                 self._fetching.cancel()
             case do.Enqueue():
                 self._put(command)
+            case do.Recall():
+                self._inbox.put(on.Recalled(self._recalled(command)))
+            case do.Remember():
+                self._remember(command)
             case do.Yield():
                 self._goes_on = True
             case do.Record():
@@ -284,6 +292,23 @@ class Exchange:
                 self._services.enqueue(command.dialogue)
             except Exception as error:  # noqa: BLE001 - a bug behind the queue is no answer's
                 self._counts.crashed(error)
+
+    def _recalled(self, command: do.Recall) -> Conversation | None:
+        """Return what is known of a conversation; what fails there is as good as forgotten, and that is safe."""
+        known = self._services.conversations
+        try:
+            return None if known is None else known.recall(self._questions.caller, command.key)
+        except Exception as error:  # noqa: BLE001 - the request is judged for itself all the same
+            self._counts.crashed(error)
+            return None
+
+    def _remember(self, command: do.Remember) -> None:
+        known = self._services.conversations
+        try:
+            if known is not None and not known.remember(self._questions.caller, command.key, command.turn):
+                self._counts.degraded("conversation_not_kept")
+        except Exception as error:  # noqa: BLE001 - as above
+            self._counts.crashed(error)
 
     # --- the caller's side
 

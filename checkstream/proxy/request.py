@@ -35,6 +35,7 @@ from checkstream.proxy.accept import Route, candidates, choosing, on_path
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
+from checkstream.proxy.conversations import Conversations
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.envelope import around
@@ -96,6 +97,7 @@ class Proxy:
         trail: Trail,
         digest: Callable[[str], str],
         counts: Counted,
+        conversations: Conversations | None = None,
         recorder: Recorder | None = None,
         background: Background | None = None,
         assessor: Assessor | None = None,
@@ -108,10 +110,12 @@ class Proxy:
             trail: Takes the records.
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
+            conversations: Knows what earlier requests came to; without it nothing is known.
             recorder: Records a sample of the exchanges, if any are to be recorded.
             background: Scores answers afterwards; without it none are.
             assessor: Holds answers against evidence while their callers wait; without it nobody does.
         """
+        self._conversations = conversations
         self._recorder = recorder
         self._background = background
         self._assessor = assessor
@@ -264,6 +268,7 @@ class Proxy:
                     ledger=ledger,
                     enqueue=afterwards.put,
                     assess=self._assessing(route, stream),
+                    conversations=self._conversations,
                     turns=self._turns,
                 ),
                 admitted=Admitted(

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from checkstream.config.reader import Node, build, read_tree
 from checkstream.core.commands import StreamRecord
+from checkstream.core.conversation import Conversation
 from checkstream.core.policy import nodes
 from checkstream.core.policy.action import AnyAction
 from checkstream.core.terms import ANSWER_CHANNELS, INGRESS_CHANNELS, Verdict
@@ -49,6 +50,35 @@ class Scored(_Strict, frozen=True, kw_only=True):
     """Stands in the windows that are meant; empty: in every one."""
     scores: dict[str, Score] = {}
     """`model.label` -> 0..1; what is left out is 0."""
+
+
+class Earlier(_Strict, frozen=True, kw_only=True):
+    """What the earlier requests of a conversation came to."""
+
+    turns: Annotated[int, Meta(ge=0)] = 0
+    """Texts of the user."""
+    risk: dict[str, Score] = {}
+    """`model.label` -> what the scores had added up to."""
+    peak: dict[str, Score] = {}
+    """`model.label` -> the highest score."""
+    fired: dict[str, Annotated[int, Meta(ge=0)]] = {}
+    """Id of a rule -> how often it was enforced."""
+    refused: Annotated[int, Meta(ge=0)] = 0
+    """Requests."""
+    entities: tuple[str, ...] = ()
+    """Kinds that were found."""
+
+    @property
+    def known(self) -> Conversation:
+        """The same as the guard is told it."""
+        return Conversation(
+            turns=self.turns,
+            risks=self.risk,
+            peaks=self.peak,
+            fired=self.fired,
+            refused=self.refused,
+            entities=self.entities,
+        )
 
 
 class Expect(_Strict, frozen=True, kw_only=True):
@@ -95,6 +125,8 @@ class Case(_Strict, frozen=True, kw_only=True):
     documents: tuple[str | dict[str, str], ...] = ()
     caller: str | None = None
     user: str | None = None
+    conversation: Earlier | None = None
+    """The request goes on with a conversation of which this is known."""
     confirmed: tuple[str, ...] = ()
     """Rules whose confirmation the caller has given."""
     scores: dict[str, Score] | tuple[Scored, ...] = ()
@@ -117,7 +149,8 @@ class Case(_Strict, frozen=True, kw_only=True):
     def rules(self) -> frozenset[str]:
         """Every rule that the case speaks of."""
         own = () if self.expect.rule_id is None else (self.expect.rule_id,)
-        return frozenset((*own, *(self.expect.fired or ()), *(self.expect.shadow or ())))
+        earlier = () if self.conversation is None else self.conversation.fired
+        return frozenset((*own, *earlier, *(self.expect.fired or ()), *(self.expect.shadow or ())))
 
 
 class _File(_Strict, frozen=True, kw_only=True):
@@ -205,6 +238,11 @@ def _check_names(case: Case, node: Node, source: nodes.Source, rules: Collection
             for name in case.entities
         ),
     ]
+    if case.conversation is not None:
+        earlier = node.at("conversation")
+        for field, found in (("risk", case.conversation.risk), ("peak", case.conversation.peak)):
+            names += [(_key(earlier.at(field, name)), "score", name, _having(labels, point=True)) for name in found]
+        names += [(_key(earlier.at("fired", rule)), "rule", rule, rules) for rule in case.conversation.fired]
     for key, ids in (("fired", case.expect.fired), ("shadow", case.expect.shadow)):
         names += [(expect.at(key, place).place, "rule", rule, rules) for place, rule in enumerate(ids or ())]
     if case.expect.rule_id is not None:

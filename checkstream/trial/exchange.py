@@ -12,13 +12,15 @@ from checkstream.core.commands import (
     CancelUpstream,
     CloseDownstream,
     ForwardRequest,
+    Recall,
     Record,
     Reply,
     Score,
     SendDownstream,
     StreamRecord,
 )
-from checkstream.core.events import AnyEvent
+from checkstream.core.conversation import Conversation
+from checkstream.core.events import AnyEvent, Recalled
 from checkstream.core.exchange.extras import place_of
 from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.wire.json_text.spans import Path
@@ -52,10 +54,13 @@ class Came(msgspec.Struct, kw_only=True):
 class Exchange:
     """Feeds a guard and carries its commands out; scores are answered before the next event."""
 
-    def __init__(self, surface: Surface, plan: Plan, answers: Answers) -> None:
-        """Start before the request."""
+    def __init__(
+        self, surface: Surface, plan: Plan, answers: Answers, conversation: Conversation | None = None
+    ) -> None:
+        """Start before the request; `conversation`: what earlier requests came to."""
         self._guard = Guard(surface=surface, plan=plan, digest=digest)
         self._answers = answers
+        self._conversation = conversation
         self.came = Came()
 
     def send(self, event: AnyEvent, at: float) -> None:
@@ -66,6 +71,8 @@ class Exchange:
                 if isinstance(command, Score):
                     answer = self._answers(command)
                     pending += [answer] if answer is not None else []
+                elif isinstance(command, Recall) and self._conversation is not None:
+                    pending.append(Recalled(self._conversation))
                 else:
                     self._carry_out(command)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from checkstream.core.commands import Score, StreamRecord
-from checkstream.core.events import AnyEvent, Scored, ScoringFailed
+from checkstream.core.events import AnyEvent, Recalled, Scored, ScoringFailed
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.program import Program
 from checkstream.core.transcript import Header, Transcript, digest_of
@@ -76,6 +76,7 @@ def replay(transcript: Transcript, program: Program, models: InstalledModels) ->
         fail_mode=header.fail_mode,
         parts=header.parts,
         unknown_fields=header.unknown_fields,
+        recalls=any(isinstance(line.event, Recalled) for line in transcript.lines),
     )
     lines = [line for line in transcript.lines if line.asked is None or not _answers(line.event)]
     by_text = {line.asked: line.event for line in transcript.lines if line.asked is not None}

@@ -118,7 +118,8 @@ def scripted(case: Case, labels: Sequence[str]) -> Answers:
 def run(case: Case, plan: Plan, answers: Answers, cut: Cut) -> Ran:
     """Run a case one way."""
     surface = SURFACES["openai.chat"]
-    exchange = Exchange(surface, plan, answers)
+    earlier = None if case.conversation is None else case.conversation.known
+    exchange = Exchange(surface, msgspec.structs.replace(plan, recalls=earlier is not None), answers, earlier)
     came = exchange.came
     body = request_body(case, streaming=cut.streaming)
     now = _STEP_S

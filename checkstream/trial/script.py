@@ -60,7 +60,9 @@ def request_body(case: Case, *, streaming: bool) -> bytes:
             {"type": "function", "function": {"name": name, "parameters": parameters}} for name in case.tools
         ]
     documents = [*case.documents, *([case.prompt] if case.kind == "document" else [])]
-    extension = {"context": case.context} if case.context is not None else {}
+    extension: dict[str, object] = {"context": case.context} if case.context is not None else {}
+    if case.conversation is not None:
+        extension["conversation"] = "c"
     if documents or extension:
         body["checkstream"] = extension | ({"documents": documents} if documents else {})
     return msgspec.json.encode(body)

@@ -11,6 +11,7 @@ from checkstream.core.channel.decider import Decider
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
+from checkstream.core.conversation import FLOOR
 from checkstream.core.match.model_entities import Found, ModelEntities
 from checkstream.core.policy.program import RuleMeta, Waits
 from checkstream.core.policy.spares import spared_with
@@ -150,6 +151,8 @@ class Answers:
 
     def unmoved(self, scores: Mapping[str, float]) -> bool:
         """Tell whether scores are there and below all that rules here ask for."""
+        if any(scores.get(name, -1.0) > FLOOR for name in self._place.scope.accumulates):
+            return False
         return all(
             entry.floor is not None and 0.0 <= scores.get(name, -1.0) < entry.floor
             for name, signal in self._place.scope.score_signals.items()

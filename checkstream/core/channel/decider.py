@@ -131,6 +131,15 @@ class Decider:
         facts.stream.risk, facts.stream.trend = self.risks.latest
         return known
 
+    def peaks(self, labels: Mapping[str, int]) -> dict[str, float]:
+        """Return the highest scores so far of some labels; of one that nobody could give there is none.
+
+        Args:
+            labels: Name -> signal.
+        """
+        known = self._facts.peaks
+        return {name: known[signal] for name, signal in labels.items() if signal in known}
+
     def forget_scores(self) -> None:
         """Know no scores: what an earlier check said is not about the text that comes."""
         self._facts.scores.clear()

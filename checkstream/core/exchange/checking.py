@@ -99,7 +99,8 @@ class Checking:
         self.register = Register()
         """What stands for which value of the prompt."""
         self._plan = plan
-        self._digest = digest
+        self.digest = digest
+        """Keyed digest of a text, hex."""
         self.together = False
         """There are so many texts that short ones are asked about together. What comes of them is what would come of
         one text that they were parts of: a score below all thresholds counts for each, else each is asked about."""
@@ -150,7 +151,7 @@ class Checking:
             settings=self._plan.hold,
             fail_mode=self._plan.fail_mode,
             exchange=self.exchange,
-            digest=self._digest,
+            digest=self.digest,
             degrade=self.degrade,
             register=self.register,
         )

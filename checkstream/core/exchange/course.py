@@ -47,6 +47,7 @@ class State(enum.Enum):
     """Where an exchange stands."""
 
     NEW = enum.auto()
+    RECALLING = enum.auto()
     INGRESS = enum.auto()
     FORWARDED = enum.auto()
     STREAMING = enum.auto()
@@ -56,7 +57,9 @@ class State(enum.Enum):
     CLOSED = enum.auto()
 
 
-RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING, State.ASSESSING)
+RUNNING = (
+    State.RECALLING, State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING, State.ASSESSING,
+)  # fmt: skip
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -203,7 +206,7 @@ class Course:
         message = (
             f"takes more than the {self.plan.work // 1000} ms of work that one exchange may take; send less at a time"
         )
-        if self.state in {State.NEW, State.INGRESS}:
+        if self.state in {State.NEW, State.RECALLING, State.INGRESS}:
             self.refuse(Refusal(413, "work_exceeded", f"checking the prompt {message}"))
             return
         self.ledger.carried_out("stop")
@@ -248,6 +251,7 @@ class Course:
         self.checking.close()
         self.watch.end()
         self._look_whether_scored()
+        remembered = self.prompt.remembered(outcome)
         record = self.ledger.record(
             surface=self.surface.name,
             streaming=self.streaming,
@@ -256,12 +260,15 @@ class Course:
             prompt_chars=self.prompt.chars,
             released_chars=self.writer.released_chars,
             risks=self.assessment.risks,
+            conversation=self.prompt.conversation.record,
         )
         # Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full
         # collection, which would have to find it, stops every stream.
         self.ledger.judges.clear()
         self.do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
         self.do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
+        if remembered is not None:
+            self.do(remembered)
         self.do(Record(record))
         self.state = State.CLOSED
 

@@ -6,9 +6,10 @@ nothing itself: scores, time-outs and failures come back as events.
 States::
 
     NEW -> INGRESS -> FORWARDED -> STREAMING -> CLOSING -> CLOSED
-                   \            \-> WHOLE ----/ \-> ASSESSING -> CLOSED
-                    \-> CLOSED (refused)
+      \     /     \            \-> WHOLE ----/ \-> ASSESSING -> CLOSED
+    RECALLING      \-> CLOSED (refused)
 
+A request of a conversation waits in RECALLING for what is known of that.
 An answer that a rule turns goes back to STREAMING, or to FORWARDED when it is not streamed, with a second request.
 
 An event only changes what is known (`_TRANSITIONS`); then the exchange goes as far as it can (`_go_on`). What takes
@@ -22,12 +23,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, ClassVar
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.commands import AnyCommand, ForwardRequest, StartStream, Yield
+from checkstream.core.commands import AnyCommand, ForwardRequest, Recall, StartStream, Yield
 from checkstream.core.events import (
     AnyEvent,
     Assessed,
     DownstreamClosed,
     Draining,
+    Recalled,
     RequestReceived,
     Resumed,
     Scored,
@@ -248,10 +250,21 @@ class Guard:
     # --- the prompt
 
     def _on_request(self, event: RequestReceived) -> Steps:
-        self._course.state = State.INGRESS
-        refusal = yield from self._course.prompt.take(event)
+        course = self._course
+        course.state = State.INGRESS
+        refusal = yield from course.prompt.take(event)
         if refusal is not None:
-            self._course.refuse(refusal)
+            course.refuse(refusal)
+        elif course.prompt.conversation.key:
+            course.state = State.RECALLING
+            course.do(Recall(course.prompt.conversation.key))
+        else:
+            yield from course.prompt.begin()
+
+    def _on_recalled(self, event: Recalled) -> Steps:
+        self._course.state = State.INGRESS
+        self._course.prompt.conversation.recall(event.conversation)
+        yield from self._course.prompt.begin()
 
     def _go_on_with_prompt(self) -> Steps:
         """Forward or refuse the prompt once every decision on it has been taken."""
@@ -259,6 +272,7 @@ class Guard:
         request = course.prompt.request
         if request is None or (course.checking.undecided and not course.prompt.rejected):
             return
+        course.prompt.settle()
         refusal = course.prompt.refusal
         if refusal is not None:
             course.refuse(refusal)
@@ -400,6 +414,7 @@ class Guard:
     # What each event means in each state; any other pair is ignored.
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], Steps | None]]] = {
         (State.NEW, RequestReceived): _on_request,
+        (State.RECALLING, Recalled): _on_recalled,
         (State.FORWARDED, UpstreamOpened): _on_opened,
         (State.FORWARDED, UpstreamFailed): _on_upstream_failed,
         (State.STREAMING, UpstreamOpened): _on_continued,

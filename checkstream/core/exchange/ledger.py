@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.core.channel.actions import strictest
 from checkstream.core.channel.judge import Judge
-from checkstream.core.commands import FindingDigest, StreamRecord
+from checkstream.core.commands import ConversationRecord, FindingDigest, StreamRecord
 from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
@@ -17,6 +17,7 @@ _MAX_VERDICTS = 32
 fired it always says. A short text can be made of findings, and a record must not be a hundred times its size."""
 _MAX_FINDINGS = 32
 """Findings that the record keeps one by one, over all channels."""
+_MAX_FIRED_ON = 256
 _MAX_UNSCANNED = 100
 """Names that the record keeps of what was not scanned; the upstream chooses them."""
 _MAX_NAME_CHARS = 100
@@ -48,6 +49,8 @@ class Ledger:
         """Where the answer was cut, to go on in a second one."""
         self.held_s = 0.0
         self._carried_out: list[str] = []
+        self.fired_on: dict[tuple[Channel, str], None] = {}
+        """Texts, and ids of rules that were enforced on them."""
         self._fired: dict[str, int] = {}
         """Id of a rule -> how often it has fired."""
         self._kinds: set[tuple[str, str, str, str | None]] = set()
@@ -66,6 +69,8 @@ class Ledger:
                 self.verdicts.append(msgspec.structs.replace(verdict, spans=verdict.spans[:_MAX_VERDICTS]))
             else:
                 self.degraded("verdicts_not_listed")
+            if verdict.mode == "enforce" and verdict.excepted_by is None and len(self.fired_on) < _MAX_FIRED_ON:
+                self.fired_on.setdefault((verdict.channel, verdict.rule_id))
             self._fired[verdict.rule_id] = self._fired.get(verdict.rule_id, 0) + 1
 
     def carried_out(self, action: str) -> None:
@@ -101,6 +106,11 @@ class Ledger:
         new = reason not in self._degradations
         self._degradations.setdefault(reason)
         return new
+
+    def entities(self) -> tuple[str, ...]:
+        """Return the kinds of entities that were found."""
+        found = {digest.detector for judge in self.judges for digest in judge.noted.digests}
+        return tuple(sorted(name.removeprefix(_ENTITY) for name in found if name.startswith(_ENTITY)))
 
     @property
     def action(self) -> str:
@@ -149,6 +159,7 @@ class Ledger:
         prompt_chars: int,
         released_chars: int,
         risks: dict[str, float],
+        conversation: ConversationRecord | None,
     ) -> StreamRecord:
         """Return the record of the exchange; of a prompt that was not judged no characters count."""
         answered, prompted, uncounted = 0, False, False
@@ -190,6 +201,7 @@ class Ledger:
             answer_chars=answered,
             released_chars=released_chars,
             risks=risks,
+            conversation=msgspec.UNSET if conversation is None else conversation,
         )
 
 
@@ -224,6 +236,7 @@ def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:
     return _STAGES.index(verdict.stage), verdict.channel, verdict.spans, verdict.rule_id
 
 
+_ENTITY = "entity:"
 _STAGES = tuple(Stage)
 _UNTOLD = frozenset({"allow", "log_event"})
 """What these do, no caller sees."""

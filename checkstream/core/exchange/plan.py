@@ -65,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of fields of a request that nobody knows. scan: they are read as text and forwarded."""
     assessing: Assessing | None = None
     """None: nobody is there who could."""
+    recalls: bool = False
+    """What earlier requests of a conversation came to can be asked for, and is kept."""
     scored_chars: int = 0
     """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
     0: none is."""

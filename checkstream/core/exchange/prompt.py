@@ -12,7 +12,7 @@ from checkstream.core.channel.actions import Firing, Outcome, Refusing, Removal,
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
-from checkstream.core.commands import ConfirmationWanted
+from checkstream.core.commands import ConfirmationWanted, Remember
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
 from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
@@ -22,6 +22,7 @@ from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.naming import Naming
 from checkstream.core.exchange.outside import Outside
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.recollection import Recollection
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
 from checkstream.core.match.decoded import decoded
@@ -84,9 +85,14 @@ class Prompt:
         """What the prompt's rules ask of the request and of every answer."""
         self.outside = Outside(checking)
         """What it says outside its body."""
+        self.conversation = Recollection(plan.program, checking.digest)
+        """What is known of the conversation that the request is part of."""
         self._surface = surface
         self._plan = plan
         self._checking = checking
+        self._event = RequestReceived(b"")
+        self._context: object = None
+        self._settled = False
         self._joined: list[Joined] = []
         self._rejects: list[tuple[Refusing, str | None]] = []
         """With the place that each is about."""
@@ -112,7 +118,7 @@ class Prompt:
         return self.wishes.fixes_form or (self.request is not None and self.request.structured)
 
     def take(self, event: RequestReceived) -> Generator[None, None, Refusal | None]:
-        """Read the request and begin to judge it; return why it is refused, if that is clear already."""
+        """Read the request; return why it is refused, if that is clear already."""
         meter = self._checking.meter
         try:
             request = yield from meter.stepping(self._surface.reading_request(event.body), _READ_WORK)
@@ -120,13 +126,21 @@ class Prompt:
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request = self.outside.taken_into(request, event.envelope)
-        self._confirmed = event.confirmed
+        self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
-        if fault is not None:
-            return fault
-        yield from self._know(request, event, context)
-        self._judge_request()
+        if fault is None and self._plan.recalls and request.extension is not None and request.extension.conversation:
+            self.conversation.name(event.caller, request.extension.conversation)
+        return fault
+
+    def begin(self) -> Steps:
+        """Begin to judge the request that has been read, and of which is known what was before it."""
+        request, meter = self.request, self._checking.meter
+        if request is None:
+            raise AssertionError("what is judged has been read")
+        yield from self._know(request, self._event, self._context)
         self._joined = yield from Joining(request, self._checking).steps()
+        self.conversation.read(request, self._joined)
+        self._judge_request()
         yield from self._ask()
         for joined in self._joined:
             self._places[joined.judge.channel] = joined
@@ -138,7 +152,6 @@ class Prompt:
             yield from self.ruling(joined.judge)
             meter.spend(_RULING_WORK)
             yield
-        return None
 
     def _ask(self) -> Steps:
         """Ask classifiers about all texts, so that they read while patterns are matched: they see a text as it came."""
@@ -194,16 +207,32 @@ class Prompt:
         )
         checking = self._checking
         told = yield from told_of(self._plan.program, request, checking.meter, checking.degrade)
-        checking.exchange = msgspec.structs.replace(facts, told=told)
+        checking.exchange = msgspec.structs.replace(facts, told=told, conversation=self.conversation.past)
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 
-    def _judge_request(self) -> None:
-        """Decide the rules without triggers."""
+    def settle(self) -> None:
+        """Decide what asks for all of the prompt, now that it has been read."""
+        if self._settled:
+            return
+        self._settled = True
+        if not self.rejected and self._failed is None:
+            raised = self.conversation.settle()
+            self._judge_request(late=True, about=raised)
+
+    def _judge_request(self, *, late: bool = False, about: Joined | None = None) -> None:
+        """Decide the rules without triggers, those that ask for all of the prompt when it has been read.
+
+        Args:
+            late: It has been.
+            about: The text that they are about, as far as there is one.
+        """
         program, exchange = self._plan.program, self._checking.exchange
         machine = Machine(program, Facts(Stage.INGRESS, "request", exchange))
         firings: list[Firing] = []
         for entry in program.bare:
+            if (entry.rule in program.late) is not late:
+                continue
             rule, fires = program.rules[entry.rule], machine.decide(entry)
             if fires is None:
                 self._checking.degrade(f"rule_undecided:{rule.id}")
@@ -221,7 +250,7 @@ class Prompt:
             channel, page = Channel("request"), self._checking.page()
             outcome = resolve(firings, Stage.INGRESS, channel, page)
             self._checking.decided(outcome.verdicts)
-            self._note(outcome, page, channel)
+            self._note(outcome, page, channel, about)
 
     def ruling(self, judge: Judge) -> Steps:
         """Take the decisions of one channel that can be taken now."""
@@ -237,19 +266,19 @@ class Prompt:
                 self._failed = ruling.failed, self._place(channel, Span(0, 1))
             self._note(ruling.outcome, ruling.judge.page, channel)
 
-    def _place(self, channel: Channel, span: Span) -> str | None:
+    def _place(self, channel: Channel, span: Span, about: Joined | None = None) -> str | None:
         """Return the message or field that a span stands in, as callers write it; None: the request as a whole."""
-        joined = self._places.get(channel)
+        joined = self._places.get(channel, about)
         if joined is None or self.request is None:
             return None
-        return place_of(unit_of(channel.kind, joined.path(self.request, span)))
+        return place_of(unit_of(joined.judge.channel.kind, joined.path(self.request, span)))
 
-    def _note(self, outcome: Outcome, page: Page, channel: Channel) -> None:
+    def _note(self, outcome: Outcome, page: Page, channel: Channel, about: Joined | None = None) -> None:
         ledger = self._checking.ledger
         for removal in outcome.removals:
             self._remove(removal, channel)
         for refusing in outcome.refusing:
-            rule, place = refusing.rule, self._place(channel, refusing.span)
+            rule, place = refusing.rule, self._place(channel, refusing.span, about)
             if isinstance(refusing.action, Reject):
                 self._rejects.append((refusing, place))
             elif rule.id not in self._confirmed:
@@ -386,6 +415,10 @@ class Prompt:
             ),
             conversation=extension.conversation or "",
         )
+
+    def remembered(self, outcome: str) -> Remember | None:
+        """Return what is to be remembered of the exchange; None: nothing is."""
+        return self.conversation.outcome(self._checking.ledger, self._joined, outcome)
 
     @property
     def chars(self) -> int:

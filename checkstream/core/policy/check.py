@@ -52,6 +52,8 @@ __all__ = [
 
 REQUEST_ROOTS = ("context", "request")
 """What is known before any text is read."""
+BARE_ROOTS = (*REQUEST_ROOTS, "conversation")
+"""What rules on the request as a whole may read."""
 
 
 class CheckedRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,8 +113,10 @@ def _names(extended: Sequence[Extended], classifiers: Sequence[Installed]) -> di
     groups: dict[str, list[WrittenGroup]] = {}
     for item in extended:
         groups.setdefault(item.pack.name, []).extend(() if item.rule.triggers is None else (item.rule.triggers,))
+    rules = frozenset(item.rule.id.value for item in extended)
     return {
-        name: Names(classifiers=classifiers, findings=findings_of(iter(written))) for name, written in groups.items()
+        name: Names(classifiers=classifiers, findings=findings_of(iter(written)), rules=rules)
+        for name, written in groups.items()
     }
 
 
@@ -265,9 +269,13 @@ class _RuleCheck:
         roots: Sequence[str] = ROOTS
         where = "a condition"
         if bare and Stage.INGRESS in stages:
-            roots, where = REQUEST_ROOTS, "a condition of a rule without triggers, at `ingress`,"
-        found = [self._condition(placed, roots, where) for placed in self._rule.conditions]
-        return tuple(condition for condition in found if condition is not None)
+            roots, where = BARE_ROOTS, "a condition of a rule without triggers, at `ingress`,"
+        found = [(placed, self._condition(placed, roots, where)) for placed in self._rule.conditions]
+        for placed, condition in found:
+            if condition is not None and condition.recalls and not bare and Stage.INGRESS in stages:
+                reason = "what scores come to in the conversation is known when all of the prompt has been read"
+                self._source.fault(placed.at, reason, _RECALL_ADVICE)
+        return tuple(condition for _, condition in found if condition is not None)
 
     def _condition(self, placed: Placed[str] | None, roots: Sequence[str], where: str) -> Condition | None:
         if placed is None:
@@ -288,6 +296,7 @@ class _RuleCheck:
 
 _RULE_ADVICE = "add `patterns`, `phrases`, `entities`, `classifiers` or `conditions`"
 _TRIGGER_ADVICE = "add `patterns`, `phrases`, `entities` or `classifiers`"
+_RECALL_ADVICE = "take the triggers out, so that the rule is decided then, or run it at `midstream`"
 _OUTSIDE_ADVICE = "put what must be found beside the `not`, in a group `all`"
 
 

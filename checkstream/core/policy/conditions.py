@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -32,12 +32,16 @@ from checkstream.core.policy.nodes import Placed, Source, shown
 from checkstream.core.policy.program import Signal
 from checkstream.core.policy.signals import entity_signal, model_entity_signal
 from checkstream.core.policy.variables import (
+    CONVERSATION_FIELDS,
     REQUEST_FIELDS,
     ROOTS,
     STREAM_FIELDS,
     UNKNOWN,
     count_name,
     found_name,
+    highest_name,
+    is_recalled,
+    risk_name,
     score_name,
     scored_name,
     signal_of,
@@ -53,6 +57,7 @@ _SIZES: Final = MappingProxyType(
     {
         "context": Extent(length=1_000, work=1_000 + 16_384 // CHARS_A_STEP),  # the bounds that callers' facts keep to
         "request.tools": Extent(length=128, work=128 + 128 * 64 // CHARS_A_STEP),
+        "conversation.entities": Extent(length=256, work=256 + 256 * 64 // CHARS_A_STEP),
         "request.metadata": Extent(length=16, work=16 + 16 * (64 + 512) // CHARS_A_STEP),
     }
 )
@@ -72,6 +77,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """Rewritten: see the top of the module."""
     reads: tuple[Signal, ...] = ()
     """Signals that it reads, in the order of their names."""
+    recalls: tuple[Signal, ...] = ()
+    """Those of which it reads what they came to in the conversation."""
     reads_scores: bool = False
     """It reads what a model says: a score, or how often it has found an entity."""
     cost: int = 0
@@ -84,6 +91,8 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     classifiers: Sequence[Installed]
     findings: Mapping[str, Sequence[Signal]]
     """Name of a pattern, or phrase -> those of the pack that are called so."""
+    rules: frozenset[str] = frozenset()
+    """Ids of all rules that are loaded together."""
 
 
 def read_condition(
@@ -114,14 +123,19 @@ def read_condition(
     if faults:
         return None
     read = sorted(checked.variables)
-    signals = dict.fromkeys(signal for signal in map(signal_of, read) if signal is not None)
+    signals = _signals(name for name in read if not is_recalled(name))
     return Condition(
         text=placed.value,
         expr=checked.expr,
         reads=tuple(signals),
+        recalls=tuple(_signals(filter(is_recalled, read))),
         reads_scores=any(signal.classifier for signal in signals),
         cost=worst_cost(checked, _SIZES, default=_TEXT_SIZE),
     )
+
+
+def _signals(names: Iterable[str]) -> dict[Signal, None]:
+    return dict.fromkeys(signal for signal in map(signal_of, names) if signal is not None)
 
 
 class _Rewriter:
@@ -202,7 +216,12 @@ class _Rewriter:
         if root == "context":
             return self._named(expr.position, "context")
         if len(path) == 1:
-            example = {"scores": "scores.toxicity", "findings": "findings.EMAIL", "request": "request.model"}
+            example = {
+                "scores": "scores.toxicity",
+                "findings": "findings.EMAIL",
+                "request": "request.model",
+                "conversation": "conversation.turns",
+            }
             advice = f"name a field of it, as in `{example.get(root, 'stream.tokens')}`"
             return self._fault(at, f"`{root}` is no value of its own", advice)
         name, position = ".".join(part for part, _ in path[1:]), path[-1][1]
@@ -210,14 +229,37 @@ class _Rewriter:
             return self._score(name, position, test=test)
         if root == "findings":
             return self._finding(name, position, test=test)
-        fields = REQUEST_FIELDS if root == "request" else STREAM_FIELDS
+        if root == "conversation" and path[1][0] in _RECALLING:
+            return self._recalled(expr.position, path, test=test)
+        fields = {"request": REQUEST_FIELDS, "stream": STREAM_FIELDS, "conversation": CONVERSATION_FIELDS}[root]
         if name not in fields:
-            known = "known: " + ", ".join(f"`{field}`" for field in fields)
-            return self._fault(position, f"`{root}` has no field {shown(name)}", did_you_mean(name, fields, known))
+            names = [*fields, *(_RECALLING if root == "conversation" else ())]
+            known = "known: " + ", ".join(f"`{field}`" for field in names)
+            return self._fault(position, f"`{root}` has no field {shown(name)}", did_you_mean(name, names, known))
         if not test:
             return self._named(expr.position, f"{root}.{name}")
-        # The stream's fields are always known.
+        # The stream's fields are always known, and so are the conversation's.
         return self._named(expr.position, f"@given:{name}") if root == "request" else Literal(expr.position, value=True)
+
+    def _recalled(self, position: int, path: Sequence[tuple[str, int]], *, test: bool) -> Expr:
+        """Return the variable that `conversation.risk.label` and its like stand for."""
+        field, name, at = path[1][0], ".".join(part for part, _ in path[2:]), path[-1][1]
+        if test:
+            reason = f"`conversation.{field}` can't be asked for with `has`"
+            return self._fault(at, reason, "it is always known: leave `has` out")
+        if not name:
+            example = 'fired["INJ-001"]' if field == "fired" else f"{field}.injection"
+            return self._fault(at, f"`conversation.{field}` is no value of its own", f"write `conversation.{example}`")
+        if field == "fired":
+            if name not in self._names.rules:
+                advice = did_you_mean(name, sorted(self._names.rules), "name the `id` of a rule that is loaded")
+                return self._fault(at, f"there is no rule {shown(name)}", advice)
+            return self._named(position, f"@fired:{name}")
+        labels = resolve(name, self._names.classifiers)
+        if len(labels) != 1:
+            return self._fault(at, *unclear_score(name, labels, self._names.classifiers))
+        signal = Signal(kind="classifier", name=labels[0].name)
+        return self._named(position, risk_name(signal) if field == "risk" else highest_name(signal))
 
     def _score(self, name: str, position: int, *, test: bool) -> Expr:
         labels = resolve(name, self._names.classifiers)
@@ -249,7 +291,11 @@ class _Rewriter:
         return Ident(position, name)
 
 
-_LENGTHS: Final = MappingProxyType({"context": 1, "request": 2, "scores": 3, "findings": 2, "stream": 2})
+_RECALLING: Final = ("risk", "peak", "fired")
+"""Fields of `conversation` that have names behind them."""
+_LENGTHS: Final = MappingProxyType(
+    {"context": 1, "request": 2, "scores": 3, "findings": 2, "stream": 2, "conversation": 4}
+)
 """How many names a path has at most that stands for one variable."""
 
 

@@ -5,9 +5,10 @@ Compiling and loading a stored program end here alike, so that both run the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, assert_never
+from typing import Literal
 
 from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
@@ -24,6 +25,7 @@ from checkstream.core.policy.action import (
 )
 from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Variable
 from checkstream.core.policy.signals import entity_signal
+from checkstream.core.policy.variables import RECALLED
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
 
 _PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments", "extra"})
@@ -32,8 +34,10 @@ _RESTORED = frozenset({"content", "refusal", "reasoning", "tool_arguments"})
 """Channels of the answer into which values of the prompt come back."""
 _SILENT = frozenset({"allow", "log_event"})
 """Actions that change neither request nor answer."""
-_STEADY = frozenset({"context", "request", "given"})
-"""Kinds of variables that are the same for a whole exchange."""
+_STEADY = frozenset({"context", "request", "given", "conversation", "fired", *RECALLED})
+"""Kinds of variables that are the same for a whole exchange, whenever they may be read."""
+_ADDS_UP = Stage.INGRESS, "user"
+"""Where the texts are whose scores add up over a conversation."""
 _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
 
 
@@ -53,9 +57,19 @@ def scopes_of(
     rules: Sequence[RuleMeta],
     entries: Sequence[Entry],
     variables: Sequence[Variable],
+    *,
     placeholders: Placeholders | None = None,
+    recalled: frozenset[int] = frozenset(),
 ) -> Mapping[tuple[Stage, str], Scope]:
     """Return the scope of every stage and channel; equal pattern sets are compiled once.
+
+    Args:
+        signals: The program's.
+        rules: The program's.
+        entries: The program's.
+        variables: The program's.
+        placeholders: What stands for values that come back; None: none do.
+        recalled: Signals of which rules ask what they came to in the conversation.
 
     Raises:
         PatternError: the patterns of one scope are too much together.
@@ -85,6 +99,7 @@ def scopes_of(
                 pattern_set=pattern_set,
                 streamed=streamed,
                 restores=placeholders is not None and stage is Stage.MIDSTREAM and channel in _RESTORED,
+                recalled=recalled if (stage, channel) == _ADDS_UP else frozenset(),
             )
             for stage, channels in STAGE_CHANNELS.items()
             for channel in channels
@@ -102,6 +117,7 @@ def _scope(
     pattern_set: Callable[[set[int]], PatternSet],
     streamed: frozenset[str],
     restores: bool,
+    recalled: frozenset[int],
 ) -> Scope:
     active = [
         index
@@ -109,9 +125,9 @@ def _scope(
         if rule.mode != "disabled" and stage in rule.stages and channel in rule.channels
     ]
     here = [rules[index] for index in active]
-    every = {signal for rule in here for signal in rule.needs}
+    every = {signal for rule in here for signal in rule.needs}.union(recalled)
     asked = {signal for signal in every if signals[signal].classifier}
-    hold = {signal for rule in here if rule.holds for signal in rule.needs}
+    hold = {signal for rule in here if rule.holds for signal in rule.needs}.union(recalled)
     hold_classifiers = {signals[signal].classifier for signal in asked & hold}
     held = (hold - asked) | {signal for signal in asked if signals[signal].classifier in hold_classifiers}
     watched = frozenset(index for index in active if _joins(rules[index]) and not held.issuperset(rules[index].needs))
@@ -132,7 +148,7 @@ def _scope(
         restored=pattern_set((hold - asked) | {PLACEHOLDER}) if restores else None,
         watch=pattern_set(watch - asked),
         hold_classifiers=tuple(sorted(hold_classifiers)),
-        degradable=all(_has_cheaper(rule, scored, asked) for rule in asking),
+        degradable=not recalled and all(_has_cheaper(rule, scored, asked) for rule in asking),
         watch_classifiers=tuple(sorted({signals[signal].classifier for signal in asked & watch})),
         score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
         entity_signals=_by_name(signals, asked - scored),
@@ -147,6 +163,7 @@ def _scope(
         grain="span" if channel in _PLAIN_CHANNELS else max(map(_grain, here), key=_GRAINS.index, default="span"),
         reads_stream=bool(streamed),
         reads_language="language" in streamed,
+        accumulates=MappingProxyType({signals[signal].name: signal for signal in sorted(recalled)}),
         changes=any(action.name not in _SILENT for action in enforced),
         requires=tuple(
             (index, action.text)
@@ -254,6 +271,26 @@ def pattern_of(number: int, signal: Signal) -> Pattern:
     return Pattern(signal=number, name=signal.name, regex=regex, max_chars=signal.max_chars, refine=refine)
 
 
+def recalled_of(
+    code: Sequence[Instruction], variables: Sequence[Variable], rules: Sequence[RuleMeta]
+) -> Mapping[int, frozenset[int]]:
+    """Return, for each rule in force that asks, the signals of which it reads what they came to in the conversation."""
+    found: dict[int, frozenset[int]] = {}
+    for number, rule in enumerate(rules):
+        read = {variable for start in rule.condition_starts for variable in read_at(code, variables, start)}
+        recalled = frozenset(variable.signal for variable in read if variable.kind in RECALLED)
+        if recalled and rule.mode != "disabled":
+            found[number] = recalled
+    return found
+
+
+def read_at(code: Sequence[Instruction], variables: Sequence[Variable], start: int) -> Iterator[Variable]:
+    """Yield the variables that the code at `start` loads."""
+    for op, argument in itertools.takewhile(lambda each: each[0] != Op.RETURN, itertools.islice(code, start, None)):
+        if op == Op.LOAD:
+            yield variables[argument]
+
+
 def steady_of(code: Sequence[Instruction], variables: Sequence[Variable], starts: Iterable[int]) -> frozenset[int]:
     """Return the starts of code that reads only the context and the request."""
     changing = {number for number, variable in enumerate(variables) if variable.kind not in _STEADY}
@@ -294,8 +331,23 @@ def _load(variable: Variable) -> Callable[[Facts], Value]:
             return lambda facts: facts.exchange.request.get(name, missing)
         case "stream":
             return lambda facts: getattr(facts.stream, name)
+        case _:
+            return _load_of_conversation(variable)
+
+
+def _load_of_conversation(variable: Variable) -> Callable[[Facts], Value]:
+    signal, name = variable.signal, variable.name
+    match variable.kind:
+        case "conversation":
+            return lambda facts: getattr(facts.exchange.conversation, name)
+        case "fired":
+            return lambda facts: facts.exchange.conversation.fired.get(name, 0)
+        case "risk":
+            return lambda facts: facts.exchange.conversation.risks.get(signal, _UNSCORED)
+        case "highest":
+            return lambda facts: facts.exchange.conversation.peaks.get(signal, _UNSCORED)
         case unknown:
-            assert_never(unknown)
+            raise AssertionError(f"nothing loads a variable of kind `{unknown}`")
 
 
 _UNSCORED = EvalError("the score is not known")

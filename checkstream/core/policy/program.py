@@ -145,13 +145,16 @@ class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
 class Variable(msgspec.Struct, frozen=True, kw_only=True):
     """Something that code loads; its number is its place in `Program.variables`."""
 
-    kind: Literal["context", "request", "given", "stream", "found", "count", "score", "scored", "peak"]
-    """given: whether the request says anything of the field `name`."""
+    kind: Literal[
+        "context", "request", "given", "stream", "conversation", "fired",
+        "found", "count", "score", "scored", "peak", "risk", "highest",
+    ]  # fmt: skip
+    """given: whether the request says anything of the field `name`. fired: how often a rule was in the conversation."""
     name: str = ""
-    """Field of `request` or `stream`; empty for the others."""
+    """Field of `request`, `stream` or `conversation`, or id of a rule; empty for the others."""
     signal: int = -1
     """For what is known of a signal: found (bool), count (int), score (double), scored (bool), peak (double, the
-    highest score so far)."""
+    highest score so far); and of the conversation: risk (double, what its scores add up to), highest (double)."""
 
     @property
     def title(self) -> str:
@@ -216,6 +219,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A rule here reads `stream`."""
     reads_language: bool = False
     """A rule here reads `stream.language`."""
+    accumulates: Mapping[str, int] = MappingProxyType({})
+    """`model.label` -> signal, of the scores that add up over a conversation: a rule asks what they come to."""
     changes: bool = False
     """A rule here may change the request or add to the answer."""
     inserts: bool = False
@@ -245,6 +250,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     scopes: Mapping[tuple[Stage, str], Scope]
     bare: tuple[Entry, ...] = ()
     """Rules of ingress without triggers: decided once, on the request."""
+    late: frozenset[int] = frozenset()
+    """Those of them that read what scores come to in the conversation: decided when all of the prompt has been read."""
     loads: tuple[Callable[[Facts], Value], ...]
     """Beside each variable: takes its value from the facts."""
     remembered: Mapping[str, tuple[PatternSet, tuple[str, ...]]] = MappingProxyType({})

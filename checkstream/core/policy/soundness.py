@@ -28,12 +28,15 @@ from checkstream.core.policy.json_values import MAX_JSON_CHARS
 from checkstream.core.policy.placing import SPAN_ACTIONS, action_channels, action_stages
 from checkstream.core.policy.program import ALWAYS, Entry, RuleMeta, Signal, Variable, Waits
 from checkstream.core.policy.spares_syntax import DOMAIN_ENTITIES
+from checkstream.core.policy.variables import RECALLED
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.errors import PatternError, ProgramInvalid, TemplateError
 
 MAX_STEPS = 100_000
 """Instructions of one expression; what a rule of 10,000 phrases that must all stand in a text comes to is less."""
 _STEADY = frozenset({"context", "request", "given"})
+_OF_REQUEST = frozenset({*_STEADY, "conversation", "fired", *RECALLED})
+"""What rules on the request as a whole may read."""
 _ENTITY_NAME = compile_regex(r"\A[A-Z][A-Z0-9_]{0,63}\z")
 
 
@@ -142,10 +145,11 @@ class Soundness:
     def _wrong_reads(self, rule: RuleMeta, entries: Sequence[Entry]) -> str | None:
         said = frozenset(rule.reads)
         steady = [] if rule.enabled_start is None else [rule.enabled_start]
-        if not rule.triggers and Stage.INGRESS in rule.stages:
-            steady += [entry.start for entry in entries]
-            steady += rule.condition_starts
         if any(variable.kind not in _STEADY for start in steady for variable in self._reads(start)):
+            return "reads of a text where none is known yet"
+        starts = (*(entry.start for entry in entries if entry.start != ALWAYS), *rule.condition_starts)
+        read = {variable.kind for start in starts for variable in self._reads(start)}
+        if Stage.INGRESS in rule.stages and (RECALLED & read if rule.triggers else read - _OF_REQUEST):
             return "reads of a text where none is known yet"
         for entry in entries:
             known = said | {entry.signal} if rule.alone else rule.needs
@@ -159,7 +163,8 @@ class Soundness:
         if len(rule.condition_starts) != len(rule.conditions):
             return "has conditions without code"
         read = {variable for start in rule.condition_starts for variable in self._reads(start)}
-        asked = any(variable.signal >= 0 and self._signals[variable.signal].classifier for variable in read)
+        of_text = (variable.signal for variable in read if variable.kind not in RECALLED)
+        asked = any(signal >= 0 and self._signals[signal].classifier for signal in of_text)
         found = any(threshold is None for threshold in rule.thresholds)
         if rule.waits is Waits.END:
             if rule.alone or (rule.holds and Stage.MIDSTREAM in rule.stages):
@@ -169,7 +174,9 @@ class Soundness:
         return None
 
     def _signals_of(self, start: int) -> frozenset[int]:
-        return frozenset(variable.signal for variable in self._reads(start) if variable.signal >= 0)
+        """Return the signals of the text at hand that the expression at `start` reads."""
+        read = self._reads(start)
+        return frozenset(variable.signal for variable in read if variable.signal >= 0 and variable.kind not in RECALLED)
 
     def _reads(self, start: int) -> frozenset[Variable]:
         """Return the variables that the expression at `start` reads.

@@ -10,7 +10,7 @@ is there, its code has been verified to stay within its stack and to end, and it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -25,6 +25,7 @@ from checkstream.core.policy.link import (
     bare_of,
     loads_of,
     placeholders_of,
+    recalled_of,
     remembered_of,
     scopes_of,
     steady_of,
@@ -32,11 +33,18 @@ from checkstream.core.policy.link import (
 )
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
 from checkstream.core.policy.soundness import Soundness, check_signals
-from checkstream.core.policy.variables import REQUEST_FIELDS, STREAM_FIELDS
+from checkstream.core.policy.variables import CONVERSATION_FIELDS, REQUEST_FIELDS, STREAM_FIELDS
 from checkstream.errors import CheckstreamError, ProgramInvalid
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of a stored program; what the compiler makes of the largest policy file stays far below."""
+_FIELDS: Mapping[str, Collection[str]] = {
+    "request": REQUEST_FIELDS,
+    "given": REQUEST_FIELDS,
+    "stream": STREAM_FIELDS,
+    "conversation": CONVERSATION_FIELDS,
+}
+"""Kind of a variable that has a name -> those there are."""
 _FUNCTION_NAMES = tuple(function.key for function in FUNCTIONS)
 
 
@@ -72,6 +80,7 @@ def assemble(
         PatternError: the patterns of one scope are too much together.
     """
     placeholders = placeholders_of(signals, rules)
+    bare, recalled = bare_of(rules, entries), recalled_of(code, variables, rules)
     program = Program(
         signals=signals,
         rules=rules,
@@ -81,8 +90,16 @@ def assemble(
         entries=entries,
         packs=packs,
         hash="",
-        scopes=scopes_of(signals, rules, entries, variables, placeholders),
-        bare=bare_of(rules, entries),
+        scopes=scopes_of(
+            signals,
+            rules,
+            entries,
+            variables,
+            placeholders=placeholders,
+            recalled=frozenset().union(*recalled.values()),
+        ),
+        bare=bare,
+        late=frozenset(entry.rule for entry in bare if entry.rule in recalled),
         loads=loads_of(variables),
         remembered=remembered_of(signals),
         placeholders=placeholders,
@@ -164,16 +181,15 @@ def _check_numbers(parts: Stored) -> None:
     Raises:
         ProgramInvalid: one does.
     """
-    signals = len(parts.signals)
+    signals, ids = len(parts.signals), {rule.id for rule in parts.rules}
     for variable in parts.variables:
-        bare = variable.kind in {"context", "request", "given", "stream"}
-        known = {"request": REQUEST_FIELDS, "given": REQUEST_FIELDS, "stream": STREAM_FIELDS}.get(variable.kind, ("",))
+        bare = variable.kind in {"context", "request", "given", "stream", "conversation", "fired"}
+        known = _FIELDS.get(variable.kind, ids if variable.kind == "fired" else ("",))
         if variable.name not in known or (variable.signal != -1 if bare else not 0 <= variable.signal < signals):
             raise ProgramInvalid(f"the variable `{variable.title[:60]}` reads nothing that there is")
     for entry in parts.entries:
         if not 0 <= entry.rule < len(parts.rules) or not -1 <= entry.signal < signals or entry.start < ALWAYS:
             raise ProgramInvalid("an entry points at no rule, signal or code")
-    ids = {rule.id for rule in parts.rules}
     if len(ids) < len(parts.rules):
         raise ProgramInvalid("two rules have one id")
     for rule in parts.rules:

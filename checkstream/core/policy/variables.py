@@ -4,6 +4,8 @@ Names of signals begin with `@`, which no one can write in CEL, and hold the sig
 
     context  request.FIELD  stream.FIELD  @given:FIELD (`has(request.FIELD)`)
     @score:SIGNAL  @scored:SIGNAL (`has(scores.x)`)  @peak:SIGNAL  @count:SIGNAL  @found:SIGNAL (`has(findings.x)`)
+    conversation.FIELD  @fired:RULE (`conversation.fired["RULE"]`)
+    @risk:SIGNAL (`conversation.risk.x`)  @highest:SIGNAL (`conversation.peak.x`)
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import msgspec
 from checkstream.core.cel.types import BOOL, DOUBLE, DYN, INT, STRING, Type, list_of, map_of
 from checkstream.core.policy.program import Signal, Variable
 
-ROOTS: Final = ("context", "request", "scores", "findings", "stream")
+ROOTS: Final = ("context", "request", "scores", "findings", "stream", "conversation")
 REQUEST_FIELDS: Mapping[str, Type] = MappingProxyType(
     {
         "route": STRING,
@@ -35,9 +37,22 @@ REQUEST_FIELDS: Mapping[str, Type] = MappingProxyType(
 STREAM_FIELDS: Mapping[str, Type] = MappingProxyType(
     {"tokens": INT, "risk": DOUBLE, "trend": DOUBLE, "language": STRING}
 )
+CONVERSATION_FIELDS: Mapping[str, Type] = MappingProxyType({"turns": INT, "refused": INT, "entities": list_of(STRING)})
 UNKNOWN: Final = "@unknown"
 """Stands in for a name that has been reported."""
-_SIGNAL_TYPES: Final = MappingProxyType({"score": DOUBLE, "scored": BOOL, "peak": DOUBLE, "count": INT, "found": BOOL})
+_SIGNAL_TYPES: Final = MappingProxyType(
+    {
+        "score": DOUBLE,
+        "scored": BOOL,
+        "peak": DOUBLE,
+        "count": INT,
+        "found": BOOL,
+        "risk": DOUBLE,
+        "highest": DOUBLE,
+    }
+)
+RECALLED: Final = frozenset({"risk", "highest"})
+"""Kinds of variables that say of a signal what it came to in the conversation, and nothing of the text at hand."""
 
 
 def score_name(signal: Signal) -> str:
@@ -65,6 +80,16 @@ def found_name(signal: Signal) -> str:
     return _signal_name("found", signal)
 
 
+def risk_name(signal: Signal) -> str:
+    """Return the name of the risk that a classifier's scores have added up to in the conversation."""
+    return _signal_name("risk", signal)
+
+
+def highest_name(signal: Signal) -> str:
+    """Return the name of a classifier's highest score in the conversation."""
+    return _signal_name("highest", signal)
+
+
 def _signal_name(kind: str, signal: Signal) -> str:
     return f"@{kind}:{msgspec.json.encode(signal).decode()}"
 
@@ -73,6 +98,11 @@ def signal_of(name: str) -> Signal | None:
     """Return the signal that a name speaks of, None when it speaks of none."""
     kind, _, written = name.removeprefix("@").partition(":")
     return msgspec.json.decode(written, type=Signal) if name[:1] == "@" and kind in _SIGNAL_TYPES else None
+
+
+def is_recalled(name: str) -> bool:
+    """Tell whether a name says of a signal what it came to in the conversation."""
+    return name.removeprefix("@").partition(":")[0] in RECALLED
 
 
 def variable_of(name: str, number: Callable[[Signal], int]) -> Variable:
@@ -99,5 +129,7 @@ def type_of(name: str) -> Type:
         return REQUEST_FIELDS[field]
     if root == "stream":
         return STREAM_FIELDS[field]
+    if root == "conversation":
+        return CONVERSATION_FIELDS[field]
     kind = name.removeprefix("@").partition(":")[0]
-    return BOOL if kind == "given" else _SIGNAL_TYPES[kind]
+    return {"given": BOOL, "fired": INT}.get(kind) or _SIGNAL_TYPES[kind]

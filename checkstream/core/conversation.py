@@ -1,0 +1,140 @@
+"""What the requests of one conversation came to, so that an attack spread over turns adds up. Pure, and without text.
+
+A user's texts are folded in the order in which they were said. Each adds to the risk what its score has above `FLOOR`,
+and takes a share of the earlier risk away, so calm texts lower it and several borderline ones raise it::
+
+    risk = 1 - (1 - KEPT * risk) * (1 - weight(score))
+
+A client sends its history again with every request, or doesn't: a text counts once, however often it comes. So a
+history that is sent whole comes to the same with what was remembered and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+KEPT = 0.85
+"""Share of the risk that is left when one more text has been said."""
+FLOOR = 0.05
+"""A lower score says nothing."""
+KEY_BYTES = 8
+MOST_TEXTS = 1024
+"""Texts of one conversation that are known again; of more the oldest are forgotten, and would count once more."""
+_MOST_NAMES = 256
+"""Rules, and kinds of entities, of one conversation."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A text of a request that counts once."""
+
+    key: bytes
+    """Keyed digest of the text, of its role, and of how often it was said before; `KEY_BYTES` long."""
+    scores: Mapping[str, float] | None = None
+    """Of a text of the user: `model.label` -> its score. None: somebody else's."""
+    fired: tuple[str, ...] = ()
+    """Ids of the rules that were enforced on it."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request and its answer came to."""
+
+    said: tuple[Said, ...] = ()
+    """In the order of the request. Empty where it was refused: what is refused counts when it comes again."""
+    fired: tuple[str, ...] = ()
+    """Ids of the rules that were enforced on the answer, or on the request as a whole."""
+    entities: tuple[str, ...] = ()
+    """Kinds of entities that were found."""
+    refused: bool = False
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the requests so far came to."""
+
+    turns: int = 0
+    """Texts of the user."""
+    texts: bytes = b""
+    """Keys of the texts that have counted, one behind the other, the latest last."""
+    risks: Mapping[str, float] = {}
+    """`model.label` -> the risk that has added up, 0..1."""
+    peaks: Mapping[str, float] = {}
+    """`model.label` -> the highest score of a text, 0..1."""
+    fired: Mapping[str, int] = {}
+    """Id of a rule -> how often it was enforced: once for each text, once for each answer."""
+    refused: int = 0
+    """Requests."""
+    entities: tuple[str, ...] = ()
+    """Kinds that were found, sorted."""
+
+    def after(self, turn: Turn) -> Conversation:
+        """Return what the conversation has come to with one more request."""
+        known = _keys(self.texts)
+        course, fired = Course(self), dict(self.fired)
+        new: list[bytes] = []
+        for said in turn.said:
+            if said.key in known:
+                continue
+            known.add(said.key)
+            new.append(said.key)
+            course.take(said)
+            _count(fired, said.fired)
+        _count(fired, turn.fired)
+        return Conversation(
+            turns=course.turns,
+            texts=(self.texts + b"".join(new))[-MOST_TEXTS * KEY_BYTES :],
+            risks=course.risks,
+            peaks=course.peaks,
+            fired=fired,
+            refused=self.refused + turn.refused,
+            entities=tuple(sorted({*self.entities, *turn.entities})[:_MOST_NAMES]),
+        )
+
+    def new(self, said: Sequence[Said]) -> list[bool]:
+        """Tell, for each text, whether it has not counted yet."""
+        known = _keys(self.texts)
+        return [each.key not in known for each in said]
+
+
+class Course:
+    """The risk of a conversation while texts are added to it."""
+
+    __slots__ = ("highest", "peaks", "risks", "turns")
+
+    def __init__(self, start: Conversation) -> None:
+        """Start with what is known."""
+        self.turns = start.turns
+        self.risks = dict(start.risks)
+        self.peaks = dict(start.peaks)
+        self.highest: dict[str, float] = {}
+        """`model.label` -> the highest that the risk has been behind one of the texts that were added."""
+
+    def take(self, said: Said) -> bool:
+        """Add a text; return whether it has raised a risk."""
+        if said.scores is None:
+            return False
+        self.turns += 1
+        raised = False
+        for label in {**self.risks, **said.scores}:
+            score = said.scores.get(label, 0.0)
+            before = self.risks.get(label, 0.0)
+            risk = 1.0 - (1.0 - KEPT * before) * (1.0 - _weight(score))
+            raised = raised or risk > before
+            self.risks[label] = risk
+            self.peaks[label] = max(self.peaks.get(label, 0.0), score)
+            self.highest[label] = max(self.highest.get(label, 0.0), risk)
+        return raised
+
+
+def _weight(score: float) -> float:
+    return max(0.0, (score - FLOOR) / (1.0 - FLOOR))
+
+
+def _keys(texts: bytes) -> set[bytes]:
+    return {texts[at : at + KEY_BYTES] for at in range(0, len(texts), KEY_BYTES)}
+
+
+def _count(counts: dict[str, int], names: Sequence[str]) -> None:
+    for name in names:
+        if name in counts or len(counts) < _MOST_NAMES:
+            counts[name] = counts.get(name, 0) + 1

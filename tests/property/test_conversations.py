@@ -1,0 +1,189 @@
+"""An attack spread over turns adds up, whoever sends what of the history, and nobody's adds to another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.commands import Recall, Remember
+from checkstream.core.conversation import KEPT, KEY_BYTES, MOST_TEXTS, Conversation, Said, Turn
+from checkstream.core.events import (
+    AnyEvent,
+    Recalled,
+    RequestReceived,
+    Scored,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamOpened,
+)
+from checkstream.proxy.conversations import Conversations, Memory
+from tests.guarded import CHAT, INJ, plan, whole
+from tests.playbook import Exchange, Played
+
+LABEL = "lexicon.injection"
+ADDS_UP = (
+    f"{INJ}  - {{name: sum, id: SUM-1, stage: [ingress], conditions: [conversation.risk.injection > 0.9], "
+    "actions: [{type: reject, message: It adds up.}]}\n"
+)
+PLAN = plan(ADDS_UP, recalls=True)
+SCORES = st.lists(st.sampled_from([0.0, 0.04, 0.2, 0.4, 0.5, 0.79, 0.95]), min_size=1, max_size=8)
+
+
+class Chat:
+    """A client that goes on with one conversation through guards that share what is known of it."""
+
+    def __init__(self, known: Conversations | None, *, caller: str | None = None, sends: str = "all") -> None:
+        self.known = known
+        self.caller = caller
+        self.sends = sends
+        self.history: list[dict[str, str]] = []
+        self.cut = 0
+
+    def say(self, text: str, name: str = "c") -> Played:
+        """Say a text that ends with its score; what was refused is taken back."""
+        message = {"role": "user", "content": text}
+        messages = [*self.history, message] if self.sends == "all" else [message]
+        body = {"model": "m", "messages": messages, "checkstream": {"conversation": name}}
+        exchange = Exchange(CHAT, PLAN, _scored)
+        self._tell(exchange, RequestReceived(json.dumps(body).encode(), self.caller))
+        if exchange.out.forwarded is not None:
+            for event in (UpstreamOpened(200, streaming=False), UpstreamBytes(whole("Fine.")), UpstreamClosed()):
+                self._tell(exchange, event)
+            self.history += [message, {"role": "assistant", "content": "Fine."}]
+        return exchange.out
+
+    def _tell(self, exchange: Exchange, event: AnyEvent) -> None:
+        done = len(exchange.out.commands)
+        exchange.send(event)
+        for command in exchange.out.commands[done:]:
+            caller = self.caller or ""
+            if isinstance(command, Recall):
+                known = None if self.known is None else self.known.recall(caller, command.key)
+                self._tell(exchange, Recalled(known))
+            elif isinstance(command, Remember) and self.known is not None:
+                assert self.known.remember(caller, command.key, command.turn)
+
+
+def _scored(score: object) -> AnyEvent:
+    text = score.text  # type: ignore[attr-defined]
+    last = text.rsplit(" ", 1)[-1]
+    value = float(last) if last.replace(".", "", 1).isdigit() else 0.0
+    return Scored(score.ticket, {LABEL: value, "lexicon.toxicity": 0.0})  # type: ignore[attr-defined]
+
+
+def _memory() -> Conversations:
+    return Conversations(Memory(ttl_s=60, most_bytes=1 << 20, clock=lambda: 0.0))
+
+
+def _outcomes(chat: Chat, scores: Sequence[float]) -> list[tuple[str, str | None]]:
+    outs = [chat.say(f"Text {number} scores {score}") for number, score in enumerate(scores)]
+    return [_outcome(out) for out in outs]
+
+
+def _outcome(out: Played) -> tuple[str, str | None]:
+    assert out.record is not None
+    rules = [verdict.rule_id for verdict in out.record.verdicts]
+    return out.record.action, rules[0] if rules else None
+
+
+@settings(max_examples=20)
+@given(SCORES)
+def test_what_of_the_history_is_sent_and_what_is_remembered_changes_nothing(scores: list[float]) -> None:
+    remembered = _outcomes(Chat(_memory()), scores)
+    assert _outcomes(Chat(None), scores) == remembered
+    assert _outcomes(Chat(_memory(), sends="last"), scores) == remembered
+
+
+@settings(max_examples=20)
+@given(SCORES, st.integers(0, 7))
+def test_a_memory_that_is_lost_lets_nothing_pass_that_a_request_alone_would_not(scores: list[float], lost: int) -> None:
+    chat, alone = Chat(_memory(), sends="last"), Chat(None, sends="last")
+    for number, score in enumerate(scores):
+        if number == lost:
+            chat.known = _memory()
+        text = f"Text {number} scores {score}"
+        by_itself, came = _outcome(alone.say(text)), _outcome(chat.say(text))
+        assert by_itself[0] == "allow" or came == by_itself
+
+
+@settings(max_examples=12)
+@given(SCORES, SCORES)
+def test_callers_and_conversations_never_mix(first: list[float], second: list[float]) -> None:
+    known = _memory()
+    one = Chat(known, caller="one", sends="last")
+    others = [Chat(known, caller="two", sends="last"), Chat(known, caller=None, sends="last")]
+    _outcomes(one, first)
+    for other in others:
+        assert _outcomes(other, second) == _outcomes(Chat(_memory(), caller=other.caller, sends="last"), second)
+    mine = Chat(known, caller="one", sends="last")
+    fresh = Chat(_memory(), caller="one", sends="last")
+    for number, score in enumerate(second):
+        text = f"Text {number} scores {score}"
+        assert _outcome(mine.say(text, "another")) == _outcome(fresh.say(text, "another"))
+
+
+@given(st.lists(st.floats(0, 1), max_size=12), st.lists(st.integers(0, 12), max_size=4))
+def test_how_texts_are_spread_over_requests_changes_nothing(scores: list[float], cuts: list[int]) -> None:
+    said = [Said(bytes([number]) * KEY_BYTES, {LABEL: score}) for number, score in enumerate(scores)]
+    at_once = Conversation().after(Turn(said=tuple(said)))
+    in_turns = Conversation()
+    for cut in sorted({*cuts, len(said)}):
+        in_turns = in_turns.after(Turn(said=tuple(said[:cut])))  # the history comes again each time
+    assert in_turns == at_once
+    assert all(0.0 <= risk <= 1.0 for risk in at_once.risks.values())
+
+
+def test_calm_texts_lower_the_risk_and_borderline_ones_raise_it() -> None:
+    told = [Conversation()]
+    for number in range(10):
+        told.append(told[-1].after(Turn(said=(Said(bytes([number]) * KEY_BYTES, {LABEL: 0.4}),))))
+    risks = [each.risks.get(LABEL, 0.0) for each in told]
+    assert risks == sorted(risks)
+    assert risks[-1] > 0.7
+    assert risks[1] < 0.4
+    calmed = told[-1].after(Turn(said=(Said(b"calm....", {LABEL: 0.01}),)))
+    assert calmed.risks[LABEL] == pytest.approx(KEPT * risks[-1])
+
+
+def test_what_is_kept_of_a_conversation_is_bounded() -> None:
+    known = Conversation()
+    for number in range(MOST_TEXTS + 50):
+        rule = f"R-{number}"
+        known = known.after(
+            Turn(said=(Said(number.to_bytes(KEY_BYTES, "big"), {LABEL: 0.0}, (rule,)),), entities=(rule,))
+        )
+    assert (known.turns, len(known.texts)) == (MOST_TEXTS + 50, MOST_TEXTS * KEY_BYTES)
+    assert len(known.fired) == len(known.entities) == 256
+
+
+def test_a_refused_request_counts_as_refused_and_its_texts_count_when_they_come_again() -> None:
+    chat = Chat(_memory(), sends="last")
+    for number in range(2):
+        chat.say(f"Text {number} scores 0.7")
+    first, again = chat.say("Text 2 scores 0.7"), chat.say("Text 2 scores 0.7")
+    assert _outcome(first) == _outcome(again) == ("reject", "SUM-1")
+    assert first.reply is not None
+    assert json.loads(first.reply.body)["error"]["param"] == "messages[0]"
+    calm = chat.say("Thanks, and goodbye. 0.0")
+    assert calm.record is not None
+    assert calm.record.action == "allow"
+    assert (calm.record.conversation.refused, calm.record.conversation.turns) == (2, 3)  # type: ignore[union-attr]
+
+
+def test_classifiers_that_fail_leave_the_risk_unknown_and_the_fail_mode_decides() -> None:
+    only = ADDS_UP.removeprefix(INJ)
+    for fail_mode, action in (("closed", "reject"), ("open", "allow")):
+        exchange = Exchange(CHAT, plan(only, fail_mode=fail_mode), lambda score: Scored(score.ticket, {}))
+        exchange.send(
+            RequestReceived(json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode())
+        )
+        exchange.send(UpstreamOpened(200, streaming=False))
+        exchange.send(UpstreamBytes(whole("Fine.")))
+        exchange.send(UpstreamClosed())
+        assert exchange.out.record is not None
+        assert exchange.out.record.action == action
+        assert "rule_undecided:SUM-1" in exchange.out.record.degradations
