@@ -32,7 +32,7 @@ def cases(pack: Path) -> tuple[Case, ...]:
     return tuple(case.value for case in read)
 
 
-def test_the_ten_packs_are_there() -> None:
+def test_the_packs_are_there() -> None:
     assert {pack.name for pack in PACKS} == {
         "default",
         "eu-ai-act-transparency",
@@ -42,6 +42,7 @@ def test_the_ten_packs_are_there() -> None:
         "hipaa-phi",
         "owasp-llm-top10",
         "pci-dss",
+        "pseudonyms",
         "self-harm-support",
         "source-code-and-secrets",
     }
