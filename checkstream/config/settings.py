@@ -169,11 +169,6 @@ class Upstream(Settings, frozen=True):
     return_headers: tuple[str, ...] = ()
     """Headers of its answers that callers get besides those that the proxy knows (rate limits, ids of requests): names,
     or beginnings of names followed by `*`."""
-    forward_headers: tuple[str, ...] = ()
-    """Headers of callers that it gets besides those that the proxy knows (keys, versions, ids of requests), in the same
-    form. Rules read what they say."""
-    forward_parameters: tuple[str, ...] = ()
-    """Parameters of callers' queries that it gets besides `api-version`, `beta` and `key`; rules read them, too."""
     connect_ms: Ms = 5_000
     """How long connecting may take."""
     first_byte_ms: Ms = 600_000
@@ -210,12 +205,11 @@ class Upstream(Settings, frozen=True):
                 raise ValueError(f"`{name}` is written by the proxy itself; remove it from `headers`")
             if isinstance(value, str) and not value.isprintable():
                 raise ValueError(f"the value of `{name}` holds line breaks or control characters; write one line")
-        for field, names in (("return_headers", self.return_headers), ("forward_headers", self.forward_headers)):
-            for name in names:
-                if len(name.rstrip("*")) < 2 or not set(name.removesuffix("*")) <= _HEADER_CHARS - {"*"}:
-                    raise ValueError(f"`{name}` is not a header name, or a beginning of some followed by `*`")
-                if name.lower() in _OWN_HEADERS:
-                    raise ValueError(f"`{name}` is written by the proxy itself; remove it from `{field}`")
+        for name in self.return_headers:
+            if len(name.rstrip("*")) < 2 or not set(name.removesuffix("*")) <= _HEADER_CHARS - {"*"}:
+                raise ValueError(f"`{name}` is not a header name, or a beginning of some followed by `*`")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"`{name}` is written by the proxy itself; remove it from `return_headers`")
 
     @property
     def root(self) -> str:

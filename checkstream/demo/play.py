@@ -24,7 +24,6 @@ from checkstream.demo.child import Child, ChildFailed, child, command, environme
 from checkstream.demo.conversations import CONVERSATIONS, Conversation, conversations, faults
 from checkstream.demo.heard import PATHS, Heard, hear
 from checkstream.demo.page import Fired, Page, Shown, printable
-from checkstream.demo.script import SCENARIO_HEADER
 from checkstream.errors import AuditError, EventTooLarge
 
 _AUDIT_S = 5.0
@@ -141,7 +140,7 @@ def _config(llm: str, folder: Path) -> dict[str, Any]:
     }
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
-        "upstreams": {"scripted": {"url": llm, "forward_headers": [SCENARIO_HEADER]}},
+        "upstreams": {"scripted": {"url": llm}},
         "routes": [
             {"name": "chat", "match": {"path": "/v1/chat/completions"}, **guarded},
             {"name": "completions", "match": {"path": "/v1/completions"}, **guarded},

@@ -1,8 +1,8 @@
 """What a guarded request says outside its body, and what of that goes on (G31).
 
-A body goes to the upstream when rules have read it. So does what stands around it: only listed headers and parameters
-are sent, and what they say is read like the body, with the parts of the path that the route leaves open. Nothing else
-goes on: nobody needs it there, and nobody has looked at it.
+A body goes to the upstream when rules have read it. So does what stands around it: headers, parameters of the query and
+the parts of the path that the route leaves open are read like the body. Where a route refuses what it does not know,
+only listed headers and parameters go on.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from checkstream.core.events import Envelope, Said
 from checkstream.core.wire.places import open_parts
 from checkstream.core.wire.requests.prompt import is_model
 from checkstream.errors import RequestInvalid
-from checkstream.proxy.headers import AUTH, named_by_connection
+from checkstream.proxy.headers import AUTH, may_go_on, named_by_connection
 
-LISTED: Final = AUTH | frozenset({
+KNOWN: Final = AUTH | frozenset({
     "openai-organization", "openai-project", "openai-beta", "anthropic-version", "anthropic-beta",
     "x-goog-user-project", "extra-parameters", "azureml-model-deployment", "http-referer", "x-title",
     "idempotency-key", "x-idempotency-key", "x-request-id", "x-client-request-id", "x-ms-client-request-id",
@@ -28,11 +28,13 @@ LISTED: Final = AUTH | frozenset({
 })  # fmt: skip
 """What model servers act on: accounts, versions of their APIs, what OpenRouter calls an application; and the names
 under which a request is found again, or isn't done twice."""
-LISTED_BEGIN: Final = ("mcp-",)
+_KNOWN_BEGIN: Final = ("mcp-",)
 PARAMETERS: Final = frozenset({"api-version", "beta", "key"})
 """Of Azure, of Anthropic's SDK, and Google's key."""
-OWN_HEADERS: Final = {"user-agent": "checkstream", "accept": "application/json, text/event-stream"}
+_OWN: Final = {"user-agent": "checkstream", "accept": "application/json, text/event-stream"}
 """Of a caller they say which program it is, and which answers that reads. Ours reads all that the guard does."""
+_OF_THE_PROGRAM: Final = "x-stainless-"
+"""How these begin that many SDKs send: which program the caller is, in ten headers of every request."""
 _KEY: Final = "key"
 _MOST_CHARS, _MOST_OF_A_KEY = 1024, 16_384
 _OF_KEYS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/=:|!$%&*")
@@ -50,17 +52,15 @@ class Around(msgspec.Struct, frozen=True):
     """What of it rules are to read."""
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """What an upstream gets besides what all of them do; names in lower case."""
-
-    headers: tuple[str, ...] = ()
-    """Names, or beginnings of names followed by `*`."""
-    parameters: frozenset[str] = frozenset()
-    keyed: bool = False
-    """It has a key of its own: callers' keys stay behind."""
-
-
-def around(pattern: str, path: str, query: str, headers: Iterable[tuple[str, str]], more: Listed) -> Around:
+def around(
+    pattern: str,
+    path: str,
+    query: str,
+    headers: Iterable[tuple[str, str]],
+    *,
+    keyed: bool = False,
+    strict: bool = False,
+) -> Around:
     """Return what goes on of what stands around a request's body.
 
     Args:
@@ -68,48 +68,52 @@ def around(pattern: str, path: str, query: str, headers: Iterable[tuple[str, str
         path: As the caller wrote it.
         query: The same, without `?`.
         headers: The caller's.
-        more: What this upstream gets besides.
+        keyed: The upstream has a key of its own: callers' keys stay behind.
+        strict: Only what is known goes on.
 
     Raises:
-        RequestInvalid: a parameter that goes on stands there twice, so that two readers could take two values.
+        RequestInvalid: a parameter that servers act on stands there twice, so that two readers could take two values.
     """
     said: list[Said] = []
     for name, text in open_parts(pattern, path):
         if name != "model" or not is_model(text):
             said.append(Said("path", name, text))
-    given, strange = _parameters(query, PARAMETERS | more.parameters)
-    if more.keyed:
-        given.pop(_KEY, None)
-    said += (Said("query", name, text) for name, text in given.items() if not _is_said_by_form("query", name, text))
-    kept = _headers(headers, more)
+    given, strange = _parameters(query, keyed=keyed, strict=strict)
+    said += (Said("query", name, text) for name, text in given if not _is_said_by_form("query", name, text))
+    said += (Said("query", "name", name) for name, _ in given if name not in PARAMETERS)
+    kept = _headers(headers, strict=strict)
     said += (Said("header", name, text) for name, text in kept.items() if not _is_said_by_form("header", name, text))
     target = f"{path}?{urlencode(given)}" if given else path
-    return Around(target, tuple({**OWN_HEADERS, **kept}.items()), Envelope(tuple(said), strange))
+    return Around(target, tuple({**_OWN, **kept}.items()), Envelope(tuple(said), strange))
 
 
-def _parameters(query: str, listed: frozenset[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the parameters that go on, and the names of those that don't."""
-    given: dict[str, str] = {}
+def _parameters(query: str, *, keyed: bool, strict: bool) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """Return the parameters that go on, and the names of those that the route would have to know."""
+    given: list[tuple[str, str]] = []
+    seen: set[str] = set()
     strange: dict[str, None] = {}
     for name, text in parse_qsl(query, keep_blank_values=True):
-        if name not in listed:
-            strange[name] = None
-        elif name in given:
+        if name in PARAMETERS and name in seen:
             raise RequestInvalid(f"`{name}` stands in the query twice; send it once")
-        else:
-            given[name] = text
+        seen.add(name)
+        if strict and name not in PARAMETERS:
+            strange[name] = None
+        elif name != _KEY or not keyed:
+            given.append((name, text))
     return given, tuple(strange)
 
 
-def _headers(given: Iterable[tuple[str, str]], more: Listed) -> dict[str, str]:
+def _headers(given: Iterable[tuple[str, str]], *, strict: bool) -> dict[str, str]:
     """Return the headers that go on, each once, in lower case."""
     pairs = list(given)
-    listed = (LISTED | frozenset(more.headers)) - named_by_connection(pairs)
-    begin = (*LISTED_BEGIN, *(name[:-1] for name in more.headers if name.endswith("*")))
+    of_one_hop = named_by_connection(pairs)
     found: dict[str, str] = {}
     for name, text in pairs:
         lower = name.lower()
-        if not (lower in listed or lower.startswith(begin)) or not _is_plain(text):
+        known = lower in KNOWN or lower.startswith(_KNOWN_BEGIN)
+        if (strict and not known) or lower in _OWN or lower.startswith(_OF_THE_PROGRAM) or not _is_plain(text):
+            continue
+        if lower in of_one_hop or not may_go_on(lower):
             continue
         most = _MOST_OF_A_KEY if lower in AUTH else _MOST_CHARS
         joined = f"{found[lower]}, {text}" if lower in found else text  # RFC 9110 5.3

@@ -1,8 +1,8 @@
 """Which headers go on, both ways, and what a body is said to be.
 
-Towards the caller only what stands in a list leaves (G36), and so it is towards the model server (`envelope`); of an
-unguarded request all goes on but what belongs to one connection, says who or where the caller is, or changes what the
-body means. What a body is, is always said by the proxy: it has read it as JSON in UTF-8, and nobody is to read it
+Towards the caller only what stands in a list leaves (G36). Towards the model server all goes on but what belongs to one
+connection, says who or where the caller is, or changes what the body means; of a guarded request, when rules have read
+it (`envelope`). What a body is, is always said by the proxy: it has read it as JSON in UTF-8, and nobody is to read it
 otherwise (G31).
 """
 
@@ -39,6 +39,7 @@ _OF_THE_CALLER = frozenset({
     "x-method-override", "front-end-https", "upgrade-insecure-requests", "dnt",
 })  # fmt: skip
 """Who asks, from where, and what is asked: a server behind the proxy believes what stands there."""
+_STAYING = HOP_BY_HOP | _OF_THE_BODY | _OF_THE_CALLER
 _OF_THE_CALLER_BEGIN = ("x-forwarded-", "sec-", "access-control-", "proxy-", "x-checkstream-")
 AUTH = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key"})
 """With a caller's key for the model server: its gate reads it and no model does, and rules would take it for a leak."""
@@ -70,6 +71,12 @@ _ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
 
 
+def may_go_on(name: str) -> bool:
+    """Tell whether a header of a caller speaks of anything but its connection, its body or itself."""
+    known_as = _canonical(name)
+    return known_as not in _STAYING and not known_as.startswith(_OF_THE_CALLER_BEGIN)
+
+
 def request_headers(
     given: Iterable[tuple[str, str]], *, replaced: Mapping[str, str], key_header: str | None, content_type: str | None
 ) -> CIMultiDict[str]:
@@ -84,14 +91,14 @@ def request_headers(
     headers: CIMultiDict[str] = CIMultiDict()
     pairs = list(given)
     own = {_canonical(name) for name in replaced}
-    dropped = HOP_BY_HOP | _OF_THE_BODY | _OF_THE_CALLER | named_by_connection(pairs) | own
+    dropped = named_by_connection(pairs) | own
     if own & AUTH:
         dropped |= AUTH
     if key_header is not None:
         dropped |= {_canonical(key_header)}
     for name, value in pairs:
         known_as = _canonical(name)
-        if known_as not in dropped and not known_as.startswith(_OF_THE_CALLER_BEGIN):
+        if known_as not in dropped and may_go_on(name):
             headers.add(name, value)
     if content_type is not None:
         headers[hdrs.CONTENT_TYPE] = content_type

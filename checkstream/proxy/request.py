@@ -242,7 +242,9 @@ class Proxy:
                 raise
         else:
             path, query = url.raw_path, url.raw_query_string
-            outer = around(route.match.path, path, query, request.headers.items(), route.upstream.listed)
+            given = ((name, text) for name, text in request.headers.items() if name.lower() != identity.key_header)
+            strict = route.plan.unknown_fields == "refuse"
+            outer = around(route.match.path, path, query, given, keyed=route.upstream.keyed, strict=strict)
             outgoing = Outgoing(outer.target, outer.headers, identity.key_header, caller=identity.name)
             context = _context(request.headers.getall(_CONTEXT, ()))
             asked = Asked(

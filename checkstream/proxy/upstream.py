@@ -18,7 +18,6 @@ from yarl import URL
 
 from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
-from checkstream.proxy.envelope import Listed
 from checkstream.proxy.headers import AUTH, BYTES, read_media, request_headers, response_headers
 from checkstream.proxy.pool import Pool
 
@@ -134,12 +133,8 @@ class UpstreamClient:
         self.name = name
         self.settings = settings
         self._headers = dict(headers)
-        self.listed = Listed(
-            headers=tuple(name.lower() for name in settings.forward_headers),
-            parameters=frozenset(settings.forward_parameters),
-            keyed=any(name.lower() in AUTH for name in headers),
-        )
-        """What it gets of callers' requests besides what all upstreams do."""
+        self.keyed = any(name.lower() in AUTH for name in headers)
+        """It has a key of its own: callers' keys stay behind."""
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}
         self.running = 0
         """Answers that are being read."""

@@ -25,8 +25,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from checkstream.demo.script import SCENARIO_HEADER
-
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 30.0
@@ -210,7 +208,7 @@ def config(
     guarded = places or (_PLACES[:1] if chat_only else _PLACES)
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
-        "upstreams": {"llm": {"url": llm_url, "forward_headers": [SCENARIO_HEADER], **(upstream or {})}},
+        "upstreams": {"llm": {"url": llm_url, **(upstream or {})}},
         "routes": [*({**place, **shared} for place in guarded), *([] if places else [_MODELS])],
         "audit": {"dir": str(folder / "audit")},
     }
