@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -28,9 +29,11 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
-from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.exchange.machine import machine_for
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.compile import compile_policies
 from checkstream.core.policy.program import Program
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 
 Scorer = Callable[[Score], AnyEvent]
@@ -87,8 +90,8 @@ class Played(msgspec.Struct):
 class Exchange:
     """Feeds a guard and carries out its commands at once; scores are answered before the next event."""
 
-    def __init__(self, surface: Surface, plan: Plan, scorer: Scorer | None = None) -> None:
-        self.guard = Guard(surface=surface, plan=plan, digest=digest)
+    def __init__(self, surface: Surface | Mcp, plan: Plan, scorer: Scorer | None = None) -> None:
+        self.guard: Any = machine_for(surface, plan, digest)  # laws look inside
         self.scorer = scorer
         self.now = 100.0
         self.out = Played()
@@ -127,7 +130,7 @@ class Exchange:
 
 
 def play(
-    surface: Surface,
+    surface: Surface | Mcp,
     plan: Plan,
     request: bytes,
     pieces: Sequence[bytes],
@@ -135,10 +138,11 @@ def play(
     streaming: bool = True,
     status: int = 200,
     scorer: Scorer | None = None,
+    method: str = "POST",
 ) -> Played:
     """Run one exchange whose upstream answers `pieces` and then closes."""
     exchange = Exchange(surface, plan, scorer)
-    exchange.send(RequestReceived(request))
+    exchange.send(RequestReceived(request, method=method))
     if exchange.out.forwarded is None:
         return exchange.out
     exchange.send(UpstreamOpened(status, streaming))

@@ -30,8 +30,9 @@ from checkstream.core.match.warm import warm as read_ahead
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.surfaces import spoken
 from checkstream.errors import ConfigError, Fault, PolicyError
 from checkstream.proxy.accept import Route
 from checkstream.proxy.upstream import UpstreamClient
@@ -143,10 +144,10 @@ def _target(route: RouteSettings, config: Config) -> Target:
     return Target(route.name, _surface(route).name, route.upstream, can)
 
 
-def _surface(route: RouteSettings) -> Surface:
+def _surface(route: RouteSettings) -> Surface | Mcp:
     if route.api is None:
         raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` needs a `surface`"),))
-    return SURFACES[route.api]
+    return spoken(route.api)
 
 
 def _content(reference: str, file: Path) -> bytes:

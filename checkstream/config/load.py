@@ -27,7 +27,7 @@ from checkstream.config.settings import (
 )
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
-from checkstream.core.policy.capabilities import PROMPT_ONLY
+from checkstream.core.policy.capabilities import MCP, PROMPT_ONLY
 from checkstream.core.wire.places import NAMES, PLACES, covers
 from checkstream.errors import ConfigError, Fault
 
@@ -450,6 +450,11 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source, guarded
         source.fault(node.at("grounding").place, reason, "remove `grounding`")
     if route.match.method != "POST":
         source.fault(match.at("method").place, "a guarded route takes `POST`", "remove `method`")
+    if route.api == MCP and route.match.model != "*":
+        source.fault(match.at("model").place, "messages of `mcp` name no model", "remove `model`")
+    if route.api == MCP and route.grounding is not None:
+        reason = "what tools say is evidence, and there is no answer to hold against it"
+        source.fault(node.at("grounding").place, reason, "remove `grounding`")
 
 
 def _secrets(config: Config, positions: Sequence[int], tree: Node) -> list[tuple[Secret, Node]]:

@@ -49,6 +49,8 @@ class RequestReceived(Event, frozen=True):
     earlier_risk: float | None = None
     """Risk of an earlier answer of the same conversation, where it was high: 0 to 100."""
     envelope: Envelope = Envelope()
+    method: str = "POST"
+    """Of HTTP."""
 
 
 class Recalled(Event, frozen=True):

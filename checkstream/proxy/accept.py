@@ -9,6 +9,7 @@ import msgspec
 from checkstream.config import GroundingSettings, Match, Quota
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.wire.json_text.strict import StrictJson
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import model_in, takes
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
@@ -23,7 +24,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     match: Match
     upstream: UpstreamClient
-    surface: Surface | None = None
+    surface: Surface | Mcp | None = None
     """The API that is spoken here; None: passed on unguarded."""
     plan: Plan | None = None
     """What the guard is to do; None: passed on unguarded."""
@@ -39,6 +40,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What one caller may have on it; None: no less than of the process."""
     body_bytes: int | None = None
     """How long a body it takes; None: what the process takes."""
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """Of HTTP, that it takes."""
+        return frozenset({self.match.method}) if self.surface is None else self.surface.methods
 
 
 _LONG_BYTES = 524_288
@@ -59,9 +65,9 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
     there = on_path(routes, path)
     if not there:
         raise RouteUnknown(wrong_path(_taken(routes), path, method))
-    found = [route for route in there if route.match.method == method]
+    found = [route for route in there if method in route.methods]
     if not found:
-        allowed = sorted({route.match.method for route in there})
+        allowed = sorted({each for route in there for each in route.methods})
         raise MethodWrong(f"`{path}` takes {' or '.join(allowed)}, not `{method[:20]}`", allowed)
     return found
 

@@ -24,11 +24,12 @@ KNOWN: Final = AUTH | frozenset({
     "openai-organization", "openai-project", "openai-beta", "anthropic-version", "anthropic-beta",
     "x-goog-user-project", "extra-parameters", "azureml-model-deployment", "http-referer", "x-title",
     "idempotency-key", "x-idempotency-key", "x-request-id", "x-client-request-id", "x-ms-client-request-id",
-    "x-correlation-id", "traceparent", "tracestate",
+    "x-correlation-id", "traceparent", "tracestate", "last-event-id",
 })  # fmt: skip
 """What model servers act on: accounts, versions of their APIs, what OpenRouter calls an application; and the names
 under which a request is found again, or isn't done twice."""
 _KNOWN_BEGIN: Final = ("mcp-",)
+"""Session, version and names of messages (MCP)."""
 PARAMETERS: Final = frozenset({"api-version", "beta", "key"})
 """Of Azure, of Anthropic's SDK, and Google's key."""
 _OWN: Final = {"user-agent": "checkstream", "accept": "application/json, text/event-stream"}

@@ -102,13 +102,14 @@ class Fetching:
         outgoing = self._outgoing
         try:
             async with self._upstream.send(
-                "POST",
+                outgoing.method,
                 outgoing.target,
                 outgoing.headers,
-                body,
+                body or None,
                 key_header=outgoing.key_header,
-                content_type=JSON,
+                content_type=JSON if body else None,
                 caller=outgoing.caller,
+                patient=outgoing.patient,
             ) as answer:
                 self.answer = answer
                 self._counts.upstream_answered(answer.status)

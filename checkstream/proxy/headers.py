@@ -47,7 +47,7 @@ AUTH = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key"})
 RETURNED = frozenset({
     "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "apim-request-id",
     "x-ms-client-request-id", "x-ms-region", "cf-ray", "anthropic-organization-id", "x-envoy-upstream-service-time",
-    "traceresponse",
+    "traceresponse", "mcp-session-id", "mcp-protocol-version",
 })  # fmt: skip
 """Of the answer to a guarded request: when to try again, and the names under which support finds it."""
 RETURNED_BEGIN = ("x-ratelimit-", "anthropic-ratelimit-", "openai-")
@@ -57,6 +57,7 @@ PASSED = frozenset({
 })  # fmt: skip
 """Of the answer to an unguarded one besides: what files are downloaded with."""
 _OF_IDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-")
+_OF_SESSIONS, _TO_PLAIN = _OF_IDS | {"=", "~"}, str.maketrans("=~", "--")
 _MOST_OF_AN_ID, _MOST_OF_A_REGION = 128, 40
 _MOST_DIGITS, _MOST_PLACES = 13, 9
 """Of a number, which may be a moment in milliseconds, and of a second's fraction; a card has more."""
@@ -192,7 +193,13 @@ def _is_region(value: str) -> bool:
     return few and all(map(str.isalnum, words))
 
 
+def _is_session(value: str) -> bool:
+    """Tell whether a value is the id of a session: a token of any maker, which only goes back where it came from."""
+    return _OF_SESSIONS.issuperset(value) and _is_id(value[:_MOST_OF_AN_ID].translate(_TO_PLAIN))
+
+
 _FORMS: Mapping[str, Callable[[str], bool]] = {
+    "mcp-session-id": _is_session,
     "retry-after": _is_time,
     "retry-after-ms": _is_number,
     "x-envoy-upstream-service-time": _is_number,

@@ -20,6 +20,10 @@ class Outgoing(msgspec.Struct, frozen=True):
     """What the body of an unguarded request is; a guarded one is JSON."""
     caller: str | None = None
     """Whose connections it goes on."""
+    method: str = "POST"
+    """Of a guarded request."""
+    patient: bool = False
+    """Its stream may be silent for as long as its server likes."""
 
     def bare(self, names: Collection[str]) -> Outgoing:
         """Return it without some headers."""

@@ -23,7 +23,7 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.conversation import Conversation
 from checkstream.core.terms import Dialogue
-from checkstream.core.wire.surface import Surface
+from checkstream.core.wire.surface import Spoken
 from checkstream.errors import AuditError, CheckstreamError
 from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
@@ -97,7 +97,7 @@ class Exchange:
         connection: Connection,
         *,
         guard: Machine,
-        surface: Surface,
+        surface: Spoken,
         upstream: UpstreamClient,
         outgoing: Outgoing,
         services: Services,

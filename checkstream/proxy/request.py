@@ -16,10 +16,11 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamRespon
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
 from checkstream.core.events import Assessed, RequestReceived
-from checkstream.core.exchange.guard import Guard
+from checkstream.core.exchange.machine import machine_for
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import surface_at
-from checkstream.core.wire.surface import Surface
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.surface import Spoken
+from checkstream.core.wire.surfaces import SURFACES, spoken
 from checkstream.errors import AuditError, BodyTooLarge, CheckstreamError, NotReady, RequestInvalid, UpstreamError
 from checkstream.listen import (
     Admission,
@@ -153,11 +154,11 @@ class Proxy:
             self._counts.crashed(stream, error)
             return error_response(error, shape, headers)
 
-    def _shape(self, path: str) -> Surface:
+    def _shape(self, path: str) -> Spoken:
         """Return the surface whose error objects are understood at a path."""
         here = next((route.surface for route in on_path(self._routes(), path) if route.surface is not None), None)
         known = surface_at(path)
-        return here or (_DEFAULT_SHAPE if known is None else SURFACES[known])
+        return here or (_DEFAULT_SHAPE if known is None else spoken(known))
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = self._intake.callers.identify(request)
@@ -215,6 +216,8 @@ class Proxy:
         chars = min(readable(sent.body), route.plan.prompt_chars)
         wait_s = route.scorer.wait_s(sent.share, chars)
         load = self._intake.meter.admit(sent.share, wait_s=wait_s, most_s=route.plan.max_hold_ms / 1000)
+        if request.method == hdrs.METH_GET:
+            load.end()  # it waits for its server, for hours, and needs nothing until that speaks
         try:
             return await self._answer(request, stream, route, sent, visit, load)
         finally:
@@ -245,7 +248,14 @@ class Proxy:
             given = ((name, text) for name, text in request.headers.items() if name.lower() != identity.key_header)
             strict = route.plan.unknown_fields == "refuse"
             outer = around(route.match.path, path, query, given, keyed=route.upstream.keyed, strict=strict)
-            outgoing = Outgoing(outer.target, outer.headers, identity.key_header, caller=identity.name)
+            outgoing = Outgoing(
+                outer.target,
+                outer.headers,
+                identity.key_header,
+                caller=identity.name,
+                method=request.method,
+                patient=request.method == hdrs.METH_GET,
+            )
             context = _context(request.headers.getall(_CONTEXT, ()))
             asked = Asked(
                 caller=identity.name, route=route.name, program=route.plan.program.hash, context=context, body=body
@@ -253,10 +263,8 @@ class Proxy:
             confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
             afterwards = Afterwards(self._background, route, stream, identity.name)
             plan, risk = afterwards.plan(route.plan), afterwards.earlier_risk(body)
-            guard: Machine = Guard(
-                surface=route.surface, plan=plan, digest=self._digest, stream=stream, clock=time.perf_counter
-            )
-            if self._recorder is not None:
+            guard: Machine = machine_for(route.surface, plan, self._digest, stream=stream, clock=time.perf_counter)
+            if self._recorder is not None and not isinstance(route.surface, Mcp):
                 guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
             exchange = Exchange(
                 request,
@@ -286,11 +294,12 @@ class Proxy:
                 fail_closed=fail_closed,
                 respond=confirming.respond,
             )
+            received = RequestReceived(
+                body, identity.name, context, confirming.rules, risk, outer.envelope, request.method
+            )
             self._running.add(exchange)
             try:
-                response = await exchange.run(
-                    RequestReceived(body, identity.name, context, confirming.rules, risk, outer.envelope)
-                )
+                response = await exchange.run(received)
             finally:
                 self._running.discard(exchange)
         counts.ended(response.status)

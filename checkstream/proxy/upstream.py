@@ -56,11 +56,14 @@ def _require_readable(response: ClientResponse) -> None:
 class Answer:
     """The upstream's answer: its head, and its body as it comes."""
 
-    def __init__(self, response: ClientResponse, settings: Upstream) -> None:
-        """Wrap a response whose head has arrived."""
+    def __init__(self, response: ClientResponse, settings: Upstream, *, patient: bool = False) -> None:
+        """Wrap a response whose head has arrived; of a `patient` one silence is no failure."""
         self._response = response
         self._settings = settings
         self._begun = False
+        self._idle_s = None if patient else settings.idle_ms / 1000
+        if patient:
+            self._wait()
         self.status = response.status
         self.headers = response_headers(response.headers.items(), names=settings.return_headers)
 
@@ -91,11 +94,15 @@ class Answer:
             raise self._failure(error) from error
         if data and not self._begun:
             self._begun = True
-            connection = self._response.connection
-            if connection is not None and connection.protocol is not None:
-                connection.protocol.read_timeout = self._settings.idle_ms / 1000
-                connection.protocol.start_timeout()
+            self._wait()
         return data
+
+    def _wait(self) -> None:
+        """Take silence for a failure from here on as often as the answer's next bytes may be late."""
+        connection = self._response.connection
+        if connection is not None and connection.protocol is not None:
+            connection.protocol.read_timeout = self._idle_s
+            connection.protocol.start_timeout()
 
     def _failure(self, error: Exception) -> UpstreamError:
         if isinstance(error, TimeoutError):
@@ -173,6 +180,7 @@ class UpstreamClient:
         key_header: str | None,
         content_type: str | None,
         caller: str | None = None,
+        patient: bool = False,
     ) -> AsyncIterator[Answer]:
         """Send a request and yield the answer once its head has come; leaving closes what is not read to the end.
 
@@ -184,6 +192,7 @@ class UpstreamClient:
             key_header: The header in which the caller's key for the proxy came.
             content_type: What the body is; None: nothing is said.
             caller: Who asks; a connection serves one caller alone. Those without names are one.
+            patient: Its answer may be silent for any time once it has begun.
 
         Raises:
             UpstreamError: no answer's head came, or one that two readers could take for two things.
@@ -195,7 +204,7 @@ class UpstreamClient:
             session = self._open(caller)
             response = await self._send(session, method, URL(self.settings.root + target, encoded=True), sent, body)
             _require_readable(response)
-            yield Answer(response, self.settings)
+            yield Answer(response, self.settings, patient=patient)
         finally:
             self.running -= 1
             if response is not None:

@@ -43,7 +43,7 @@ from checkstream.core.policy.action import (
     SafeMode,
     Stop,
 )
-from checkstream.core.policy.capabilities import CAN, CHAT, SURFACES, Target, missing
+from checkstream.core.policy.capabilities import CAN, CHAT, MCP, SURFACES, Target, missing
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.placing import action_channels, action_stages
@@ -156,11 +156,14 @@ def test_g08_the_matrix_of_actions_surfaces_and_upstreams_is_on_the_page(row: li
         able = Target("r", surface, "u", frozenset(CAN))
         lacks = [lack for stage in action_stages(action) for lack in missing(action, stage, able)]
         assert cell == ("no" if lacks else "yes"), surface
-    names, midstream_only = quoted(row[0]), row[9].startswith("midstream: ")
+    tools = Target("r", MCP, "u", frozenset(CAN))
+    on_tools = Stage.INGRESS in action_stages(action) and not missing(action, Stage.INGRESS, tools)
+    assert row[9] == ("yes" if on_tools else "no")
+    names, midstream_only = quoted(row[0]), row[10].startswith("midstream: ")
     of_the_whole = {"continue"} if len(names) > 1 else set()  # what the row of `safe_mode` itself asks for
     for stage in action_stages(action):
         needs = {quoted(lack.need)[0] for lack in missing(action, stage, Target("r", CHAT, "u", frozenset()))}
-        asked = set() if midstream_only and stage is not Stage.MIDSTREAM else set(quoted(row[9]))
+        asked = set() if midstream_only and stage is not Stage.MIDSTREAM else set(quoted(row[10]))
         assert needs - of_the_whole == asked, stage
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, ClassVar
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.commands import AnyCommand, ForwardRequest, Recall, StartStream, Yield
+from checkstream.core.commands import ForwardRequest, Recall, StartStream
 from checkstream.core.events import (
     AnyEvent,
     Assessed,
@@ -31,7 +31,6 @@ from checkstream.core.events import (
     Draining,
     Recalled,
     RequestReceived,
-    Resumed,
     Scored,
     ScoringFailed,
     TimerFired,
@@ -48,6 +47,7 @@ from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
+from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.exchange.timers import Timers
 from checkstream.core.exchange.turning import Turning
 from checkstream.core.terms import Stage
@@ -63,13 +63,11 @@ _LOOK_WORK = 5
 _WRITING_WORK = 500
 """Of a step of writing a whole answer."""
 _JUDGES_A_STEP = 512
-_STEP_WORK = 5
-"""Of any step, besides what it says itself."""
 _OF_UPSTREAM = (UpstreamOpened, UpstreamBytes, UpstreamClosed, UpstreamFailed)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 
 
-class Guard:
+class Guard(Stepping):
     """The state machine of one exchange."""
 
     def __init__(
@@ -92,61 +90,17 @@ class Guard:
                 depends on it.
         """
         self._course = Course(surface=surface, plan=plan, digest=digest, stream=stream)
+        super().__init__(self._course.checking, self._course.watch)
         self._course.checking.meter.clock = clock
         self._incoming = Incoming(self._course)
         self._leaving = Leaving(self._course)
         self._turning = Turning(self._course, self._leaving)
         self._timers = Timers(self._course, self._leaving)
-        self._events: deque[AnyEvent] = deque()
-        """What has come while an event was being taken, of which some steps are left."""
-        self._steps: Steps | None = None
-        self._exhausted = False
 
     @property
     def state(self) -> State:
         """Where the exchange stands."""
         return self._course.state
-
-    def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
-        """Take one event at `now` (monotonic seconds) and return the commands that follow, in order.
-
-        An event that has no meaning in the present state (a late score, a second end) is ignored.
-        """
-        checking = self._course.checking
-        checking.commands = []
-        checking.now = now
-        if isinstance(event, DownstreamClosed):
-            self._steps = None  # nobody waits for what is left of it
-            self._events.clear()
-        if not isinstance(event, Resumed):
-            self._events.append(event)
-        checking.meter.begin_turn()
-        over = self._take_turn()
-        if checking.waiting:
-            self._course.watch.arm()
-        if not over:
-            checking.commands.append(Yield())
-        return checking.commands
-
-    def _take_turn(self) -> bool:
-        """Do what is to be done about the events that have come, as far as one turn goes; return whether that is all.
-
-        Where a turn ends changes nothing but the time: what comes meanwhile waits for its own turn.
-        """
-        meter = self._course.checking.meter
-        while self._steps is not None or self._events:
-            steps = self._steps = self._steps or self._steps_of(self._events.popleft())
-            for _ in steps:
-                meter.spent += _STEP_WORK
-                if meter.exhausted and not self._exhausted:
-                    self._exhausted = True
-                    self._steps = self._steps_without_work() or steps
-                    break
-                if meter.turn_over:
-                    return False
-            else:
-                self._steps = None
-        return True
 
     def _steps_of(self, event: AnyEvent) -> Steps:
         """Take one event, then go as far as that allows."""

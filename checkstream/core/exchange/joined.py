@@ -23,6 +23,10 @@ _EDITS_A_STEP = 256
 EDITS_WORK = 200
 """... and what that costs."""
 
+_OF_MESSAGES = frozenset({"params", "result", "error"})
+"""Members of the messages of tools, whose texts are often the JSON of a value that stands beside them."""
+_OPENING = frozenset({"{", "["})
+
 
 class Joined:
     """One such text."""
@@ -177,12 +181,17 @@ def _order(edit: Replacement) -> tuple[int, int]:
 def rewriting(delta: Delta, edits: Sequence[Replacement]) -> Generator[None, None, str]:
     """Return, in steps, a text of a prompt with replacements carried out; the JSON of a call's arguments stays JSON.
 
+    What tools say of JSON stays so, too, where it can.
+
     Raises:
-        WireError: it would not.
+        WireError: arguments would not.
     """
-    if delta.path[-1] != "arguments" or not is_json(delta.text):
+    of_message = delta.path[0] in _OF_MESSAGES and delta.text.lstrip()[:1] in _OPENING
+    if not (delta.path[-1] == "arguments" or of_message) or not is_json(delta.text):
         return (yield from editing(delta.text, edits))
     inside = inside_json(delta.text, edits)
+    if inside is None and of_message:
+        return (yield from editing(delta.text, edits))
     if inside is None:
         raise WireError("the arguments of a tool call would be no JSON any more; leave out what policy does not allow")
     return (yield from editing(delta.text, inside))

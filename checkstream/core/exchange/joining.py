@@ -31,7 +31,7 @@ _SHORT_CHARS = 128
 
 def _is_part(delta: Delta) -> bool:
     """Tell whether a text is one of the parts of a message's content."""
-    return len(delta.path) > 3 and delta.path[2] == "content"
+    return len(delta.path) > 3 and "content" in delta.path[1:3]
 
 
 class Joining:

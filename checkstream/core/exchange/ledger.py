@@ -59,6 +59,7 @@ class Ledger:
         self._besides: dict[str, None] = {}
         self._removed: dict[str, None] = {}
         self._degradations: dict[str, None] = {}
+        self._seen = _Seen()
 
     def judged(self, verdicts: Iterable[Verdict]) -> None:
         """Note verdicts."""
@@ -149,6 +150,15 @@ class Ledger:
             told |= {"reason": self.withheld} if "reason" not in told else {"withheld": self.withheld}
         return msgspec.Raw(msgspec.json.encode(told | ({"stream": stream} if stream else {})))
 
+    def let_go(self) -> None:
+        """Keep of the channels that have been decided only what the record says: an exchange can have any number."""
+        kept = [judge for judge in self.judges if not judge.holdback.settled]
+        for judge in self.judges:
+            if judge.holdback.settled:
+                self._seen.take(judge)
+        del self._seen.findings[_MAX_FINDINGS + 1 :]
+        self.judges[:] = kept
+
     def record(
         self,
         *,
@@ -159,25 +169,20 @@ class Ledger:
         prompt_chars: int,
         released_chars: int,
         risks: dict[str, float],
-        conversation: ConversationRecord | None,
+        conversation: ConversationRecord | None = None,
+        answer_chars: int = 0,
     ) -> StreamRecord:
-        """Return the record of the exchange; of a prompt that was not judged no characters count."""
-        answered, prompted, uncounted = 0, False, False
-        findings, kinds, asked = list[FindingDigest](), set[tuple[Stage, str]](), set[tuple[str, ...]]()
+        """Return the record of the exchange; of a prompt that was not judged no characters count.
+
+        `answer_chars` counts characters of answers that were judged otherwise than midstream.
+        """
+        seen = self._seen
         for judge in self.judges:  # once: a prompt can have thousands, and nobody else has a turn meanwhile
-            stage, noted = judge.stage, judge.noted
-            kinds.add((stage, judge.channel.kind))
-            asked.add(judge.asked)
-            findings += noted.digests
-            uncounted = uncounted or noted.uncounted > 0
-            if judge.leads and stage is Stage.INGRESS:
-                prompted = True
-            elif judge.leads:
-                answered += judge.holdback.received - judge.prelude
-        if uncounted or len(findings) > _MAX_FINDINGS:
+            seen.take(judge)
+        if seen.uncounted or len(seen.findings) > _MAX_FINDINGS:
             self.degraded("findings_not_listed")
-        scanned = {f"{stage}:{kind}" for stage, kind in kinds}
-        classifiers = {name for names in asked for name in names} - self.unheard
+        scanned = {f"{stage}:{kind}" for stage, kind in seen.kinds}
+        classifiers = {name for names in seen.asked for name in names} - self.unheard
         return StreamRecord(
             surface=surface,
             streaming=streaming,
@@ -187,8 +192,8 @@ class Ledger:
             program=program.hash,
             scanned=tuple(sorted({*self._besides, *scanned})),
             unscanned=tuple(self._unscanned),
-            detectors=("match", *sorted(classifiers)) if self.judges else (),
-            findings=tuple(findings[:_MAX_FINDINGS]),
+            detectors=("match", *sorted(classifiers)) if seen.kinds else (),
+            findings=tuple(seen.findings[:_MAX_FINDINGS]),
             verdicts=tuple(sorted(self.verdicts, key=_place)),
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
             removed=tuple(self._removed),
@@ -197,12 +202,36 @@ class Ledger:
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
             held_ms=round(self.held_s * 1000, 3),
-            prompt_chars=prompt_chars if prompted else 0,
-            answer_chars=answered,
+            prompt_chars=prompt_chars if seen.prompted else 0,
+            answer_chars=seen.answered + answer_chars,
             released_chars=released_chars,
             risks=risks,
             conversation=msgspec.UNSET if conversation is None else conversation,
         )
+
+
+class _Seen:
+    """What a record says of channels, put together."""
+
+    def __init__(self) -> None:
+        self.findings: list[FindingDigest] = []
+        self.kinds: set[tuple[Stage, str]] = set()
+        self.asked: set[tuple[str, ...]] = set()
+        self.answered = 0
+        """Characters of answers."""
+        self.prompted = False
+        self.uncounted = False
+
+    def take(self, judge: Judge) -> None:
+        stage, noted = judge.stage, judge.noted
+        self.kinds.add((stage, judge.channel.kind))
+        self.asked.add(judge.asked)
+        self.findings += noted.digests
+        self.uncounted = self.uncounted or noted.uncounted > 0
+        if judge.leads and stage is Stage.INGRESS:
+            self.prompted = True
+        elif judge.leads:
+            self.answered += judge.holdback.received - judge.prelude
 
 
 def _named(name: str) -> str:

@@ -69,6 +69,11 @@ class Meter:
         if self.clock is not None:
             self._turn_ends_s = self.clock() + _TURN_S
 
+    def begin_anew(self) -> None:
+        """Forget what has been spent: what comes is to be read as if nothing had come before."""
+        self._turn_ends -= self.spent
+        self.spent = 0
+
     def spend(self, work: int) -> None:
         """Note work that has been done."""
         self.spent += work

@@ -38,15 +38,14 @@ from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.requests.extension import DOCUMENTS, reworded
 from checkstream.core.wire.requests.prompt import unit_of
 from checkstream.core.wire.requests.shaping import MESSAGE_FRAME
-from checkstream.core.wire.surface import Extension, Request, Shaping, Surface
+from checkstream.core.wire.surface import Extension, Request, Requests, Shaping
 from checkstream.errors import RequestInvalid
 
 _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
 read it."""
 
-
-_READ_WORK = 700
+READ_WORK = 700
 """Of one step of reading a body."""
 _EDIT_WORK = 10
 """Of an edit of one text."""
@@ -62,17 +61,10 @@ _RULINGS_WORK = 200
 """... and what that costs."""
 
 
-def _is_frame(path: Path) -> bool:
-    """Tell whether a text stands in what a message keeps when all that it says is taken out."""
-    if path[0] != "messages" or len(path) < 3:
-        return False
-    return path[2] in MESSAGE_FRAME and (path[2] != "content" or path[4:5] == ("tool_use_id",))
-
-
 class Prompt:
     """A request on its way to the upstream."""
 
-    def __init__(self, surface: Surface, plan: Plan, checking: Checking) -> None:
+    def __init__(self, surface: Requests, plan: Plan, checking: Checking) -> None:
         """Start before the request.
 
         Args:
@@ -119,9 +111,8 @@ class Prompt:
 
     def take(self, event: RequestReceived) -> Generator[None, None, Refusal | None]:
         """Read the request; return why it is refused, if that is clear already."""
-        meter = self._checking.meter
         try:
-            request = yield from meter.stepping(self._surface.reading_request(event.body), _READ_WORK)
+            request = yield from self._reading(event)
             context = read_context(event.context, request.extension)
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
@@ -134,13 +125,26 @@ class Prompt:
 
     def begin(self) -> Steps:
         """Begin to judge the request that has been read, and of which is known what was before it."""
-        request, meter = self.request, self._checking.meter
+        request = self.request
         if request is None:
             raise AssertionError("what is judged has been read")
         yield from self._know(request, self._event, self._context)
         self._joined = yield from Joining(request, self._checking).steps()
         self.conversation.read(request, self._joined)
         self._judge_request()
+        yield from self._judging()
+
+    def _reading(self, event: RequestReceived) -> Generator[None, None, Request]:
+        """Return, in steps, what the request says.
+
+        Raises:
+            RequestInvalid: it is not what the surface takes.
+        """
+        return self._checking.meter.stepping(self._surface.reading_request(event.body), READ_WORK)
+
+    def _judging(self) -> Steps:
+        """Begin to judge the texts that were put together."""
+        meter = self._checking.meter
         yield from self._ask()
         for joined in self._joined:
             self._places[joined.judge.channel] = joined
@@ -271,7 +275,19 @@ class Prompt:
         joined = self._places.get(channel, about)
         if joined is None or self.request is None:
             return None
-        return place_of(unit_of(joined.judge.channel.kind, joined.path(self.request, span)))
+        return place_of(self._unit_of(joined.judge.channel.kind, joined.path(self.request, span)))
+
+    @staticmethod
+    def _unit_of(kind: str, path: Path) -> Path:
+        """Return the path of what a caller would take out as one."""
+        return unit_of(kind, path)
+
+    @staticmethod
+    def _is_frame(path: Path) -> bool:
+        """Tell whether a text stands in what a message keeps when all that it says is taken out."""
+        if path[0] != "messages" or len(path) < 3:
+            return False
+        return path[2] in MESSAGE_FRAME and (path[2] != "content" or path[4:5] == ("tool_use_id",))
 
     def _note(self, outcome: Outcome, page: Page, channel: Channel, about: Joined | None = None) -> None:
         ledger = self._checking.ledger
@@ -280,7 +296,7 @@ class Prompt:
         for refusing in outcome.refusing:
             rule, place = refusing.rule, self._place(channel, refusing.span, about)
             if isinstance(refusing.action, Reject):
-                self._rejects.append((refusing, place))
+                self._reject(refusing, place, channel)
             elif rule.id not in self._confirmed:
                 self._confirmations.append((refusing, place))
             elif rule.id not in ledger.confirmed:
@@ -290,6 +306,11 @@ class Prompt:
             for_model = isinstance(ask.action, AdaptTone | SafeMode)
             self.wishes.add(ask, page if for_model else self._checking.page(), self.documents)
 
+    def _reject(self, refusing: Refusing, place: str | None, channel: Channel) -> None:
+        """Refuse what a span stands in: the request."""
+        del channel
+        self._rejects.append((refusing, place))
+
     def _remove(self, removal: Removal, channel: Channel) -> None:
         """Take out all that a span touches; refuse what can't go without the message that it frames."""
         joined, request = self._places.get(channel), self.request
@@ -298,7 +319,7 @@ class Prompt:
         for place in joined.touched(removal.span):
             delta, unit = request.unit.deltas[place], self._unit(request, place)
             outside = self.outside.has(place)
-            if outside or _is_frame(delta.path):
+            if outside or self._is_frame(delta.path):
                 refusing = Refusing(removal.rule, Reject(), removal.span)
                 self._rejects.append((refusing, place_of(unit)))
             if outside:
@@ -367,18 +388,17 @@ class Prompt:
         if shaping is not None:
             self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
         writing = self._surface.writing_request(request, texts, shaping)
-        return (yield from meter.stepping(writing, _READ_WORK))
+        return (yield from meter.stepping(writing, READ_WORK))
 
     def _is_removed(self, request: Request, place: int) -> bool:
         """Tell whether a text goes with what is taken out; the frame of a message stays."""
         path = request.unit.deltas[place].path
-        return self._unit(request, place) in self._removed and not _is_frame(path)
+        return self._unit(request, place) in self._removed and not self._is_frame(path)
 
-    @staticmethod
-    def _unit(request: Request, place: int) -> Path:
+    def _unit(self, request: Request, place: int) -> Path:
         """Return the path of the message, file, document or field that a text belongs to."""
         delta = request.unit.deltas[place]
-        return unit_of(delta.channel.kind, delta.path)
+        return self._unit_of(delta.channel.kind, delta.path)
 
     def dialogue(self, answers: Mapping[int, str]) -> Dialogue:
         """Return the prompt as it was forwarded, with what was answered."""

@@ -28,6 +28,9 @@ PROMPT_ONLY = frozenset({
     "anthropic.count_tokens",
 })  # fmt: skip
 """APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
+MCP = "mcp"
+"""Messages: the rules of the prompt are carried out on those of both sides. None of either side is text that a model
+writes while it is sent, so there is nothing for the other rules."""
 _ALL = frozenset(SURFACES)
 _WITH_MESSAGES = frozenset({CHAT, MESSAGES, OLLAMA_CHAT})
 _CONTINUED = frozenset({CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT})
@@ -35,14 +38,14 @@ _OPENAI = frozenset({CHAT, COMPLETIONS})
 
 SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "allow": _ALL,
-        "reject": _ALL,
-        "require_confirmation": _ALL,
+        "allow": _ALL | {MCP},
+        "reject": _ALL | {MCP},
+        "require_confirmation": _ALL | {MCP},
         "constrain_tools": _WITH_MESSAGES,
-        "redact": _ALL,
+        "redact": _ALL | {MCP},
         "pseudonymise": _ALL,
-        "rewrite_span": _ALL,
-        "remove_message": _ALL,
+        "rewrite_span": _ALL | {MCP},
+        "remove_message": _ALL | {MCP},
         "stop": _ALL,
         "inject_disclaimer": _ALL,
         "require_disclaimer": _ALL,
@@ -56,7 +59,7 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "lower_temp": _ALL,
         "allow_constrained": _ALL - {MESSAGES},
         "adapt_tone": _WITH_MESSAGES,
-        "log_event": _ALL,
+        "log_event": _ALL | {MCP},
     }
 )
 """Action, or field of one -> the surfaces that can carry it out."""
@@ -79,7 +82,7 @@ class Target(msgspec.Struct, frozen=True):
     route: str
     """Name of the route."""
     surface: str
-    """One of `SURFACES` or of `PROMPT_ONLY`."""
+    """One of `SURFACES` or of `PROMPT_ONLY`, or `MCP`."""
     upstream: str
     """Name of the upstream, as configured."""
     can: frozenset[str]
@@ -97,7 +100,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 def missing(action: AnyAction, stage: Stage, target: Target) -> tuple[Missing, ...]:
     """Return all that `action` needs at `stage` and the target has not."""
-    if target.surface in PROMPT_ONLY:
+    if target.surface in PROMPT_ONLY or (target.surface == MCP and stage is not Stage.INGRESS):
         return ()
     return tuple(_missing(action, stage, target))
 

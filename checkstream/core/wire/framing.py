@@ -54,4 +54,6 @@ class Framing(msgspec.Struct, frozen=True):
 
 
 EVENTS = Framing("text/event-stream", sse.Decoder)
+MESSAGES = Framing("text/event-stream", lambda most, events: sse.Decoder(most, events, ids=True))
+"""Events of a stream that can be resumed: those who read it know them by their ids."""
 LINES = Framing(ndjson.MEDIA, lambda most, _: ndjson.Decoder(most), ndjson.lines)

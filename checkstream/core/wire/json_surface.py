@@ -20,6 +20,7 @@ from checkstream.core.wire.surface import Edit, Request, Shaping
 class JsonSurface(ABC):
     """The common part of a `Surface`."""
 
+    methods: frozenset[str] = frozenset({"POST"})
     trims_beginning = False
     counts: ClassVar[Counts] = MappingProxyType({})
     """Where its events tell how many tokens were spent."""

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 SurfaceName = Literal[
     "openai.chat", "openai.completions", "anthropic.messages", "openai.embeddings", "openai.moderations",
     "cohere.rerank", "anthropic.count_tokens", "ollama.chat", "ollama.generate", "ollama.embed", "ollama.embeddings",
+    "mcp",
 ]  # fmt: skip
 """An API that can be guarded."""
 NAMES: tuple[SurfaceName, ...] = get_args(SurfaceName)

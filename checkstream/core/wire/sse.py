@@ -36,6 +36,11 @@ _MOST_LINES = 4096
 _MOST_REPAIRED = 16_384
 """Bytes that are no UTF-8 and are mended character by character; of more the ASCII is kept."""
 _ASCII = bytes(byte if byte < 0x80 else ord("?") for byte in range(256))
+OF_IDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/+=~-")
+MOST_OF_AN_ID = 256
+"""Of the id of an event, or of a session: characters that say nothing by themselves."""
+_MOST_OF_A_WAIT = 7
+"""Digits of milliseconds."""
 KEEP_ALIVE = b": keep-alive\n"
 """Our comment. It keeps a connection open, and without a blank line ends no event."""
 
@@ -48,13 +53,17 @@ class Decoder:
     at once, and a line feed after it opens the next frame; else a CR-only stream would lag one event.
     """
 
-    def __init__(self, max_event_bytes: int = 1_048_576, events: AbstractSet[str] = _NO_EVENTS) -> None:
+    def __init__(
+        self, max_event_bytes: int = 1_048_576, events: AbstractSet[str] = _NO_EVENTS, *, ids: bool = False
+    ) -> None:
         """Refuse events of more than `max_event_bytes` bytes, comments and line ends included.
 
         Args:
             max_event_bytes: As they come.
             events: The types of events that callers may be told.
+            ids: The ids of events and the time to wait before a stream is resumed leave, too, where they look so.
         """
+        self._ids = ids
         self._max = max_event_bytes
         self._events = events
         self._held = bytearray()  # the unfinished event
@@ -223,12 +232,14 @@ class Decoder:
         if len(raw) > _MOST_LINES and sum(map(raw.count, (b"\n", *_LINE_ENDS))) > _MOST_LINES:
             return Frame(b"", None, complete=complete, strange=True)
         data, event, strange = _fields(raw)
+        resuming = _resuming(raw) if self._ids else b""
+        head = _head(event if event in self._events else "") + resuming
         if data is None:
             # Its comments keep a connection alive by ours; what they say reaches nobody.
             own = KEEP_ALIVE if raw.startswith(b":") or b"\n:" in raw or b"\r:" in raw else b""
-            return Frame(own, None, event, complete=complete, strange=strange)
+            return Frame(resuming + b"\n" if resuming else own, None, event, complete=complete, strange=strange)
         line = one_line(data)
-        sent = _head(event if event in self._events else "") + b"data: " + line + b"\n\n"
+        sent = head + b"data: " + line + b"\n\n"
         # What is no UTF-8 is shown to its reader as it came, who refuses it.
         return Frame(sent, line if is_utf8(data) else data, event, complete=complete, strange=strange)
 
@@ -280,6 +291,18 @@ def _fields(raw: bytes) -> tuple[bytes | None, str, bool]:
     return b"\n".join(data) if data else None, event.decode("utf-8", "replace"), strange
 
 
+def _resuming(raw: bytes) -> bytes:
+    """Return the lines by which a stream is resumed behind an event, as far as they look like such."""
+    found: dict[bytes, bytes] = {}
+    for line in raw.splitlines():
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        is_id = name == b"id" and len(value) <= MOST_OF_AN_ID and OF_IDS.issuperset(value.decode("latin-1"))
+        if is_id or (name == b"retry" and value.isdigit() and len(value) <= _MOST_OF_A_WAIT):
+            found[name] = value
+    return b"".join(b"%s: %s\n" % pair for pair in found.items())
+
+
 def parse(raw: bytes) -> Frame:
     """Read a frame's event again from its `raw`."""
     if raw.startswith(b"data: "):
@@ -312,7 +335,7 @@ def _inline(text: str) -> str:
 
 def reframe(raw: bytes, data: str | bytes) -> bytes:
     """Return the event `raw`, which is a frame's, with other data."""
-    head = raw[: raw.index(b"\n") + 1] if raw.startswith(b"event: ") else b""
+    head = raw[: max(raw.find(b"data: "), 0)]  # its lines have fixed alphabets, none of which has `data: `
     line = one_line(data) if isinstance(data, bytes) else _inline(data).encode()
     return b"".join((head, b"data: ", line, b"\n\n"))
 

@@ -150,40 +150,63 @@ class Sending(Protocol):
         """Return the surface's error event for a stream that can't go on."""
 
 
-class Surface(Protocol):
-    """One API: how its requests, events and whole bodies carry text, and how they are edited."""
+class Spoken(Protocol):
+    """What the shell knows of an API, whatever is said there."""
 
     name: str
-    """`openai.chat`, `anthropic.messages`."""
+    """`openai.chat`, `anthropic.messages`, `mcp`."""
     events: frozenset[str]
     """Types of events that its clients know (`event:`); others are not told to them."""
     framing: Framing
     """How the events of its streams stand between the bytes."""
-    trims_beginning: bool
-    """The beginning of an answer from which its models go on may not end with white space."""
+    methods: frozenset[str]
+    """Of HTTP, that it takes."""
+
+    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
+        """Return the surface's error event for a stream that can't go on."""
+
+    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
+        """Return the surface's error object; `rule_id` stands inside `error` and beside it, `param` is the place."""
+
+
+class Requests(Protocol):
+    """How requests of one kind carry text, and how they are edited."""
+
+    name: str
+    """Of the API."""
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
-        """Read a caller's body, in steps.
+        """Read a body, in steps.
 
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types, or more values
                 than are read.
         """
 
+    def writing_request(
+        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+    ) -> Generator[None, None, bytes]:
+        """Return, in steps, the body with texts replaced, and shaped as policies want.
+
+        Raises:
+            WireError: the request was not read by this surface, or can't be shaped so.
+        """
+
+    def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
+        """Return what goes out of a request when it is shaped so, since it could undo that."""
+
+
+class Surface(Spoken, Requests, Protocol):
+    """One API that answers with text: how its requests, events and whole bodies carry it, and how they are edited."""
+
+    trims_beginning: bool
+    """The beginning of an answer from which its models go on may not end with white space."""
+
     def read_request(self, body: bytes) -> Request:
         """Read a caller's body at once; see `reading_request`.
 
         Raises:
             RequestInvalid: as `reading_request`.
-        """
-
-    def writing_request(
-        self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
-    ) -> Generator[None, None, bytes]:
-        """Return, in steps, what `write_request` returns.
-
-        Raises:
-            WireError: as `write_request`.
         """
 
     def write_request(self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> bytes:
@@ -195,9 +218,6 @@ class Surface(Protocol):
             WireError: the request was not read by this surface, or can't be shaped so (an answer of several choices or
                 of a fixed form can't be continued).
         """
-
-    def undone(self, request: Request, shaping: Shaping) -> tuple[Path, ...]:
-        """Return what goes out of a request when it is shaped so, since it could undo that."""
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.
@@ -281,11 +301,8 @@ class Surface(Protocol):
             WireError: the body is no JSON object, or has two members of one name.
         """
 
-    def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
-        """Return the surface's error event for a stream that can't go on."""
 
-    def error_body(self, kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
-        """Return the surface's error object; `rule_id` stands inside `error` and beside it, `param` is the place."""
-
-
-__all__ = ["Delta", "Document", "Edit", "Extension", "Frame", "Request", "Sending", "Shaping", "Surface", "Unit"]
+__all__ = [
+    "Delta", "Document", "Edit", "Extension", "Frame", "Request", "Requests", "Sending", "Shaping", "Spoken", "Surface",
+    "Unit",
+]  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from checkstream.core.wire.anthropic.surface import AnthropicCounting, AnthropicMessages
+from checkstream.core.wire.mcp.surface import MCP, Mcp
 from checkstream.core.wire.ollama.inputs import EMBED
 from checkstream.core.wire.ollama.inputs import EMBEDDINGS as OLLAMA_EMBEDDINGS
 from checkstream.core.wire.ollama.surface import CHAT, GENERATE
@@ -19,4 +20,9 @@ _ALL: tuple[Surface, ...] = (
     CHAT, GENERATE, EMBED, OLLAMA_EMBEDDINGS,
 )  # fmt: skip
 SURFACES: Mapping[str, Surface] = MappingProxyType({surface.name: surface for surface in _ALL})
-"""Name -> surface. Surfaces hold no state: one of each serves every stream (G11)."""
+"""Name -> surface whose answers are text. Surfaces hold no state: one of each serves every stream (G11)."""
+
+
+def spoken(name: str) -> Surface | Mcp:
+    """Return the surface of this name, whatever is said there."""
+    return MCP if name == MCP.name else SURFACES[name]

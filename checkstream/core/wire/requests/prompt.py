@@ -30,7 +30,7 @@ _CHARS_A_VALUE = 1024
 _IDS_AT_ONCE = 2048
 _MIN_SENTENCE = 12
 """Characters of a name that may be a sentence (see `match.spelled`)."""
-_MIN_DIGITS = 4
+LEAST_DIGITS = 4
 """A number of fewer says nothing."""
 _MAX_MODEL_WORD, _MAX_MODEL_FIGURES = 12, 8
 _ID_MARKS = str.maketrans("-.:/$", "_____")
@@ -178,7 +178,7 @@ class Prompt:
             elif form == "name":
                 if kind != "system" or not self._is_word_of_schemas(text):
                     self.add(kind, position, text, at, quiet=is_plain(text))
-            elif form == "number" and len(text) >= _MIN_DIGITS:
+            elif form == "number" and len(text) >= LEAST_DIGITS:
                 self.add(kind, position, text, at, quiet=True)
 
     def _is_word_of_schemas(self, text: str) -> bool:
@@ -204,7 +204,7 @@ class Prompt:
             if self.spends(1 + len(text) // _CHARS_A_VALUE):
                 yield
             if form in ("number", "bytes"):
-                if numbers and len(text) >= _MIN_DIGITS:
+                if numbers and len(text) >= LEAST_DIGITS:
                     self.add(kind, position, text, at, quiet=True)
             elif form == "text" and is_data_url(text):
                 yield from self.file(position, text, at, str(path[-1]))
@@ -219,7 +219,11 @@ class Prompt:
         """Note that the next delta is an entry of a list, if it is one."""
         place = tuple(ANYWHERE if isinstance(name, int) else name for name in path)
         if ANYWHERE in place:
-            self._runs.setdefault((kind, position, place), []).append(len(self.deltas))
+            self.note_run(kind, position, place)
+
+    def note_run(self, kind: str, position: int, place: Path) -> None:
+        """Note that the next delta is one of the texts at a place that a reader may put together."""
+        self._runs.setdefault((kind, position, place), []).append(len(self.deltas))
 
     def name(self, kind: str, position: int, path: Path) -> None:
         """Take the name of a member that nobody knows; `path` is the member's."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.wire.places import NAMES, PLACES, covers, fault_of, model_in, surface_at, takes
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.surfaces import SURFACES, spoken
 
 AZURE = "/openai/deployments/{model}/chat/completions"
 PARTS = st.text("abv1{}%2Ef.*", max_size=4) | st.sampled_from(["v1", "chat", "{model}", "{a}", "..", "%2e%2e", ""])
@@ -15,9 +15,9 @@ PATHS = st.lists(PARTS, min_size=1, max_size=5).map(lambda parts: "/" + "/".join
 
 
 def test_every_name_has_its_surface_and_every_place_a_name() -> None:
-    assert tuple(SURFACES) == NAMES
-    assert all(SURFACES[name].name == name for name in NAMES)
-    assert set(PLACES.values()) == set(NAMES)
+    assert (*SURFACES, "mcp") == NAMES
+    assert all(spoken(name).name == name for name in NAMES)
+    assert set(PLACES.values()) == set(SURFACES)  # tools are served anywhere
     assert all(fault_of(pattern) is None and surface_at(pattern) == name for pattern, name in PLACES.items())
 
 

@@ -1,0 +1,558 @@
+r"""The guard of one exchange of messages: what a caller sends to a server, and what comes of it, message by message.
+
+States::
+
+    NEW -> INGRESS -> FORWARDED -> STREAMING -> CLOSED
+                   \            \-> WHOLE ---/
+                    \-> CLOSED (refused)
+
+A stream of the server's is read one message at a time: each is judged whole and leaves, before the next is looked at.
+So nothing waits but for its own checks, order is kept, and an hour's stream takes no more room than a moment's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, ClassVar
+
+from checkstream.core.channel.judge import Judge
+from checkstream.core.commands import (
+    AnyCommand,
+    CancelUpstream,
+    CloseDownstream,
+    ForwardRequest,
+    Observe,
+    PauseUpstream,
+    Record,
+    Reply,
+    SendDownstream,
+    StartStream,
+)
+from checkstream.core.events import (
+    AnyEvent,
+    DownstreamClosed,
+    Draining,
+    RequestReceived,
+    Scored,
+    ScoringFailed,
+    TimerFired,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamFailed,
+    UpstreamOpened,
+)
+from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.course import CHARS_PER_TOKEN, State
+from checkstream.core.exchange.message import Message
+from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.refusal import Refusal
+from checkstream.core.exchange.stepping import Stepping
+from checkstream.core.exchange.watch import Watch
+from checkstream.core.wire import sse
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.mcp import messages, refusals
+from checkstream.core.wire.mcp.heads import Head
+from checkstream.core.wire.mcp.surface import Mcp
+from checkstream.errors import EventTooLarge, WireError
+
+_RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
+_UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
+_NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
+_FRAME_WORK = 20
+_WRITING_WORK = 300
+_OLD_TRANSPORT = "endpoint"
+"""Type of the event by which the transport begins that streamable HTTP has replaced."""
+
+
+class Messages(Stepping):
+    """The state machine of one exchange of messages. INVARIANT: `Record` comes once, when the state becomes CLOSED."""
+
+    def __init__(
+        self,
+        *,
+        surface: Mcp,
+        plan: Plan,
+        digest: Callable[[str], str],
+        stream: str = "",
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """Start before the request; see `Guard`."""
+        self._surface = surface
+        self._plan = plan
+        self._stream = stream
+        self._checking = Checking(plan, digest)
+        self._checking.meter.clock = clock
+        self._ledger = self._checking.ledger
+        self._watch = Watch(plan, self._checking)
+        super().__init__(self._checking, self._watch)
+        self.state = State.NEW
+        self._request = Message(surface.callers, plan, self._checking)
+        self._asked: Head | None = None
+        """What the caller has sent; None: it opens a stream, or ends a session."""
+        self._decoder = surface.framing.decoder(plan.event_bytes, surface.events)
+        self._waiting: deque[Frame] = deque()
+        self._waiting_bytes = 0
+        self._message: Message | None = None
+        """The server's that is being judged ..."""
+        self._frame: Frame | None = None
+        """... and the event that it came in."""
+        self._body = bytearray()
+        self._status = 200
+        self._upstream_open = False
+        self._streamed = False
+        self._ended = False
+        """Nothing more will come of the server."""
+        self._answered = False
+        self._resumable = False
+        """The caller has an id by which it can ask for the rest of a stream that broke off."""
+        self._said_chars = self._released_chars = 0
+        self._begun_at: float | None = None
+
+    # --- the order of things
+
+    def _steps_of(self, event: AnyEvent) -> Steps:
+        """Take one event, then go as far as that allows."""
+        transition = self._TRANSITIONS.get((self.state, type(event)))
+        return self._going_on(transition(self, event)) if transition is not None else iter(())
+
+    def _going_on(self, steps: Steps | None) -> Steps:
+        if steps is not None:
+            yield from steps
+        while self.state in _RUNNING:
+            if self._checking.refused:
+                self._fail(Refusal(503, "overloaded", "checks take too long at present; try again in a moment"))
+            elif self.state is State.INGRESS:
+                if self._checking.undecided and not self._request.rejected:
+                    return
+                yield from self._forward()
+                return
+            elif self._message is not None:
+                if self._checking.undecided and not self._message.rejected:
+                    return
+                yield from self._let_go(self._message)
+            elif self._waiting:
+                yield from self._take_frame(self._waiting.popleft())
+            elif self._ended and not self._checking.waiting:
+                self._end_stream()
+            else:
+                return
+
+    def _steps_without_work(self) -> Steps | None:
+        """Let the fail mode decide on a message that takes more work than one may; None: it goes on."""
+        if self.state is State.CLOSED:
+            return None
+        self._checking.degrade("work_exceeded")
+        return None if self._plan.fail_mode == "open" else self._give_up_work()
+
+    def _give_up_work(self) -> Steps:
+        most = self._plan.work // 1000
+        message = f"checking the message takes more than the {most} ms of work that one may take; send less at a time"
+        self._fail(Refusal(413 if self.state is State.INGRESS else 502, "work_exceeded", message))
+        yield
+
+    # --- the caller's message
+
+    def _on_request(self, event: RequestReceived) -> Steps:
+        self.state = State.INGRESS
+        refusal = yield from self._request.take(event)
+        self._asked = self._request.head
+        if refusal is not None:
+            self._refuse(refusal)
+        else:
+            yield from self._request.begin()
+
+    def _forward(self) -> Steps:
+        """Forward or refuse the message, now that every decision on it has been taken."""
+        request = self._request.request
+        refusal = self._request.refusal
+        if request is None:
+            return
+        if refusal is None:
+            refusal = yield from self._request.outside.looking(self._request.judged)
+        body = b""
+        if refusal is None:
+            try:
+                body = yield from self._request.rendering(request)
+            except WireError as error:
+                message = f"the message can't be edited as policy wants: {error}"
+                refusal = Refusal(400, "invalid_request_error", message)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        self.state = State.FORWARDED
+        self._upstream_open = True
+        self._checking.meter.begin_anew()
+        self._do(ForwardRequest(body, streaming=True, without=self._request.outside.left_out))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer in place of the server: as an error that SDKs raise where something was asked."""
+        self._ledger_of_refusal(refusal)
+        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
+        self._answer(refusal, retry=False if by_policy else None)
+
+    def _ledger_of_refusal(self, refusal: Refusal) -> None:
+        if refusal.kind != "overloaded":
+            self._ledger.carried_out("reject" if refusal.confirm is None else "require_confirmation")
+
+    def _answer(self, refusal: Refusal, *, retry: bool | None = None) -> None:
+        """Answer with an error, and close."""
+        asked = self._asked
+        why = refusals.Why(refusal.kind, refusal.message, refusal.rule_id, refusal.param)
+        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
+        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "refused" if by_policy else "invalid"
+        is_asked = asked is not None and asked.kind == "request"
+        # An error of HTTP reaches nobody but the transport: who has asked gets an answer.
+        status = 200 if is_asked and by_policy and refusal.confirm is None else refusal.status
+        action = outcome if refusal.kind in _NO_VERDICTS else "reject"
+        if refusal.confirm is not None:
+            action = "require_confirmation"
+        self._reply(
+            Reply(
+                status,
+                refusals.error(asked.id if asked is not None and is_asked else None, why),
+                action=action,
+                retry=retry,
+                retry_after_s=1 if status == 503 else None,
+                confirm=refusal.confirm,
+            ),
+            outcome,
+        )
+
+    # --- the server's messages
+
+    def _on_opened(self, event: UpstreamOpened) -> None:
+        self._status = event.status
+        self._watch.heard()
+        self._watch.sent()
+        if event.streaming and event.status < 400:
+            self.state = State.STREAMING
+            self._streamed = True
+            self._do(StartStream())
+            self._watch.begin_stream()
+        else:
+            self.state = State.WHOLE
+
+    def _on_stream_bytes(self, event: UpstreamBytes) -> None:
+        self._watch.heard()
+        self._take_frames(lambda: self._decoder.decode(event.data))
+
+    def _take_frames(self, decode: Callable[[], list[Frame]]) -> None:
+        try:
+            frames = decode()
+        except EventTooLarge as error:
+            self._fail(Refusal(502, "upstream_error", str(error)))
+            return
+        self._waiting += frames
+        self._waiting_bytes += sum(len(frame.raw) for frame in frames)
+        if self._waiting_bytes > self._plan.held_bytes // 2 and not self._watch.paused:
+            self._watch.paused = True
+            self._do(PauseUpstream())
+
+    def _on_stream_end(self, _: UpstreamClosed) -> None:
+        self._upstream_open = False
+        self._take_frames(lambda: [frame for frame in self._decoder.flush() if frame.complete])
+        self._ended = True
+
+    def _take_frame(self, frame: Frame) -> Steps:
+        """Take the next event: let go at once what says nothing, begin to judge what does."""
+        self._waiting_bytes -= len(frame.raw)
+        if self._waiting_bytes <= self._plan.held_bytes // 4:
+            self._watch.resume()
+        self._checking.meter.spend(_FRAME_WORK)
+        if frame.event == _OLD_TRANSPORT:
+            message = "the upstream speaks the transport `HTTP+SSE`, which streamable HTTP has replaced"
+            self._fail(Refusal(502, "upstream_error", message))
+        elif frame.strange:
+            self._unreadable(frame, "an event with fields that nobody knows")
+        elif not frame.data:
+            self._send(frame.raw)
+            self._resumable = self._resumable or b"id: " in frame.raw
+        elif frame.event not in ("", *self._surface.events):
+            self._checking.degrade("event_dropped")  # clients pass over it
+        else:
+            yield from self._hear(frame.data, frame)
+
+    def _hear(self, data: bytes, frame: Frame | None) -> Steps:
+        message = Message(self._surface.servers, self._plan, self._checking, self._checking.now)
+        self._begun_at = self._checking.now if self._begun_at is None else self._begun_at
+        try:
+            yield from message.hearing(data)
+        except WireError as error:
+            self._unreadable(frame, str(error))
+            return
+        head = message.head
+        if head is not None and head.kind in {"result", "error"} and not self._expects(head):
+            self._unreadable(frame, "it answers what was not asked")
+            return
+        self._message, self._frame = message, frame
+
+    def _expects(self, head: Head) -> bool:
+        """Tell whether a server may answer so: a stream that is resumed has answers to what was asked before."""
+        if self._asked is None:
+            return True
+        if self._asked.kind != "request":
+            return head.kind == "error"
+        return head.answers(self._asked) and not self._answered
+
+    def _unreadable(self, frame: Frame | None, reason: str) -> None:
+        """Let the fail mode decide on what can't be checked."""
+        if self._plan.fail_mode == "open":
+            self._ledger.unscanned("ingress:message")
+            if frame is not None:
+                self._send(frame.raw)
+            else:
+                self._give_whole(bytes(self._body), "complete")
+            return
+        self._fail(Refusal(502, "upstream_error", f"the upstream sent a message that can't be checked: {reason}"))
+
+    def _let_go(self, message: Message) -> Steps:
+        """Let a message leave, edited, or what stands in its place."""
+        request, frame = message.request, self._frame
+        if request is None or self.state not in _RUNNING:
+            return
+        if frame is None and self._checking.waiting:
+            return
+        head = message.head or Head("error")
+        data = yield from self._written(message, head)
+        self._message = self._frame = None
+        self._note_held(message)
+        self._said_chars += message.chars
+        self._ledger.let_go()
+        self._checking.meter.begin_anew()
+        self._exhausted = False
+        self._answered = self._answered or head.kind in {"result", "error"}
+        if frame is None:
+            self._give_whole(data or b"", "upstream_failed" if self._status >= 400 else "complete")
+        elif data is not None:
+            self._released_chars += message.chars
+            self._resumable = self._resumable or b"id: " in frame.raw[: len(frame.raw) - len(frame.data or b"")]
+            self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))
+
+    def _written(self, message: Message, head: Head) -> Generator[None, None, bytes | None]:
+        """Return, in steps, what leaves of a message."""
+        request, refusal = message.request, message.refusal
+        if request is None:
+            raise AssertionError("a message is written after it was read")
+        if refusal is None:
+            try:
+                data = yield from message.rendering(request)
+                told = self._ledger.told(self._stream, None) if self._plan.tells else None
+                if data is not request.unit.raw and told is not None and head.kind == "result":
+                    data = yield from self._checking.meter.stepping(messages.marking(data, told), _WRITING_WORK)
+            except WireError as error:
+                refusal = Refusal(502, "upstream_error", f"a message can't be edited as policy wants: {error}")
+            else:
+                return data
+        kind = "response_blocked" if refusal.kind.startswith("request_") else refusal.kind
+        if refusal.kind != "overloaded":
+            self._ledger.carried_out("reject")
+        asked = self._asked.method if self._asked is not None else ""
+        why = refusals.Why(kind, refusal.message, refusal.rule_id, refusal.param)
+        return refusals.instead(head, asked, why, request.members.get("result"))
+
+    def _note_held(self, message: Message) -> None:
+        held_s = self._checking.now - message.arrived
+        if held_s > 0:
+            self._ledger.held_s = max(self._ledger.held_s, held_s)
+            self._do(Observe("hold_seconds", held_s))
+        if self._begun_at is not None and not self._released_chars:
+            self._do(Observe("added_ttft_seconds", self._checking.now - self._begun_at))
+
+    def _on_whole_bytes(self, event: UpstreamBytes) -> None:
+        self._body += event.data
+        if len(self._body) > self._plan.answer_bytes:
+            message = f"the answer passed {self._plan.answer_bytes} bytes"
+            self._fail(Refusal(502, "answer_too_large", message))
+
+    def _on_whole_end(self, _: UpstreamClosed) -> Steps:
+        """Hear that a whole answer is there: a message, or nothing where nothing was asked."""
+        self._upstream_open = False
+        body = bytes(self._body)
+        if self._status >= 400:
+            self._ledger.upstream_failure = f"status_{self._status}"
+        if not body.strip():
+            if self._asked is not None and self._asked.kind == "request" and self._status < 400:
+                self._fail(Refusal(502, "upstream_error", f"the upstream answered {self._status} and said nothing"))
+            elif self._status >= 400:
+                self._say_status()
+            else:
+                self._give_whole(b"", "complete")
+        elif self._status >= 400:
+            yield from self._hear_error(body)
+        else:
+            yield from self._hear(body, None)
+
+    def _hear_error(self, body: bytes) -> Steps:
+        """Read what a server says with an error of HTTP, which may be no message."""
+        try:
+            yield from self._hear_message(body)
+        except WireError:
+            self._say_status()
+
+    def _hear_message(self, body: bytes) -> Steps:
+        message = Message(self._surface.errors, self._plan, self._checking, self._checking.now)
+        yield from message.hearing(body)
+        self._message = message
+
+    def _say_status(self) -> None:
+        """Answer with the status of a server that has said nothing that could be checked."""
+        message = f"the upstream answered with status {self._status}"
+        why = refusals.Why("upstream_error", message)
+        number = self._asked.id if self._asked is not None and self._asked.kind == "request" else None
+        self._give_whole(refusals.error(number, why), "upstream_failed")
+
+    def _give_whole(self, data: bytes, outcome: str) -> None:
+        self._released_chars = self._said_chars
+        self._reply(Reply(self._status, data, action=self._ledger.action), outcome)
+
+    # --- ends
+
+    def _end_stream(self) -> None:
+        """End a stream whose server has ended it."""
+        if self.state is not State.STREAMING:
+            return
+        if self._owes_answer:
+            self._send_error(Refusal(502, "upstream_error", "the upstream ended its stream without an answer"))
+            self._ledger.upstream_failure = self._ledger.upstream_failure or "no_answer"
+        self._do(CloseDownstream())
+        self._close("upstream_failed" if self._ledger.upstream_failure else "complete")
+
+    @property
+    def _owes_answer(self) -> bool:
+        """The caller waits for an answer that nobody else will give: it can't ask for the rest of the stream."""
+        asked = self._asked
+        return asked is not None and asked.kind == "request" and not self._answered and not self._resumable
+
+    def _send_error(self, refusal: Refusal) -> None:
+        asked = self._asked
+        number = asked.id if asked is not None else None
+        why = refusals.Why(refusal.kind, refusal.message, refusal.rule_id, refusal.param)
+        self._send(sse.encode(refusals.error(number, why), "message"))
+
+    def _fail(self, refusal: Refusal) -> None:
+        """End the exchange with an error: never a silent end of what the caller waits for."""
+        if self.state is State.INGRESS:
+            self._refuse(refusal)
+            return
+        if refusal.kind not in _NO_VERDICTS:
+            self._ledger.upstream_failure = self._ledger.upstream_failure or refusal.kind
+        self._cancel_upstream()
+        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "failed"
+        if self.state is State.STREAMING:
+            if self._asked is not None and self._asked.kind == "request" and not self._answered:
+                self._send_error(refusal)
+            self._do(CloseDownstream())
+            self._close(outcome)
+        else:
+            number = self._asked.id if self._asked is not None and self._asked.kind == "request" else None
+            why = refusals.Why(refusal.kind, refusal.message, refusal.rule_id, refusal.param)
+            self._reply(Reply(refusal.status, refusals.error(number, why), action=refusal.kind), outcome)
+
+    def _on_upstream_failed(self, event: UpstreamFailed) -> None:
+        self._upstream_open = False
+        self._ledger.upstream_failure = event.kind
+        kind, message = "upstream_error", f"the upstream failed ({event.kind})"
+        if event.kind == "room":
+            kind, message = "overloaded", event.detail
+        self._break_off(Refusal(_UPSTREAM_STATUS.get(event.kind, 502), kind, message), "upstream_failed")
+
+    def _on_draining(self, _: Draining) -> None:
+        self._cancel_upstream()
+        self._break_off(Refusal(503, "server_shutting_down", "the proxy is shutting down"), "drained")
+
+    def _break_off(self, refusal: Refusal, outcome: str) -> None:
+        """End what can't go on; a stream that can be resumed just ends."""
+        self._waiting.clear()
+        self._message = None
+        if self.state is State.STREAMING:
+            if self._owes_answer:
+                self._send_error(refusal)
+            self._do(CloseDownstream())
+            self._close(outcome)
+        else:
+            number = self._asked.id if self._asked is not None and self._asked.kind == "request" else None
+            why = refusals.Why(refusal.kind, refusal.message)
+            self._reply(Reply(refusal.status, refusals.error(number, why), action=refusal.kind), outcome)
+
+    def _on_downstream_closed(self, _: DownstreamClosed) -> None:
+        """Hear that the caller has gone, as all do who have opened a stream, and many who have their answer."""
+        self._cancel_upstream()
+        over = self._message is None and not self._waiting and self.state is State.STREAMING
+        self._close("complete" if over and not self._owes_answer else "downstream_closed")
+
+    def _on_score(self, event: Scored | ScoringFailed) -> Steps:
+        return self._ruling(self._checking.answered(event))
+
+    def _ruling(self, judges: Iterable[Judge]) -> Steps:
+        """Take the decisions that judges can take now; of a message that has gone, they are only noted."""
+        for judge in judges:
+            owner = next((each for each in (self._message, self._request) if each and each.owns(judge)), None)
+            yield from self._checking.advancing(judge) if owner is None else owner.ruling(judge)
+
+    def _on_timer(self, event: TimerFired) -> Steps:
+        self._watch.rang(event.timer)
+        if event.timer == "keepalive":
+            if self.state is State.STREAMING and self._watch.wants_comment(held=self._message is not None):
+                self._do(SendDownstream(sse.KEEP_ALIVE))
+            return
+        judges = self._checking.give_up_late() if event.timer == "budget" else self._checking.give_up_waiting()
+        yield from self._ruling(judges)
+
+    # --- what is done
+
+    def _do(self, command: AnyCommand) -> None:
+        self._checking.commands.append(command)
+
+    def _send(self, data: bytes) -> None:
+        if data:
+            self._do(SendDownstream(data))
+            self._watch.sent()
+
+    def _cancel_upstream(self) -> None:
+        if self._upstream_open:
+            self._upstream_open = False
+            self._do(CancelUpstream())
+
+    def _reply(self, reply: Reply, outcome: str) -> None:
+        self._do(reply)
+        self._close(outcome)
+
+    def _close(self, outcome: str) -> None:
+        """Write the record: nothing follows."""
+        self._checking.close()
+        self._watch.end()
+        record = self._ledger.record(
+            surface=self._surface.name,
+            streaming=self._streamed,
+            outcome=outcome,
+            program=self._plan.program,
+            prompt_chars=self._request.chars,
+            released_chars=self._released_chars,
+            risks={},
+            answer_chars=self._said_chars,
+        )
+        self._ledger.judges.clear()
+        self._do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
+        self._do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
+        self._do(Record(record))
+        self.state = State.CLOSED
+
+    # What each event means in each state; any other pair is ignored.
+    _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Messages, Any], Steps | None]]] = {
+        (State.NEW, RequestReceived): _on_request,
+        (State.FORWARDED, UpstreamOpened): _on_opened,
+        (State.FORWARDED, UpstreamFailed): _on_upstream_failed,
+        (State.STREAMING, UpstreamBytes): _on_stream_bytes,
+        (State.STREAMING, UpstreamClosed): _on_stream_end,
+        (State.STREAMING, UpstreamFailed): _on_upstream_failed,
+        (State.WHOLE, UpstreamBytes): _on_whole_bytes,
+        (State.WHOLE, UpstreamClosed): _on_whole_end,
+        (State.WHOLE, UpstreamFailed): _on_upstream_failed,
+        **dict.fromkeys(((state, Scored) for state in _RUNNING), _on_score),
+        **dict.fromkeys(((state, ScoringFailed) for state in _RUNNING), _on_score),
+        **dict.fromkeys(((state, TimerFired) for state in _RUNNING), _on_timer),
+        **dict.fromkeys(((state, DownstreamClosed) for state in _RUNNING), _on_downstream_closed),
+        **dict.fromkeys(((state, Draining) for state in _RUNNING), _on_draining),
+    }

@@ -1,0 +1,185 @@
+"""Reads whole messages, a caller's and a server's, and writes them with texts edited: all else stays byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+import msgspec
+
+from checkstream.core.terms import Unit
+from checkstream.core.wire.json_text import splices
+from checkstream.core.wire.json_text.objects import reading_object
+from checkstream.core.wire.json_text.spans import Path, Splice
+from checkstream.core.wire.json_text.splices import changed
+from checkstream.core.wire.json_text.strict import shown
+from checkstream.core.wire.mcp import fields
+from checkstream.core.wire.mcp.heads import Head, head_of, one_message, tool_of
+from checkstream.core.wire.mcp.reading import Reader
+from checkstream.core.wire.requests.edits import request_places, request_splices
+from checkstream.core.wire.requests.prompt import Prompt
+from checkstream.core.wire.requests.reading import reading_body
+from checkstream.core.wire.surface import Request, Shaping
+from checkstream.errors import RequestInvalid, WireError
+
+_OWN = "checkstream"
+"""Under `_meta`: what was done to a result."""
+
+
+def reading_callers(body: bytes) -> Generator[None, None, Request]:
+    """Read a caller's message, in steps.
+
+    Raises:
+        RequestInvalid: it is no message of JSON-RPC, or a batch, or readers could take it for two things.
+    """
+    one_message(body)
+    found = yield from reading_body(body)
+    head = head_of(found)
+    tool = tool_of(found)
+    prompt = Prompt()
+    prompt.strange = yield from prompt.names("", found, fields.HEAD)
+    reader = Reader(prompt, "assistant" if head.method in fields.BY_MODEL else "user")
+    known = fields.OF_CALLERS.get(head.method)
+    if head.method and known is None:
+        prompt.unknown["method"] = None
+        yield from reader.part(head.method, ("method",))
+    params = found.get("params")
+    if isinstance(params, dict) and known is not None:
+        yield from prompt.names("params.", params, known)
+    yield from _bodies(reader, found)
+    return _request(body, found, prompt, head, tool)
+
+
+def reading_servers(body: bytes) -> Generator[None, None, Request]:
+    """Read a server's message, in steps.
+
+    Raises:
+        WireError: it is no message of JSON-RPC, or readers could take it for two things.
+    """
+    prompt = Prompt()
+    try:
+        one_message(body)
+        found = yield from reading_object(body)
+        head = head_of(found)
+        prompt.strange = yield from prompt.names("", found, fields.HEAD)
+        if head.kind == "result" and isinstance(found["result"], dict):
+            yield from prompt.names("result.", found["result"], fields.KNOWN)
+    except RequestInvalid as error:
+        raise WireError(f"{str(error).partition(';')[0]}; check the upstream") from error
+    reader = Reader(prompt, "tool_result")
+    if head.method:
+        yield from reader.part(head.method, ("method",))
+    yield from _bodies(reader, found)
+    return _request(body, found, prompt, head, None)
+
+
+def reading_other(body: bytes) -> Generator[None, None, Request]:
+    """Read what a server says with an error status and is no message: JSON of any form, such as an OAuth error.
+
+    Raises:
+        WireError: it is no JSON object.
+    """
+    found = yield from reading_object(body)
+    prompt = Prompt()
+    yield from Reader(prompt, "tool_result").anything(found)
+    return _request(body, found, prompt, Head("error"), None)
+
+
+def reading_errors(body: bytes) -> Generator[None, None, Request]:
+    """Read, in steps, what a server says with an error status: a message, or JSON of any form.
+
+    Raises:
+        WireError: it is no JSON object.
+    """
+    try:
+        return (yield from reading_servers(body))
+    except WireError:
+        return (yield from reading_other(body))
+
+
+def _bodies(reader: Reader, found: Mapping[str, object]) -> Generator[None, None, None]:
+    """Read all of a message but its frame."""
+    if isinstance(found.get("id"), str):
+        yield from reader.part(found["id"], ("id",))
+    for name, value in found.items():
+        if name in ("jsonrpc", "id", "method"):
+            continue
+        if name in ("params", "result", "error") and isinstance(value, dict):
+            yield from reader.result(value, (name,))
+        else:
+            yield from reader.member(value, (name,))
+
+
+def _request(body: bytes, found: dict[str, object], prompt: Prompt, head: Head, tool: str | None) -> Request:
+    return Request(
+        unit=Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned)),
+        members=found,
+        strange=prompt.strange,
+        quiet=frozenset(prompt.quiet),
+        files=prompt.files,
+        runs=prompt.runs,
+        streaming=False,
+        usage_wanted=False,
+        model=head.method,
+        unknown_fields=tuple(prompt.unknown),
+        tools=() if tool is None else (tool,),
+    )
+
+
+def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> Generator[None, None, bytes]:
+    """Return, in steps, a message with texts replaced, and without the entries that are taken out.
+
+    Raises:
+        WireError: an edit would change what the message belongs to or asks for, or its JSON can't be edited.
+    """
+    removed = () if shaping is None else shaping.removed
+    if shaping is not None and msgspec.structs.replace(shaping, removed=()) != Shaping():
+        raise WireError("a message has nothing that a policy could shape; leave such actions out on routes of `mcp`")
+    framing = [request.unit.deltas[i].path[0] for i in changed(request.unit, texts)]
+    if wrong := next((name for name in framing if name in ("id", "method")), None):
+        raise WireError(f"the `{shown(str(wrong))}` of a message can't be edited")
+    if not removed and not framing:
+        return request.unit.raw
+    document = yield from request_places(request)
+    edits = yield from request_splices(document, request, texts, frozenset())
+    doomed: dict[Path, set[str | int]] = {}
+    for path, _ in removed:
+        if not is_entry(path):
+            raise WireError("only entries of lists are taken out of a message")
+        doomed.setdefault(path[:-1], set()).add(path[-1])
+    for path, names in doomed.items():
+        edits += document.cut(path, frozenset(names))
+    return (yield from document.applying(edits))
+
+
+def marking(data: bytes, told: msgspec.Raw) -> Generator[None, None, bytes]:
+    """Return, in steps, a message whose result says under `_meta` what was done to it.
+
+    Raises:
+        WireError: its JSON has two members of one name there.
+    """
+    document = yield from splices.places(data, {("result",), ("result", "_meta")})
+    own = bytes(told).decode()
+    there = document.span(("result", "_meta", _OWN))
+    meta = document.span(("result", "_meta"))
+    if there is not None:
+        splice = Splice(*there, own)
+    elif meta is not None and document.text[meta[0]] == "{":
+        comma = "," if document.entries(("result", "_meta")) else ""
+        splice = Splice(meta[0] + 1, meta[0] + 1, f'"{_OWN}":{own}{comma}')
+    else:
+        result = document.span(("result",))
+        if result is None or meta is not None:
+            return data
+        comma = "," if document.entries(("result",)) else ""
+        splice = Splice(result[0] + 1, result[0] + 1, f'"_meta":{{"{_OWN}":{own}}}{comma}')
+    return (yield from document.applying([splice]))
+
+
+def is_entry(path: Path) -> bool:
+    """Tell whether something stands in a list of what a server has, so that it can be taken out alone."""
+    return len(path) >= 3 and path[0] == "result" and path[1] in fields.ENTRIES and isinstance(path[2], int)
+
+
+def part_of(path: Path) -> Path:
+    """Return the part of a message that a text belongs to: an entry, or all of what it says."""
+    return path[:3] if is_entry(path) else path[:1]
