@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 import sys
@@ -107,6 +108,48 @@ CASES = [
     *((f"{what}: {how}", what, spell) for how, spell in EVERY.items() for what in MAKES),
     *((f"{what}: {how}", what, spell) for how, (kinds, spell) in SOME.items() for what in kinds),
 ]
+
+
+APART: Mapping[str, Spell] = {
+    "commas": ",".join,
+    "commas and spaces": ", ".join,
+    "lines": "\n".join,
+    "empty lines": "\n\n".join,
+    "pages": "\f".join,
+    "bars": " | ".join,
+    "tabs": "\t".join,
+    "semicolons": "; ".join,
+    "slashes": "/".join,
+    "arrows": "->".join,
+    "a list as text": lambda value: json.dumps(list(value)),
+    "a list set out": lambda value: json.dumps(list(value), indent=4),
+    "a list of Python's": lambda value: str(list(value)),
+    "bullets": lambda value: "".join(f"- {each}\n" for each in value),
+    "entries": lambda value: "".join(f"{number}. {each}\n" for number, each in enumerate(value, 1)),
+    "entries with brackets": lambda value: "".join(f"({number}) {each}\n" for number, each in enumerate(value, 1)),
+    "a column": lambda value: "".join(f"| {each} |\n" for each in value),
+}
+"""Ways to part each character of a value from the next."""
+
+
+@pytest.mark.parametrize("how", APART)
+@settings(max_examples=8, deadline=None)
+@given(
+    st.sampled_from(("ssn", "card", "email", "iban", "aws", "github")),
+    st.integers(0, 1 << 30),
+    st.lists(st.integers(0, 999), max_size=6),
+)
+def test_g18_a_value_is_found_whatever_parts_each_of_its_characters(
+    how: str, what: str, seed: int, cuts: list[int]
+) -> None:
+    value = MAKES[what](random.Random(seed))
+    said = APART[how](squeezed(value))
+    text = f"Here it is:\n{said}\nThat is all."
+    low = len("Here it is:\n")
+    found = covered(pieces(text, cuts))
+    shown = [at for at in range(low, low + len(said)) if text[at].isalnum() and "entries" not in how]
+    first, last = text.index(value[0], low), low + said.rindex(value[-1])
+    assert {first, last, *shown} <= found
 
 
 def value_in(said: str, how: str) -> tuple[int, int]:

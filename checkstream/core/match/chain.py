@@ -32,7 +32,7 @@ _LEAST_UNREAD: Final = 64
 """Of the original, for which a view may wait for what follows: nothing but what shows nothing takes so much. It is less
 than the caps of patterns, which else fall due at each character that comes while a view may still read up to them."""
 _TAIL_CHARS = 16
-"""More than `folded` and `spaced` leave undecided in text that wakes no chain."""
+"""More than all views but `spaced` leave undecided in text that wakes no chain, as a rule."""
 
 
 def undecided(text: str) -> tuple[int, ...]:
@@ -203,7 +203,10 @@ class Chain:
         if self._levels[0].unread.text:
             return False
         tail = min(len(raw.text) - _TAIL_CHARS, self._levels[-1].read_to - raw.base)
-        return folds_nowhere(raw.text[max(tail, 0) :])
+        if not folds_nowhere(raw.text[max(tail, 0) :]):
+            return False
+        stops = undecided(raw.text)
+        return all(level.read_to == raw.base + stop for level, stop in zip(self._levels, stops, strict=False))
 
 
 def _read_on(view: View, reading: Reading, text: str, starts: Sequence[int], ends: Sequence[int]) -> Reading:

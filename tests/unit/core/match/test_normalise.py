@@ -66,6 +66,18 @@ def test_folded_waits_for_marks_but_not_without_end() -> None:
         ("у б и т ь", "убить"),
         ("I am a man", "I am a man"),
         ("U.S.A. is", "U.S.A. is"),
+        ("[4, 1, 1, 1, 12]", "[4111, 12]"),
+        ('["k", "i", "l", "l"]', '["kill"]'),
+        ("- k\n- i\n- l\n- l\n", "- kill\n"),
+        ("1. k\n2. i\n3. l\n4. l\n", "1. kill\n"),
+        ("9) k\r\n10) i\r\n11) l\r\n12) l", "9) kill"),
+        ("4 | 1 | 1 | 1", "4111"),
+        ("j\n.\nd\n@\ne\nx", "j.d@ex"),
+        ("1 + 2 + 3 + 4", "1234"),
+        ("a, b; c, d", "a, b; c, d"),
+        ("f(x, y, z)", "f(x, y, z)"),
+        ("i = 0; i < n; i++", "i = 0; i < n; i++"),
+        ("a" + " " * 20 + "b c d", "a" + " " * 20 + "b c d"),
     ],
 )
 def test_spaced(text: str, spaced: str) -> None:
@@ -73,7 +85,12 @@ def test_spaced(text: str, spaced: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "used"), [("the m", 4), ("the ma", 6), ("I ", 0), ("I a", 0), ("I am", 4), ("a b c d", 0)]
+    ("text", "used"),
+    [
+        *[("the m", 4), ("the ma", 6), ("I ", 0), ("I a", 0), ("I am", 4), ("a b c d", 0), ("the 12", 6)],
+        *[("x\n1", 0), ("x\n12", 0), ("x\n123", 5)],
+        *[("a" + " " * 40, 41), ("a\n" + " " * 20, 0), ("a\n" + " " * 40, 42)],
+    ],
 )
 def test_spaced_holds_no_more_than_single_letters(text: str, used: int) -> None:
     assert read(Spaced(), text, ended=False).used == used
