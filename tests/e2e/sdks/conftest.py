@@ -112,11 +112,12 @@ def begin(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Calla
         policy: str = POLICY,
         fault: str | None = None,
         limits: dict[str, Any] | None = None,
+        places: list[dict[str, Any]] | None = None,
         **route: Any,
     ) -> Proxy:
         folder = tmp_path_factory.mktemp(f"sdks-{next(numbers)}")
         (folder / "policy.yaml").write_text(policy)
-        settings = config(upstream.url, folder, policies, places=PLACES, **route)
+        settings = config(upstream.url, folder, policies, places=places or PLACES, **route)
         settings["server"]["limits"] = limits or {}
         return Proxy(settings, folder) if fault is None else Proxy.with_faulty_models(settings, folder, fault)
 
