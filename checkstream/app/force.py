@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from checkstream.config import (
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.exchange.plan import Assessing
-from checkstream.core.match.warm import warm as read_ahead
+from checkstream.core.match.warm import warming
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
@@ -128,10 +129,14 @@ def load(read: Callable[[], Config]) -> Loaded:
 
 
 def warm(loaded: Loaded) -> None:
-    """Let what policies search for read some text, so that the first caller's is not the first. Takes CPU time."""
-    for program in loaded.programs.values():
-        for patterns in program.searched:
-            read_ahead(patterns)
+    """Let what policies search for read some text, in turn, so that the first caller's is not the first.
+
+    Takes CPU time, but not more than so much of it: all packs together would read for a minute.
+    """
+    end = time.thread_time() + _WARM_S
+    cold = [warming(patterns) for program in loaded.programs.values() for patterns in program.searched]
+    while cold and time.thread_time() < end:
+        cold = [each for each in cold if time.thread_time() >= end or next(each, each) is None]
 
 
 def _target(route: RouteSettings, config: Config) -> Target:
@@ -217,6 +222,8 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
     return UpstreamClient(name, settings, headers)
 
 
+_WARM_S = 1.0
+"""CPU time before the first caller is let in."""
 _TURN_WORK = 1000
 """The most work of one turn of a guard on the event loop (see `core.match.work`): well below 5 ms on slow cores too."""
 

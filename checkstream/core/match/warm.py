@@ -17,7 +17,7 @@ _CHARS: Final = 2048
 """Of each kind."""
 _PIECE_CHARS: Final = 256
 _MOST_SETS: Final = 64
-"""Known to have read."""
+"""Of which it is known how far they have read."""
 _PROSE: Final = (
     "Dear Ms. Smith, the 2nd of May suits us (see https://example.com/a?b=1#c). Write to jane.doe@example.org or call "
     "030 1234567; it's \u201cfine\u201d \u2013 caf\u00e9, na\u00efve, \u0434\u0430, \u6f22\u5b57!\n\n"
@@ -33,16 +33,22 @@ _KINDS: Final = (
 
 
 @lru_cache(maxsize=_MOST_SETS)
-def warm(patterns: tuple[Pattern, ...]) -> None:
-    """Let a set of these patterns read some of each kind of text, once: what is compiled is shared by equal ones.
+def warming(patterns: tuple[Pattern, ...]) -> Iterator[None]:
+    """Return what lets a set of these patterns read some of each kind of text, a piece at each step.
 
-    Takes CPU time: not for the event loop.
+    Equal sets have one, which goes on where it was left: what is compiled is shared by them. A step takes CPU time: not
+    for the event loop.
     """
+    return _reading(patterns)
+
+
+def _reading(patterns: tuple[Pattern, ...]) -> Iterator[None]:
     searched = PatternSet(patterns)
     for text in _texts():
         scan = Scan(searched)
         for at in range(0, len(text), _PIECE_CHARS):
             scan.feed(text[at : at + _PIECE_CHARS])
+            yield
         scan.end()
 
 

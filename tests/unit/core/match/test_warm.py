@@ -6,7 +6,7 @@ import sys
 from bench.policies import with_classifiers
 from checkstream.core.match.patterns import Pattern
 from checkstream.core.match.scan import Scan
-from checkstream.core.match.warm import warm
+from checkstream.core.match.warm import warming
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Stage
 from tests.hostile import common
@@ -28,7 +28,7 @@ def first_read(warmed: bool) -> float:
 
     program = compile_sources([("default.yaml", with_classifiers())])
     for patterns in program.searched if warmed else ():
-        warm(patterns)
+        assert list(warming(patterns)), "it reads"
     scan, text = Scan(program.scope(Stage.MIDSTREAM, "content").hold), common(4000)["base64"]
     taken = list[float]()
     for at in range(0, len(text), 256):
@@ -43,6 +43,16 @@ def test_all_that_a_program_searches_for_is_warmed() -> None:
     hold = program.scope(Stage.MIDSTREAM, "content").hold
     assert hold.patterns in program.searched
     assert all(program.searched)
+
+
+def test_what_has_read_goes_on_where_it_was_left_and_reads_once() -> None:
+    patterns = (Pattern(signal=0, name="CODE", regex="left [0-9]{4}"),)
+    reading = warming(patterns)
+    next(reading)
+    assert warming(patterns) is reading
+    rest = len(list(reading))
+    assert rest > 30
+    assert not list(warming(patterns))
 
 
 def test_g33_no_piece_of_a_first_text_is_long_where_patterns_are_warm() -> None:
