@@ -81,6 +81,8 @@ class Delta(msgspec.Struct, frozen=True):
     """The text is JSON as it stands there, not what a string there says."""
     free: bool = False
     """What a tool is given that takes any text; the arguments of all others are JSON."""
+    part: tuple[str | int, ...] = ()
+    """Which text of the answer it adds to, on surfaces whose later units say that again."""
 
 
 class Extra(msgspec.Struct, frozen=True):
@@ -136,6 +138,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     stray: Mapping[tuple[str | int, ...], int] = MappingProxyType({})
     """Where calls of tools stand in it that no client of a stream looks for there, with the choice that each is of;
     nobody has read them."""
+    again: Mapping[tuple[str | int, ...], tuple[str | int, ...]] = MappingProxyType({})
+    """Where it says again what others have said, of which nothing was read -> the part that was said there (see
+    `Delta`): it leaves with what has left of that."""
     opaque: bool = False
     """Nothing here is known to the surface: the route's fail mode decides."""
 

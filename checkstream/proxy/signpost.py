@@ -18,7 +18,7 @@ _UNREAD = frozenset({
 """Second parts of paths that model servers know and no surface reads."""
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 _NOT_YET = {
-    "/v1/responses": "call `/v1/chat/completions`",
+    "/v1/responses/compact": "send the items of the conversation to `/v1/responses`",
     "/v1/messages/batches": "call `/v1/messages`, once for each request of the batch",
 }
 _OPERATORS = frozenset({"/livez", "/readyz", "/metrics", "/health", "/healthz", "/admin/status", "/admin/reload"})

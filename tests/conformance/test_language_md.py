@@ -152,18 +152,18 @@ def test_g08_the_matrix_of_actions_and_stages_is_on_the_page(row: list[str]) -> 
 @pytest.mark.parametrize("row", MATRIX, ids=lambda row: " ".join(quoted(row[0])))
 def test_g08_the_matrix_of_actions_surfaces_and_upstreams_is_on_the_page(row: list[str]) -> None:
     action = WRITTEN[" ".join(quoted(row[0]))]
-    for cell, surface in zip(row[4:9], SURFACES, strict=True):
+    for cell, surface in zip(row[4:10], SURFACES, strict=True):
         able = Target("r", surface, "u", frozenset(CAN))
         lacks = [lack for stage in action_stages(action) for lack in missing(action, stage, able)]
         assert cell == ("no" if lacks else "yes"), surface
     tools = Target("r", MCP, "u", frozenset(CAN))
     on_tools = Stage.INGRESS in action_stages(action) and not missing(action, Stage.INGRESS, tools)
-    assert row[9] == ("yes" if on_tools else "no")
-    names, midstream_only = quoted(row[0]), row[10].startswith("midstream: ")
+    assert row[10] == ("yes" if on_tools else "no")
+    names, midstream_only = quoted(row[0]), row[11].startswith("midstream: ")
     of_the_whole = {"continue"} if len(names) > 1 else set()  # what the row of `safe_mode` itself asks for
     for stage in action_stages(action):
         needs = {quoted(lack.need)[0] for lack in missing(action, stage, Target("r", CHAT, "u", frozenset()))}
-        asked = set() if midstream_only and stage is not Stage.MIDSTREAM else set(quoted(row[10]))
+        asked = set() if midstream_only and stage is not Stage.MIDSTREAM else set(quoted(row[11]))
         assert needs - of_the_whole == asked, stage
 
 

@@ -15,6 +15,7 @@ CALLS, THOUGHTS = "redact tool_arguments", "redact reasoning"
 ANSWERS = {
     "openai.chat": EVERYWHERE | {CALLS, THOUGHTS},
     "openai.completions": EVERYWHERE,
+    "openai.responses": EVERYWHERE | {CALLS, THOUGHTS},
     "anthropic.messages": EVERYWHERE | {CALLS, THOUGHTS},
     "ollama.chat": EVERYWHERE | {CALLS, THOUGHTS},
     "ollama.generate": EVERYWHERE | {THOUGHTS},

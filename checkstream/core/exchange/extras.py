@@ -255,7 +255,8 @@ class Extras:
                 self._meter.spent += 2 * _EXTRAS
                 yield
             asked = self._asked and not extra.word
-            if asked and (whole or not extra.joins) and extra.path[-1] != NAME and not is_token(extra.text):
+            alone = whole or not extra.joins or extra.again == "first"
+            if asked and alone and extra.path[-1] != NAME and not is_token(extra.text):
                 loud.add(number)
             elif not extra.word and extra.text not in self._quiet:
                 new[extra.text] = None

@@ -10,7 +10,7 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire.framing import Decoder
 from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
 from checkstream.core.wire.moulds import Moulds
-from checkstream.core.wire.surface import Frame
+from checkstream.core.wire.surface import Frame, Receiving
 from checkstream.errors import EventTooLarge, WireError
 
 _FRAME_WORK = 20
@@ -44,6 +44,7 @@ class Incoming:
         self._course = course
         self._decoder = self._made()
         self._moulds = Moulds()
+        self._receiving: Receiving | None = None
         self._body = bytearray()
         self._answer_bytes = 0
 
@@ -55,7 +56,15 @@ class Incoming:
         """Read another answer: the request was sent again."""
         self._decoder = self._made()
         self._moulds = Moulds()
+        self._receiving = None
         self._body.clear()
+
+    @property
+    def _answer(self) -> Receiving:
+        """What reads the answer, once the request is known."""
+        if self._receiving is None:
+            self._receiving = self._course.surface.receiving(self._course.prompt.request)
+        return self._receiving
 
     # --- streams
 
@@ -179,7 +188,7 @@ class Incoming:
                 course.checking.meter.spend(COUNTING_WORK + len(data) // _BYTES_READ)
                 yield
             yield
-        read = course.surface.read_event(frame)
+        read = self._answer.read_event(frame)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)
         if data is not None and len(data) > MOST_VALUES:
             yield
@@ -219,7 +228,7 @@ class Incoming:
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
         try:
-            unit = yield from course.checking.meter.stepping(course.surface.reading_whole(body), COUNTING_WORK)
+            unit = yield from course.checking.meter.stepping(self._answer.reading_whole(body), COUNTING_WORK)
             unit = yield from course.answer.sieve.sift(unit, whole=True)
         except WireError as error:
             self._take_unreadable(body, str(error))

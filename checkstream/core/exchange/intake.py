@@ -48,7 +48,7 @@ class Intake:
         self._prompt = prompt
         self._checking = checking
         self._paths: dict[Channel, Path] = {}
-        """Where the latest text of each channel stood."""
+        """Where the latest text of each channel stood, or what it was a part of."""
         self._details: dict[int, Channel] = {}
         """Of each choice the detail of its reasoning that has begun last: readers join them."""
 
@@ -95,8 +95,8 @@ class Intake:
         if judge is None or channel.kind in CALL or channel.kind == "extra" or judge.holdback.ended:
             return None
         choice = self._choices[channel.choice]
-        latest = self._paths[channel]
-        if not choice.running or (latest is not delta.path and _within(latest) != _within(delta.path)):
+        latest, place = self._paths[channel], delta.part or delta.path
+        if not choice.running or (latest is not place and _within(latest) != _within(place)):
             return None
         if not is_short(judge, delta.text):
             return None
@@ -104,7 +104,7 @@ class Intake:
         checking = self._checking
         checks = judge.feed(delta.text)
         checking.meter.spent += FEED_WORK + judge.take_work()
-        self._paths[channel] = delta.path
+        self._paths[channel] = place
         if self._answer.first_text_at is None:
             self._answer.first_text_at = checking.now
         called = bool(choice.calls) and self._outbox.calls_whole
@@ -160,7 +160,7 @@ class Intake:
         parts: list[Part] = []
         seen: set[Channel] = set()
         for delta in unit.deltas:
-            channel, path = delta.channel, delta.path
+            channel, path = delta.channel, delta.part or delta.path
             latest = self._paths.get(channel, path)
             if channel in self._judges and (
                 channel in seen

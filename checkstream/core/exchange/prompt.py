@@ -37,7 +37,7 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.requests.extension import DOCUMENTS, reworded
 from checkstream.core.wire.requests.prompt import unit_of
-from checkstream.core.wire.requests.shaping import MESSAGE_FRAME
+from checkstream.core.wire.requests.shaping import ITEM_FRAME, MESSAGE_FRAME
 from checkstream.core.wire.surface import Extension, Request, Requests, Shaping
 from checkstream.errors import RequestInvalid
 
@@ -199,6 +199,8 @@ class Prompt:
             "user": request.user,
             "metadata": dict(request.metadata),
             "earlier_risk": event.earlier_risk,
+            "conversation": request.conversation or (request.extension and request.extension.conversation),
+            "previous_response_id": request.previous,
         }
         person = context.get("user") if isinstance(context, dict) else None
         user = request.user or (person.get("id") if isinstance(person, dict) else None)
@@ -285,8 +287,10 @@ class Prompt:
     @staticmethod
     def _is_frame(path: Path) -> bool:
         """Tell whether a text stands in what a message keeps when all that it says is taken out."""
-        if path[0] != "messages" or len(path) < 3:
+        if path[0] not in ("messages", "input") or len(path) < 3:
             return False
+        if path[0] == "input":
+            return path[2] in ITEM_FRAME and path[2] != "output"
         return path[2] in MESSAGE_FRAME and (path[2] != "content" or path[4:5] == ("tool_use_id",))
 
     def _note(self, outcome: Outcome, page: Page, channel: Channel, about: Joined | None = None) -> None:

@@ -125,8 +125,8 @@ class WholeAnswer:
 
 
 def _call_of(path: Path) -> Path | None:
-    """Return where the tool call stands that a path leads into, or the block of a message; None for any other."""
-    if path[:1] == ("content",):
+    """Return where the tool call stands that a path leads into, or the block or item; None for any other."""
+    if path[:1] in (("content",), ("output",)):
         return path[:2]
     place = next((i for i, name in enumerate(path) if name in ("tool_calls", "function_call")), None)
     return None if place is None else path[: place + 2] if path[place] == "tool_calls" else path[: place + 1]

@@ -19,9 +19,10 @@ CAN: tuple[str, ...] = get_args(Can)
 """What an upstream is said to support. continue: an answer that was cut off is gone on with. bad_words: texts that are
 not written. logit_bias: tokens made more or less likely. json_schema, grammar: answers of a fixed form."""
 
-CHAT, COMPLETIONS, MESSAGES = "openai.chat", "openai.completions", "anthropic.messages"
+CHAT, COMPLETIONS, RESPONSES = "openai.chat", "openai.completions", "openai.responses"
+MESSAGES = "anthropic.messages"
 OLLAMA_CHAT, OLLAMA_GENERATE = "ollama.chat", "ollama.generate"
-SURFACES = (CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)
+SURFACES = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)
 """APIs whose answers are text."""
 PROMPT_ONLY = frozenset({
     "openai.embeddings", "openai.moderations", "cohere.rerank", "ollama.embed", "ollama.embeddings",
@@ -32,7 +33,7 @@ MCP = "mcp"
 """Messages: the rules of the prompt are carried out on those of both sides. None of either side is text that a model
 writes while it is sent, so there is nothing for the other rules."""
 _ALL = frozenset(SURFACES)
-_WITH_MESSAGES = frozenset({CHAT, MESSAGES, OLLAMA_CHAT})
+_WITH_MESSAGES = frozenset({CHAT, RESPONSES, MESSAGES, OLLAMA_CHAT})
 _CONTINUED = frozenset({CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT})
 _OPENAI = frozenset({CHAT, COMPLETIONS})
 
@@ -54,8 +55,8 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         "safe_mode.bad_words": _OPENAI,
         "safe_mode.logit_bias": _OPENAI,
         "allow_constrained.grammar": _OPENAI,
-        "safe_mode.instruction": _WITH_MESSAGES,
-        "safe_mode.tools": _WITH_MESSAGES,
+        "safe_mode.instruction": _WITH_MESSAGES & _CONTINUED,
+        "safe_mode.tools": _WITH_MESSAGES & _CONTINUED,
         "lower_temp": _ALL,
         "allow_constrained": _ALL - {MESSAGES},
         "adapt_tone": _WITH_MESSAGES,

@@ -32,6 +32,8 @@ REQUEST_FIELDS: Mapping[str, Type] = MappingProxyType(
         "user": STRING,
         "metadata": map_of(STRING, STRING),
         "earlier_risk": DOUBLE,
+        "conversation": STRING,
+        "previous_response_id": STRING,
     }
 )
 STREAM_FIELDS: Mapping[str, Type] = MappingProxyType(

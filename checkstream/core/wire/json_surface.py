@@ -14,7 +14,7 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire.json_text import splices
 from checkstream.core.wire.json_text.counts import Counts, adding
 from checkstream.core.wire.json_text.spans import Path
-from checkstream.core.wire.surface import Edit, Request, Shaping
+from checkstream.core.wire.surface import Edit, Frame, Receiving, Request, Shaping
 
 
 class JsonSurface(ABC):
@@ -98,6 +98,19 @@ class JsonSurface(ABC):
             WireError: the event's JSON has two members of one name there.
         """
         return adding(unit, self.counts, prompt_tokens, completion_tokens)
+
+    @abstractmethod
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of the answer.
+
+        Raises:
+            WireError: the event is not what the surface allows.
+        """
+
+    def receiving(self, request: Request | None) -> Receiving:
+        """Return what reads the answer to a request: here each event says all that is to be known of it."""
+        del request
+        return self
 
     def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
         """Return, in steps, an event or a whole answer with these texts, or null, at these places.

@@ -13,9 +13,9 @@ from typing import Literal, get_args
 from urllib.parse import unquote
 
 SurfaceName = Literal[
-    "openai.chat", "openai.completions", "anthropic.messages", "openai.embeddings", "openai.moderations",
-    "cohere.rerank", "anthropic.count_tokens", "ollama.chat", "ollama.generate", "ollama.embed", "ollama.embeddings",
-    "mcp",
+    "openai.chat", "openai.completions", "openai.responses", "anthropic.messages", "openai.embeddings",
+    "openai.moderations", "cohere.rerank", "anthropic.count_tokens", "ollama.chat", "ollama.generate", "ollama.embed",
+    "ollama.embeddings", "mcp",
 ]  # fmt: skip
 """An API that can be guarded."""
 NAMES: tuple[SurfaceName, ...] = get_args(SurfaceName)
@@ -23,6 +23,7 @@ NAMES: tuple[SurfaceName, ...] = get_args(SurfaceName)
 PLACES: Mapping[str, SurfaceName] = MappingProxyType({
     "/v1/chat/completions": "openai.chat",
     "/v1/completions": "openai.completions",
+    "/v1/responses": "openai.responses",
     "/v1/messages": "anthropic.messages",
     "/v1/messages/count_tokens": "anthropic.count_tokens",
     "/v1/embeddings": "openai.embeddings",
@@ -38,6 +39,8 @@ PLACES: Mapping[str, SurfaceName] = MappingProxyType({
     "/openai/deployments/{model}/embeddings": "openai.embeddings",
     "/openai/v1/chat/completions": "openai.chat",
     "/openai/v1/completions": "openai.completions",
+    "/openai/v1/responses": "openai.responses",
+    "/openai/responses": "openai.responses",
     "/openai/v1/embeddings": "openai.embeddings",
     "/v1beta/openai/chat/completions": "openai.chat",
     "/v1beta/openai/embeddings": "openai.embeddings",

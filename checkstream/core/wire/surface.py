@@ -68,6 +68,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's name for the person behind the request (`user`)."""
     metadata: Mapping[str, str] = MappingProxyType({})
     """The caller's own notes, never trusted as context."""
+    previous: str | None = None
+    """Id of the answer that this request goes on from, which the provider keeps."""
+    conversation: str | None = None
+    """Id of the conversation that it is part of, which the provider keeps."""
     structured: bool = False
     """The answer is to have a fixed form (JSON, a grammar): text added to it would break it."""
 
@@ -150,6 +154,27 @@ class Sending(Protocol):
         """Return the surface's error event for a stream that can't go on."""
 
 
+class Receiving(Protocol):
+    """The answer to one request as it comes. It may keep in mind what has come, where later events repeat it.
+
+    It is asked in the order in which the upstream has sent what it reads.
+    """
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of the answer.
+
+        Raises:
+            WireError: the event is not what the surface allows; the route's fail mode decides.
+        """
+
+    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Read a whole (not streamed) answer, in steps: every choice's text as deltas, all choices finished.
+
+        Raises:
+            WireError: not JSON of the surface's form, or of more values than are read.
+        """
+
+
 class Spoken(Protocol):
     """What the shell knows of an API, whatever is said there."""
 
@@ -219,8 +244,11 @@ class Surface(Spoken, Requests, Protocol):
                 of a fixed form can't be continued).
         """
 
+    def receiving(self, request: Request | None) -> Receiving:
+        """Return what reads the answer to a request; None: nobody knows what was asked."""
+
     def read_event(self, frame: Frame) -> Unit:
-        """Read one event of the answer.
+        """Read one event of an answer of which nothing else is known.
 
         Raises:
             WireError: the event is not what the surface allows; the route's fail mode decides.
@@ -303,6 +331,6 @@ class Surface(Spoken, Requests, Protocol):
 
 
 __all__ = [
-    "Delta", "Document", "Edit", "Extension", "Frame", "Request", "Requests", "Sending", "Shaping", "Spoken", "Surface",
-    "Unit",
+    "Delta", "Document", "Edit", "Extension", "Frame", "Receiving", "Request", "Requests", "Sending", "Shaping",
+    "Spoken", "Surface", "Unit",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ def test_another_path_is_told_which_there_are() -> None:
     assert "`POST /v1/embeddings`" in said
     assert wrong_path([], "/x", "GET") == "no route takes `GET /x`"
     assert "`server.admin`" in wrong_path(ROUTES, "/metrics", "GET")
-    assert "call `/v1/chat/completions`" in wrong_path(ROUTES, "/v1/responses", "POST")
+    assert "send the items" in wrong_path(ROUTES, "/v1/responses/compact", "POST")
     assert "call `/v1/messages`, once for each" in wrong_path(ROUTES, "/v1/messages/batches", "POST")
 
 

@@ -92,8 +92,10 @@ class Answer:
         """Places of the texts that are the JSON which they stand for."""
         self._later: list[Walk] = []
 
-    def text(self, kind: str, choice: int, index: int, value: object, path: Path) -> None:
-        """Take a string as text of a channel.
+    def text(
+        self, kind: str, choice: int, index: int, value: object, path: Path, *, part: Path = (), free: bool = False
+    ) -> None:
+        """Take a string as text of a channel; `part` and `free` as in a `Delta`.
 
         Raises:
             WireError: `value` is not a string.
@@ -101,11 +103,11 @@ class Answer:
         if not isinstance(value, str):
             raise WireError(f"`{path[-1]}` in an answer is not a string; check the upstream")
         if value:
-            free = kind == "tool_arguments" and path[-2] == "custom"
+            free = free or (kind == "tool_arguments" and path[-2:-1] == ("custom",))
             said = clean(value)
             if said is not value:
                 self.extras.halves[path] = halves_of(value)
-            self._put(Delta(Channel(kind, choice, index), said, path, free=free))
+            self._put(Delta(Channel(kind, choice, index), said, path, free=free, part=part))
 
     def begin_call(self, choice: int, number: int, path: Path) -> None:
         """Take what belongs to a tool call and says nothing: it must not leave without the call."""
@@ -151,7 +153,7 @@ class Answer:
             self.stray |= {(*path, name, each): number for each in found if each in CALLS and found[each]}
             choice[name] = {each: value for each, value in found.items() if each not in CALLS}
 
-    def source(self, kind: str, choice: int, index: int, path: Path) -> None:
+    def source(self, kind: str, choice: int, index: int, path: Path, *, part: Path = ()) -> None:
         """Take a value that is no string as text of a channel: the JSON that it is."""
         text = ""
         if self._whole:
@@ -159,7 +161,7 @@ class Answer:
         else:
             self._document = self._document or JsonText(self._data.decode())
             text = clean(self._document.text[slice(*_found(self._document, path))])
-        self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True))
+        self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True, part=part))
 
     def filling(self) -> Steps:
         """Put the JSON of a whole answer into the texts that it is, in steps."""

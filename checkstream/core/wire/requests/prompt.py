@@ -286,7 +286,7 @@ class Prompt:
 def unit_of(kind: str, path: Path) -> Path:
     """Return the path of what a caller would take out as one: a message, a file in it, a document, a field."""
     match path:
-        case ("messages", int(), "content", int(), *_) if kind == "document":
+        case ("messages" | "input", int(), "content" | "output", int(), *_) if kind == "document":
             return path[:4]
         case ("messages", int(), "content", int(), "content" | "tool_use_id", *_) if kind == "tool_result":
             return path[:4]  # one of several in a message

@@ -24,6 +24,8 @@ from checkstream.errors import WireError
 
 MESSAGE_FRAME = ("role", "tool_call_id", "name", "content")
 """What a tool's message keeps when what it says is taken out: the call before it wants its answer."""
+ITEM_FRAME = ("type", "id", "call_id", "status", "output", "namespace", "name", "caller")
+"""The same of an item of the Responses API."""
 _CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
 _LEADING = ("system", "developer")
 _PREFILL = ("prefix", "partial")

@@ -79,7 +79,7 @@ def test_each_need_of_an_action_is_named() -> None:
     for action in (ConstrainTools(allow=()), AdaptTone("kind")):
         assert needs(action) == []
         assert needs(action, to=target("openai.completions")) == [
-            f"the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `{action.name}`"
+            f"the API `anthropic.messages` or `ollama.chat` or `openai.chat` or `openai.responses` for `{action.name}`"
         ]
 
 

@@ -1,0 +1,305 @@
+"""Reads the items of an answer: each text where it is said first, and what says it again as just that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from checkstream.core.steps import done
+from checkstream.core.terms import Channel, Delta, Extra
+from checkstream.core.wire.answers.answer import Answer
+from checkstream.core.wire.answers.logprobs import besides, spells_any
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.responses import events
+from checkstream.errors import WireError
+
+_KNOWN = frozenset({
+    "id", "status", "role", "phase", "call_id", "created_by", "container_id", "server_label", "namespace", "execution",
+    "approval_request_id", "type", "caller", "async", "fingerprint", "background", "output_format", "quality", "size",
+})  # fmt: skip
+_IDS = frozenset({"id", "call_id"})
+_WORDS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "type": events.ITEMS, "status": events.STATUSES, "role": frozenset({"assistant"}),
+})  # fmt: skip
+"""Members of an item -> what they say that needs no more reading."""
+_EVENT = frozenset({
+    "type", "sequence_number", "output_index", "content_index", "summary_index", "annotation_index", "command_index",
+    "partial_image_index", "item_id", "obfuscation",
+})  # fmt: skip
+"""Members of an event that say what it is about."""
+_PROBABILITIES = "logprobs"
+CALL = frozenset({"tool_name", "tool_arguments"})
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Items:
+    """The items of one answer, as far as they have come."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._answer = Answer(b"", whole=False)
+        self.again: dict[Path, Path] = {}
+        """Of the event that is read: where it says again what has been said -> where that belongs."""
+        self._said: set[Path] = set()
+        """Parts that have said something."""
+        self._values: dict[Path, object] = {}
+        """Parts and items that are over -> what was said of them then."""
+        self._ids: dict[str, int] = {}
+        """Id of an item -> its number."""
+        self._forms: dict[int, str] = {}
+        """Number of an item -> its type."""
+        self._latest: dict[str, Path] = {}
+        """Channel -> the part that has spoken in it last."""
+
+    def begin(self, answer: Answer) -> None:
+        """Begin with another event, which `answer` collects."""
+        self._answer = answer
+        self.again = {}
+
+    def whole(self, step: str) -> None:
+        """Take all that the event says besides texts as complete: clients join it with nothing that other events say.
+
+        Args:
+            step: What it tells, such as that an item is over; each is told once.
+        """
+        extras = self._answer.extras.found
+        extras[:] = [
+            msgspec.structs.replace(extra, again="first", place=(step, *(extra.place or extra.path)))
+            if extra.joins and extra.again == "read"
+            else extra
+            for extra in extras
+        ]
+
+    # --- events of a stream
+
+    def read_text(self, form: events.Form, body: Mapping[str, object], *, over: bool) -> None:
+        """Read a piece of a text, or all of it, now that it is over.
+
+        Raises:
+            WireError: it goes on with a text that another has followed: clients would join what was read apart.
+        """
+        number = _number(body, "output_index")
+        part: Path = (number, *(_number(body, str(name)) if name in _INDICES else name for name in form.place))
+        index = number if form.channel == "tool_arguments" else 0
+        member = form.member if over else "delta"
+        text = body.get(member)
+        if over:
+            self._say(form.channel, text, (member,), part, free=form.free)
+            name = body.get("name")
+            if name is not None:
+                self._say("tool_name", name, ("name",), (number, "name"))
+        else:
+            self._go_on(form.channel, part)
+            self._answer.text(form.channel, 0, index, text, ("delta",), part=part, free=form.free)
+            if text:
+                self._said.add(part)
+        if form.channel == "tool_arguments" and not self._answer.deltas:
+            self._call(number, (member,), free=form.free)
+        self._probabilities(body, str(text), ())
+        own = _EVENT | {member, _PROBABILITIES} | ({"name"} if over else _NOTHING)
+        self._rest(body, own, (), ("items", number, form.member))
+        self._item_id(number, body)
+
+    def _go_on(self, channel: str, part: Path) -> None:
+        latest = self._latest.get(channel)
+        if latest == part or channel == "tool_arguments":
+            return
+        if part in self._said and latest is not None:
+            raise WireError("a text goes on after another one has begun; check the upstream")
+        self._latest[channel] = part
+
+    def read_part_event(self, name: str, body: Mapping[str, object], *, over: bool) -> None:
+        """Read that a part of an item begins or is over."""
+        number, index = _number(body, "output_index"), _number(body, events.INDEX[name])
+        part = body.get("part")
+        self._part((number, name, index), part, ("part",))
+        if over:
+            self._values[number, name, index] = part
+        self._rest(body, _EVENT | {"part"}, (), ("items", number, name))
+        self._item_id(number, body)
+
+    def read_item_event(self, body: Mapping[str, object], *, over: bool) -> None:
+        """Read that an item begins or is over."""
+        number, item = _number(body, "output_index"), body.get("item")
+        if item is None and not over:
+            self._rest(body, _EVENT, (), ("items", number))
+            return
+        self.read_item(number, item, ("item",))
+        if over:
+            self._values[number,] = item
+        self._rest(body, _EVENT | {"item"}, (), ("items", number))
+
+    def read_other(self, body: Mapping[str, object], kind: str) -> None:
+        """Read any other event: all that it says may go on with what others of its kind have said of its item."""
+        given = body.get("output_index")
+        number = given if isinstance(given, int) else -1
+        if self._forms.get(number) in events.CALLS:
+            self._call(number, ("type",))
+        own = _EVENT if kind in events.EVENTS else _EVENT - {"type"}
+        indices = (body.get(name) for name in _INDICES_OF_ALL)
+        place: Path = ("events", kind, *(index for index in indices if isinstance(index, int)))
+        self._rest(body, own, (), place)
+        self._item_id(number, body)
+
+    def _item_id(self, number: int, body: Mapping[str, object]) -> None:
+        self._answer.extras.known(0, body.get("item_id"), ("item_id",), ("items", number, "id"), "first")
+
+    # --- items, wherever they stand
+
+    def read_output(self, output: Sequence[object], at: Path) -> None:
+        """Read a list of items, most of which have been said before."""
+        for position, number in enumerate(self._numbers(output)):
+            item, path = output[position], (*at, position)
+            if (number,) in self._values and _same(self._values[number,], item):
+                self.again[path] = (number,)
+            else:
+                self.read_item(number, item, path)
+
+    def _numbers(self, output: Sequence[object]) -> list[int]:
+        """Return the number of each item of a list: of those that have an id that which it came under."""
+        known = [self._ids.get(_id_of(item), -1) for item in output]
+        taken = {*known, *self._forms}
+        numbers: list[int] = []
+        for position, (number, item) in enumerate(zip(known, output, strict=True)):
+            found = number
+            if found < 0 and position not in known and self._forms.get(position) in (None, _form_of(item)):
+                found = position
+            if found < 0:
+                found = next(free for free in range(len(output) + len(taken) + 1) if free not in taken)
+            taken.add(found)
+            numbers.append(found)
+        return numbers
+
+    def read_item(self, number: int, item: object, path: Path) -> None:
+        """Read an item: as it begins, as it is over, or in the whole answer.
+
+        Raises:
+            WireError: it is no object, or a text in it is no string.
+        """
+        if not isinstance(item, dict):
+            raise WireError("an item of the output is not an object; check the upstream")
+        form, place = _form_of(item), ("items", number)
+        self._forms.setdefault(number, form)
+        self._ids.setdefault(_id_of(item), number)
+        own = {name for name, words in _WORDS.items() if isinstance(word := item.get(name), str) and word in words}
+        if form in events.CALLS:
+            own |= self._read_call(number, item, path)
+        if form in ("message", "reasoning"):
+            own |= self._read_parts(number, item, path)
+        for name in _IDS.intersection(item):
+            self._answer.extras.known(0, item[name], (*path, name), (*place, name), "first")
+        self._rest(item, frozenset(own | _IDS), path, place)
+
+    def _read_parts(self, number: int, item: Mapping[str, object], path: Path) -> set[str]:
+        """Read the parts of an item."""
+        found = {name for name in events.INDEX if isinstance(item.get(name), list)}
+        for name in events.INDEX:
+            parts = item.get(name)
+            for index, part in enumerate(parts if isinstance(parts, list) else ()):
+                self._part((number, name, index), part, (*path, name, index))
+        return found
+
+    def _read_call(self, number: int, item: Mapping[str, object], path: Path) -> set[str]:
+        """Read how a tool is called; one that has no name is called by its kind."""
+        form = _form_of(item)
+        members = events.CALLS[form]
+        free = any(each for _, _, each in members)
+        self._call(number, (*path, "type"), free=free)
+        if form in events.TOOLS and (number, "type") not in self._said:
+            self._said.add((number, "type"))
+            self._answer.text("tool_name", 0, number, events.TOOLS[form], (*path, "type"), part=(number, "type"))
+        for name, channel, given_free in members:
+            value, part = item.get(name), (number, name)
+            if value is None:
+                continue
+            if isinstance(value, str):
+                self._say(channel, value, (*path, name), part, free=given_free)
+            elif part in self._said:
+                self.again[*path, name] = part
+            elif value != {}:
+                self._said.add(part)
+                self._answer.source(channel, 0, number, (*path, name), part=part)
+        return {name for name, _, _ in members}
+
+    def _call(self, number: int, path: Path, *, free: bool = True) -> None:
+        """Take what belongs to a call and says nothing: it must not leave without it."""
+        self._answer.deltas.append(Delta(Channel("tool_arguments", 0, number), "", path, free=free))
+
+    def _part(self, key: Path, part: object, path: Path) -> None:
+        """Read a part of an item: `key` is the item's number, the list that it is in, and its own number."""
+        if not isinstance(part, dict):
+            raise WireError("a part of an item is not an object; check the upstream")
+        if key in self._values and _same(self._values[key], part):
+            self.again[path] = key
+            return
+        form = part.get("type")
+        channel, member = events.PART_CHANNELS.get(form if isinstance(form, str) else "", ("", ""))
+        own = {"type", member} if channel else _NOTHING
+        if channel:
+            text = part.get(member)
+            self._say(channel, "" if text is None else text, (*path, member), (*key, member))
+            self._probabilities(part, str(text), path)
+            own = own | {_PROBABILITIES}
+        self._rest(part, frozenset(own), path, ("items", *key))
+
+    def _say(self, channel: str, value: object, path: Path, part: Path, *, free: bool = False) -> None:
+        """Read a text that may have been said already."""
+        index = int(part[0]) if channel in CALL else 0
+        if part in self._said:
+            self.again[path] = part
+        elif value:
+            if channel != "tool_arguments":
+                self._go_on(channel, part)
+            self._answer.text(channel, 0, index, value, path, part=part, free=free)
+            self._said.add(part)
+        elif isinstance(value, str) and channel not in CALL:  # a new part of the text begins
+            self._answer.deltas.append(Delta(Channel(channel, 0, index), "", path, part=part))
+
+    def _probabilities(self, found: Mapping[str, object], text: str, at: Path) -> None:
+        """Read log probabilities, which may spell nothing but the text beside them."""
+        value, path = found.get(_PROBABILITIES), (*at, _PROBABILITIES)
+        if not spells_any(value):
+            return
+        others: list[Extra] | None = done(besides({"content": value}, {text}, 0, path, whole=False))
+        if others is None:
+            self._answer.shadows.append(path)
+        else:
+            self._answer.extras.found += others
+
+    def _rest(self, found: Mapping[str, object], own: frozenset[str], at: Path, place: Path) -> None:
+        left = {name: value for name, value in found.items() if name not in own}
+        if left:
+            self._answer.rest(0, left, _KNOWN, _NOTHING, at, place=place)
+
+
+_INDICES = frozenset(events.INDEX.values())
+_INDICES_OF_ALL = (
+    "output_index", "content_index", "summary_index", "command_index", "annotation_index", "partial_image_index",
+)  # fmt: skip
+
+
+def _number(body: Mapping[str, object], name: str) -> int:
+    value = body.get(name)
+    if not isinstance(value, int):
+        raise WireError(f"`{name}` is not there; check the upstream")
+    return value
+
+
+def _form_of(item: object) -> str:
+    form = item.get("type") if isinstance(item, dict) else None
+    return form if isinstance(form, str) else ""
+
+
+def _id_of(item: object) -> str:
+    for name in ("id", "call_id"):
+        found = item.get(name) if isinstance(item, dict) else None
+        if isinstance(found, str) and found:
+            return f"{name} {found}"
+    return ""
+
+
+def _same(one: object, other: object) -> bool:
+    """Tell whether two JSON values are one; what is equal to Python leaves as it was sent first."""
+    return one == other

@@ -1,0 +1,214 @@
+"""Reads the answers of the Responses API: which text stands where, what says it again, where the answer ends.
+
+The one choice is 0. All texts of messages are its content, all reasoning and its summaries are its reasoning; of a call
+of a tool the item's number is the number. A text is read where it is said first. What says it again, be it a part, an
+item or the answer as a whole, is not read: it leaves with what was sent (`sending`). What it says besides is.
+
+INVARIANT: a string, number or member name of an answer is a delta, an extra, a word of the protocol, or said again;
+bytes spelled as text are named in `unscanned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+import msgspec
+
+from checkstream.core.steps import done
+from checkstream.core.terms import COMMON, Unit
+from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
+from checkstream.core.wire.answers.extras import PAD, PADDING
+from checkstream.core.wire.answers.failure import failure_of
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.json_text.objects import read_object, reading_object
+from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.json_text.splices import putting
+from checkstream.core.wire.json_text.strict import dropping
+from checkstream.core.wire.responses import events
+from checkstream.core.wire.responses.echo import Echo
+from checkstream.core.wire.responses.items import Items
+from checkstream.core.wire.surface import Request
+from checkstream.errors import WireError
+
+_RESPONSE = frozenset({
+    "id", "object", "created_at", "completed_at", "model", "status", "error", "incomplete_details", "usage",
+    "service_tier", "background", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "temperature", "top_p",
+    "top_logprobs", "truncation", "store", "billing", "frequency_penalty", "presence_penalty", "moderation",
+    "tool_usage", "prompt_cache_retention", "prompt_cache_options", "prompt_cache_diagnostics", "image",
+    "input_transformations", "access_programs", "kv_transfer_params",
+})  # fmt: skip
+"""Members of an answer, besides its output and what it repeats of the request."""
+_SAME = frozenset({"id", "object", "model", "service_tier"})
+_EVENT = frozenset({"error", "code", "message", "param", "response_id"})
+_NUMBERS = frozenset({
+    "type", "sequence_number", "output_index", "content_index", "summary_index", "annotation_index", "command_index",
+    "partial_image_index",
+})  # fmt: skip
+_NOTHING: frozenset[str] = frozenset()
+_ITEMS_A_STEP = 16
+
+
+class ResponseReceiving:
+    """What has come of one answer, as far as what comes later repeats it."""
+
+    def __init__(self, request: Request | None) -> None:
+        """Begin before the first event of the answer to a request."""
+        self._items = Items()
+        self._echo = Echo({} if request is None else request.members)
+
+    # --- streams
+
+    def read_event(self, frame: Frame) -> Unit:
+        """Read one event of a stream.
+
+        Raises:
+            WireError: it is not what the API allows.
+        """
+        data = frame.data
+        if data is None or not data.strip():
+            return Unit(raw=frame.raw, opaque=frame.strange)
+        if data.strip() == b"[DONE]":
+            return Unit(raw=b"")  # the last word of OpenAI's older APIs, which some servers send besides their own
+        body = read_object(data)
+        kind = body.get("type", frame.event)
+        if not isinstance(kind, str) or (frame.event and frame.event != kind):
+            raise WireError("the event's name is not its `type`; check the upstream")
+        unit = self._read(frame, data, body, kind)
+        padding = body.get(PADDING)
+        return done(putting(unit, {(PADDING,): PAD * len(padding)})) if isinstance(padding, str) and padding else unit
+
+    def _read(self, frame: Frame, data: bytes, body: dict[str, object], kind: str) -> Unit:
+        answer = Answer(data, whole=False)
+        self._items.begin(answer)
+        if kind == "error" or (not kind.startswith("response.") and failure_of(body) is not None):
+            said = body.get("message")
+            _rest(answer, body, _EVENT, _NUMBERS, (), choice=COMMON)
+            return answer.unit(frame.raw, failure=failure_of(body) or (said if isinstance(said, str) else "error"))
+        if not kind:
+            _rest(answer, body, _NOTHING, _NOTHING, (), choice=COMMON)
+            return answer.unit(frame.raw, opaque=True)
+        _look_at_numbers(body)
+        answer.choices.append(0)
+        name, _, step = kind.rpartition(".")
+        form = events.FORMS.get(name)
+        failure = None
+        if form is not None and step in ("delta", "done"):
+            self._items.read_text(form, body, over=step == "done")
+        elif name in events.PARTS and step in ("added", "done"):
+            self._items.read_part_event(events.PARTS[name], body, over=step == "done")
+        elif name == events.ITEM and step in ("added", "done"):
+            self._items.read_item_event(body, over=step == "done")
+        elif kind in events.LIFE or kind in events.LAST:
+            failure = self._read_response(answer, body, kind)
+        else:
+            self._items.read_other(body, kind)
+        if kind in events.SNAPSHOTS:
+            self._items.whole(kind)
+        last = kind in events.LAST
+        response = body.get("response")
+        usage = last and isinstance(response, dict) and response.get("usage") is not None
+        unit = answer.unit(frame.raw, usage=usage, failure=failure)
+        return msgspec.structs.replace(unit, terminator=last, again=self._items.again)
+
+    def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> str | None:
+        """Read an event that has all of the answer as far as it goes; return why it has failed."""
+        response = body.get("response")
+        if not isinstance(response, dict):
+            raise WireError("`response` is not an object; check the upstream")
+        output = response.get("output")
+        if output is not None and not isinstance(output, list):
+            raise WireError("`output` is not an array; check the upstream")
+        self._items.read_output(output or [], ("response", "output"))
+        self._rest_of_response(answer, response, ("response",))
+        _rest(answer, body, _NOTHING, _NUMBERS | {"response"}, ())
+        if kind not in events.LAST:
+            return None
+        _finish(answer, response, kind)
+        return failure_of(response)
+
+    def _rest_of_response(self, answer: Answer, response: Mapping[str, object], at: Path) -> None:
+        for name, value in response.items():
+            path = (*at, name)
+            if name == "output" or self._echo.has(name, value):
+                continue
+            if name in _SAME:
+                answer.extras.known(0, value, path, ("response", name), "first")
+            elif name not in _RESPONSE:
+                answer.unknown(0, value, path, ("response", name))
+            elif not (name == "status" and isinstance(value, str) and value in events.STATUSES):
+                answer.extras.known(0, value, path, ("response", name))
+
+    # --- whole answers
+
+    def reading_whole(self, data: bytes) -> Generator[None, None, Unit]:
+        """Read a whole answer, in steps; its last delta is a place for what a stop or a disclaimer has to say.
+
+        Raises:
+            WireError: a value has the wrong type; it has neither output nor an error.
+        """
+        body = yield from reading_object(data)
+        try:
+            return (yield from self._whole(data, body))
+        finally:
+            yield from dropping(body)
+
+    def _whole(self, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
+        answer = Answer(data, whole=True)
+        self._items.begin(answer)
+        failure = failure_of(body)
+        output = body.get("output")
+        if not isinstance(output, list):
+            if failure is None:
+                raise WireError("the answer has neither `output` nor `error`; check the upstream")
+            _rest(answer, body, _EVENT | _RESPONSE, _NOTHING, (), choice=COMMON)
+            yield from answer.taking()
+            return answer.unit(data, failure=failure)
+        answer.begin(0)
+        status = body.get("status")
+        _finish(answer, body, f"response.{status if isinstance(status, str) else 'completed'}")
+        for position, item in enumerate(output):
+            self._items.read_item(position, item, ("output", position))
+            if position % _ITEMS_A_STEP == _ITEMS_A_STEP - 1:
+                yield from answer.taking()
+                yield
+        self._rest_of_response(answer, body, ())
+        if all(delta.channel.kind != "content" for delta in answer.deltas):
+            answer.begin_text(0, ("output", len(output), "content", 0, "text"))
+        yield from answer.taking()
+        yield from answer.filling()
+        return answer.unit(data, usage=body.get("usage") is not None, failure=failure)
+
+
+def _finish(answer: Answer, response: Mapping[str, object], kind: str) -> None:
+    """Take the end of the answer, and why something is missing of it."""
+    answer.finish(0, None)
+    why = events.LAST.get(kind, "other")
+    details = response.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    if why is not None:
+        answer.broken[0] = _MISSING.get(reason, why) if isinstance(reason, str) else why
+
+
+_MISSING = {"max_output_tokens": "length", "content_filter": "content_filter", "max_tokens": "length"}
+
+
+def _look_at_numbers(body: Mapping[str, object]) -> None:
+    for name in _NUMBERS:
+        value = body.get(name)
+        if name == "type" or value is None:
+            continue
+        most = MAX_INDEX if name.endswith("_index") else _MOST_EVENTS
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < most:
+            raise WireError(f"`{name}` is not a number from 0 to {most - 1}; check the upstream")
+
+
+_MOST_EVENTS = 10**9
+
+
+def _rest(
+    answer: Answer, body: Mapping[str, object], known: frozenset[str], own: frozenset[str], at: Path, *, choice: int = 0
+) -> None:
+    """Take the members of an object that are not `own`; the arguments are those of `Answer.rest`."""
+    left = {name: value for name, value in body.items() if name not in own}
+    if left:
+        answer.rest(choice, left, known, _NOTHING, at)

@@ -1,0 +1,159 @@
+"""Carries a `Shaping` into the JSON of a request of the Responses API by splicing: all else stays byte for byte.
+
+INVARIANT: no field that the caller sends can undo what is put here; what could is taken out with it, and with it every
+field that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+
+import msgspec
+
+from checkstream.core.wire.json_text.spans import Path, Splice
+from checkstream.core.wire.json_text.strings import quote
+from checkstream.core.wire.requests.edits import editing_request, request_places
+from checkstream.core.wire.requests.fields import OWN_FIELDS
+from checkstream.core.wire.requests.shaping import ITEM_FRAME, Shaped
+from checkstream.core.wire.requests.tools import choice_allowed, tool_allowed
+from checkstream.core.wire.requests.undoing import UNDOES, wishes_of
+from checkstream.core.wire.surface import Request, Shaping
+from checkstream.errors import WireError
+
+_SAY_STRINGS = frozenset({
+    "function_call_output", "custom_tool_call_output", "local_shell_call_output", "apply_patch_call_output",
+})  # fmt: skip
+"""Types of items whose `output` may be a string."""
+
+
+class ShapedResponses(Shaped):
+    """Collects what is put in, replaced and taken out of one body of the Responses API."""
+
+    def take_out(self, path: Path, note: str) -> None:
+        """Put a note in the place of what a tool has said, or of a document; leave out what is none of these.
+
+        Raises:
+            WireError: what a tool has said is of a form that has no place for a note.
+        """
+        match path:
+            case ("input", int()):
+                self._replace_result(path, note)
+            case ("input", int(), _, int()):
+                span = self.document.span(path)
+                if span is not None:
+                    self.splices.append(Splice(*span, f'{{"type":"input_text","text":{quote(note)}}}'))
+            case _:
+                self.remove(path[:-1], path[-1:])
+
+    def _replace_result(self, path: Path, note: str) -> None:
+        there, text = self.document.entries(path), self.document.text
+        form = there.get("type")
+        said = there.get("output")
+        if form is None or said is None or text[form.start + 1 : form.end - 1] not in _SAY_STRINGS:
+            raise WireError(f"what a tool has said can't be left out of `{path[0]}[{path[1]}]`; leave the item out")
+        self.remove(path, [name for name in there if name not in ITEM_FRAME])
+        self.splices.append(Splice(said.start, said.end, quote(note)))
+
+
+def writing_request(
+    request: Request, texts: Mapping[int, str], shaping: Shaping | None = None
+) -> Generator[None, None, bytes]:
+    """Return, in steps, the body with texts replaced, shaped as policies want, without what is ours.
+
+    Raises:
+        WireError: the request was not read by this surface, or can't be shaped so.
+    """
+    if shaping is None:
+        return (yield from editing_request(request, texts, OWN_FIELDS))
+    document = yield from request_places(request)
+    shaped = ShapedResponses(request, document, texts)
+    _shape(shaped, shaping)
+    return (yield from shaped.writing())
+
+
+def undone(request: Request, shaping: Shaping) -> tuple[Path, ...]:
+    """Return what goes out of a request when it is shaped so, since it could undo that."""
+    return tuple(_undoing(request, shaping))
+
+
+def _undoing(request: Request, shaping: Shaping) -> Iterator[Path]:
+    wishes = wishes_of(shaping)
+    if not wishes:
+        return
+    doomed = request.strange.union(*(UNDOES[wish] for wish in wishes))
+    if "form" in wishes:
+        doomed |= {"structured_outputs"}
+        if request.members.get("tool_choice") not in (None, "auto", "none"):
+            doomed |= {"tool_choice"}
+    yield from ((name,) for name in request.members if name in doomed)
+
+
+def _shape(shaped: ShapedResponses, shaping: Shaping) -> None:
+    for path, note in shaping.removed:
+        shaped.take_out(path, note)
+    for path in _undoing(shaped.request, shaping):
+        shaped.remove(path[:-1], path[-1:])
+    most, given = shaping.max_temperature, shaped.request.temperature
+    if most is not None and (given is None or given > most):
+        shaped.put("temperature", msgspec.json.encode(most).decode())
+    if shaping.tools is not None:
+        _constrain_tools(shaped, shaping.tools)
+    if shaping.instructions:
+        _instruct(shaped, shaping.instructions)
+    if shaping.json_schema is not None:
+        _fix_form(shaped, shaping.json_schema)
+    if shaping.bad_words or shaping.logit_bias or shaping.grammar is not None:
+        raise WireError("the Responses API has no banned words, no bias of tokens and no grammars")
+    if shaping.continue_from:
+        raise WireError("the Responses API can't go on with an answer")
+
+
+def _constrain_tools(shaped: ShapedResponses, allow: Sequence[str]) -> None:
+    """Take out the tools that are not on an allow-list, wherever they are offered, and choices that name one."""
+    given = shaped.body.get("input")
+    inner = [("input", i, "tools") for i, item in enumerate(given if isinstance(given, list) else ()) if _offers(item)]
+    for path in (("tools",), *inner):
+        tools: object = shaped.body
+        for name in path:
+            tools = tools[name] if isinstance(tools, list) and isinstance(name, int) else _member(tools, name)
+        if not isinstance(tools, list):
+            continue
+        doomed = [i for i, tool in enumerate(tools) if not tool_allowed(tool, allow)]
+        if doomed and len(doomed) == len(tools) and path == ("tools",):
+            shaped.remove((), ("tools", "tool_choice", "parallel_tool_calls"))
+        elif doomed:
+            shaped.remove(path, doomed)
+    if shaped.body.get("prompt") is not None and shaped.body.get("tools") is None:
+        shaped.put("tools", "[]")  # in place of those that the template offers
+    if not choice_allowed(shaped.body.get("tool_choice"), allow):
+        shaped.remove((), ("tool_choice",))
+
+
+def _offers(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("tools"), list)
+
+
+def _member(value: object, name: object) -> object:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _instruct(shaped: ShapedResponses, instructions: Sequence[str]) -> None:
+    """Put instructions behind the request's own."""
+    said = "\n\n".join(dict.fromkeys(instructions))
+    if not shaped.extend_text(("instructions",), f"\n\n{said}"):
+        shaped.put("instructions", quote(said))
+
+
+def _fix_form(shaped: ShapedResponses, schema: str) -> None:
+    """Ask for an answer of a form, in place of the caller's."""
+    form = f'{{"type":"json_schema","name":"policy","schema":{schema},"strict":true}}'
+    span = shaped.document.span(("text",))
+    if span is None or shaped.document.text[span[0]] != "{":
+        shaped.put("text", f'{{"format":{form}}}')
+        return
+    there = shaped.document.span(("text", "format"))
+    if there is not None:
+        shaped.splices.append(Splice(*there, form))
+    else:
+        comma = "," if shaped.document.entries(("text",)) else ""
+        shaped.splices.append(Splice(span[0] + 1, span[0] + 1, f'"format":{form}{comma}'))

@@ -1,0 +1,343 @@
+"""The Responses API: whatever items a stream has, wherever it is cut, what leaves is legal and holds no secret."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests import responses
+from tests.guarded import MAIL as REDACT
+from tests.guarded import STOP, plan
+from tests.playbook import play
+from tests.property.test_every_string_is_text import (
+    NAMES,
+    PLAN,
+    SECRETS,
+    assert_unheard,
+    holds,
+    nests,
+    spelled,
+    strings,
+)
+from tests.responses import MAIL, RESPONSES, Stream, call, message, parsed, read, reasoning, request, said, search
+
+Draw = Callable[..., Any]
+RISK = "zero risk"
+CALM = st.text(st.sampled_from(' .,\n\u00e9\U0001f600"\\{}'), max_size=12)
+
+
+def split(draw: Draw, data: bytes) -> list[bytes]:
+    edges = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=6))})
+    return [data[low:high] for low, high in itertools.pairwise(edges)]
+
+
+@st.composite
+def items(draw: Draw, texts: st.SearchStrategy[str] = CALM) -> list[dict[str, Any]]:
+    """Return the items of an answer."""
+    found: list[dict[str, Any]] = []
+    for number in range(draw(st.integers(1, 5))):
+        said = draw(texts)
+        match draw(st.sampled_from(["message", "two", "refusal", "reasoning", "thoughts", "call", "custom", "search"])):
+            case "message":
+                found.append(message(said, id=f"msg_{number}"))
+            case "two":
+                found.append(message(said, draw(texts), id=f"msg_{number}"))
+            case "refusal":
+                found.append(message(said, id=f"msg_{number}", form="refusal"))
+            case "reasoning":
+                found.append(reasoning(said, draw(texts), id=f"rs_{number}"))
+            case "thoughts":
+                found.append(reasoning(texts=[said], id=f"rs_{number}"))
+            case "call":
+                found.append(call("f", json.dumps({"q": said}), number=number))
+            case "custom":
+                found.append(call("c", said, number=number, form="custom_tool_call"))
+            case "search":
+                found.append(search(said, number=number))
+    return found
+
+
+def streamed(draw: Draw, found: Sequence[dict[str, Any]]) -> bytes:
+    """Return the stream in which a model says these items."""
+    made = Stream(draw(st.integers(1, 4)))
+    for index, item in enumerate(found):
+        made.item(index, item)
+    made.end(*found)
+    return made.joined
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_g05_a_calm_answer_leaves_as_it_came(data: st.DataObject) -> None:
+    found = data.draw(items())
+    raw = streamed(data.draw, found)
+    out = play(RESPONSES, plan(REDACT), request(), split(data.draw, raw))
+    assert out.joined == raw
+    assert read(raw)["output"] == found
+    body = responses.whole(*found)
+    assert responses.reply(REDACT, body).reply.body == body  # type: ignore[union-attr]
+
+
+_BESIDE = st.text(st.sampled_from(' ,\n\U0001f600"\\{}'), max_size=6)  # no letters: within a word there is no phrase
+SAYS = st.tuples(_BESIDE, st.sampled_from(["", MAIL, RISK, "john.doe", "@example.com", "zero ", "risk"]), _BESIDE).map(
+    "".join
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from([REDACT, STOP, REDACT + STOP]))
+def test_g35_an_edited_answer_is_a_legal_sequence_without_what_was_condemned(data: st.DataObject, rules: str) -> None:
+    found = data.draw(items(SAYS))
+    raw = streamed(data.draw, found)
+    played = play(RESPONSES, plan(rules), request(), split(data.draw, raw))
+    answer = read(played.joined)
+    assert_clean(rules, answer)
+    for body in responses.events(played.joined):
+        assert_clean(rules, body)
+    reply = responses.reply(rules, responses.whole(*found)).reply
+    assert reply is not None
+    whole = parsed(reply.body)
+    assert_clean(rules, whole)
+    assert answer["status"] == whole["status"]
+    if answer["status"] == "incomplete":
+        assert answer["incomplete_details"] == {"reason": "content_filter"}
+    elif rules == REDACT:
+        assert said(answer) == said(whole)
+        assert [item["type"] for item in answer["output"]] == [item["type"] for item in whole["output"]]
+    for item in answer["output"]:
+        if item["type"] == "function_call":
+            json.loads(item["arguments"])
+
+
+def assert_clean(rules: str, said: object) -> None:
+    wanted = [*([MAIL] if "EMAIL" in rules else []), *([RISK] if RISK in rules else [])]
+    spelled = json.dumps(said)
+    texts = "".join(text for _, text in strings(said))
+    for secret in wanted:
+        assert secret not in spelled
+        assert secret not in texts
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from([REDACT, REDACT + STOP]))
+def test_g03_what_leaves_does_not_depend_on_the_cut(data: st.DataObject, rules: str) -> None:
+    raw = streamed(data.draw, data.draw(items(SAYS)))
+    one = play(RESPONSES, plan(rules), request(), [raw])
+    other = play(RESPONSES, plan(rules), request(), split(data.draw, raw))
+    assert read(one.joined)["output"] == read(other.joined)["output"]
+
+
+AT: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+NEXT = {**AT, "content_index": 1}
+
+
+class Open(Stream):
+    """A stream with a text that is open."""
+
+    def __init__(self, deltas: int = 0) -> None:
+        super().__init__()
+        item = {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+        self.add("response.output_item.added", output_index=0, item=item)
+        part = {"type": "output_text", "annotations": [], "text": ""}
+        self.add("response.content_part.added", **AT, part=part)
+        for _ in range(deltas):
+            self.say()
+
+    def say(self, **more: Any) -> None:
+        self.add("response.output_text.delta", **{**AT, "delta": " fine, ", "logprobs": [], **more})
+
+    def put(self, kind: str, **members: Any) -> Open:
+        self.add(kind, **members)
+        return self
+
+    def tell(self, *items: dict[str, Any], **members: Any) -> Open:
+        return self.put("response.in_progress", response=responses.response(*items, **members))
+
+    def begun(self, **item: Any) -> Open:
+        return self.put("response.output_item.added", output_index=1, item={"id": "i_1", **item})
+
+    def done(self, **item: Any) -> Open:
+        return self.put("response.output_item.done", output_index=1, item={"id": "i_1", **item})
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _part(**members: Any) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "annotations": [], **members}]}
+
+
+TEXT, DONE = "response.output_text.delta", "response.output_text.done"
+PUTS: dict[str, Callable[[Open, str, Any], object]] = {
+    "event": lambda s, name, value: s.say(**{f"x_{name}": value}),
+    "delta": lambda s, _, value: s.say(delta=_text(value)),
+    "item id": lambda s, _, value: s.say(item_id=value),
+    "logprobs": lambda s, _, value: s.say(logprobs=[{"token": _text(value), "logprob": 0.0}]),
+    "top logprobs": lambda s, _, value: s.say(
+        logprobs=[{"token": " fine, ", "logprob": 0.0, "top_logprobs": [{"token": _text(value), "logprob": -1.0}]}]
+    ),
+    "padding": lambda s, _, value: s.say(obfuscation=_text(value)),
+    "text": lambda s, _, value: s.put(DONE, **AT, text=_text(value), logprobs=[]),
+    "text of another": lambda s, _, value: s.put(DONE, **NEXT, text=_text(value), logprobs=[]),
+    "refusal": lambda s, _, value: s.put("response.refusal.delta", **NEXT, delta=_text(value)),
+    "reasoning": lambda s, _, value: s.put("response.reasoning_text.delta", **AT, delta=_text(value)),
+    "summary": lambda s, _, value: s.put(
+        "response.reasoning_summary_text.delta", item_id="r", output_index=1, summary_index=0, delta=_text(value)
+    ),
+    "part": lambda s, name, value: s.put(
+        "response.content_part.done", **AT, part={"type": "output_text", "text": "fine", name: value}
+    ),
+    "part text": lambda s, _, value: s.put(
+        "response.content_part.done", **AT, part={"type": "output_text", "text": _text(value), "annotations": []}
+    ),
+    "part type": lambda s, _, value: s.put("response.content_part.added", **NEXT, part={"type": value}),
+    "annotation": lambda s, name, value: s.put(
+        "response.output_text.annotation.added", **AT, annotation_index=0, annotation={"type": "file_path", name: value}
+    ),
+    "item": lambda s, name, value: s.begun(**{"type": "message", "content": [], name: value}),
+    "item text": lambda s, _, value: s.begun(**_part(text=_text(value))),
+    "item part": lambda s, name, value: s.done(**_part(text="x", **{f"x_{name}": value})),
+    "item done": lambda s, _, value: s.begun(**_part(text="")).done(**_part(text=_text(value))),
+    "item type": lambda s, _, value: s.begun(type=value),
+    "item_id": lambda s, _, value: s.begun(id=value, type="message"),
+    "call name": lambda s, _, value: s.begun(type="function_call", name=_text(value), call_id="c", arguments=""),
+    "call id": lambda s, _, value: s.begun(type="function_call", name="f", call_id=value, arguments="{}"),
+    "arguments": lambda s, _, value: s.done(type="function_call", name="f", call_id="c", arguments=json.dumps([value])),
+    "input": lambda s, _, value: s.done(type="custom_tool_call", name="f", call_id="c", input=_text(value)),
+    "call field": lambda s, name, value: s.begun(type="function_call", name="f", call_id="c", **{f"x_{name}": value}),
+    "action": lambda s, name, value: s.done(type="computer_call", call_id="c", action={name: value}),
+    "query": lambda s, _, value: s.done(type="web_search_call", action={"type": "search", "query": value}),
+    "queries": lambda s, _, value: s.done(type="file_search_call", queries=[value], results=[{"text": value}]),
+    "code": lambda s, _, value: s.done(type="code_interpreter_call", code=_text(value), outputs=[]),
+    "outputs": lambda s, _, value: s.done(
+        type="code_interpreter_call", code="1", outputs=[{"type": "logs", "logs": value}]
+    ),
+    "mcp": lambda s, _, value: s.done(type="mcp_call", name="f", server_label="l", arguments="{}", output=_text(value)),
+    "tools": lambda s, name, value: s.done(type="mcp_list_tools", server_label="l", tools=[{"name": "t", name: value}]),
+    "image": lambda s, _, value: s.put(
+        "response.image_generation_call.partial_image", item_id="i", output_index=1, partial_image_b64=_text(value)
+    ),
+    "thought": lambda s, _, value: s.done(type="reasoning", summary=[{"type": "summary_text", "text": _text(value)}]),
+    "encrypted": lambda s, _, value: s.done(type="reasoning", summary=[], encrypted_content=value),
+    "new event": lambda s, name, value: s.put("response.something.delta", output_index=0, **{f"x_{name}": value}),
+    "name of event": lambda s, _, value: s.put(f"response.{_text(value)[:40]}", output_index=0),
+    "answer": lambda s, name, value: s.tell(**{f"x_{name}": value}),
+    "instructions": lambda s, _, value: s.tell(instructions=value),
+    "metadata": lambda s, name, value: s.tell(metadata={name: value}),
+    "model": lambda s, _, value: s.tell(model=value),
+    "output": lambda s, _, value: s.tell(message(_text(value))),
+    "all again": lambda s, _, value: s.end(message(" fine, "), message(_text(value), id="msg_2")),
+    "joined": lambda s, _, value: s.end(message(" fine, "), output_text=_text(value)),
+    "incomplete": lambda s, name, value: s.end(status="incomplete", incomplete_details={"reason": value, name: value}),
+    "failed": lambda s, _, value: s.end(status="failed", error={"code": "server_error", "message": _text(value)}),
+    "usage": lambda s, name, value: s.end(message(" fine, "), usage={"input_tokens": 1, name: value}),
+    "error": lambda s, name, value: s.put("error", code="x", message=_text(value), param=None, **{f"x_{name}": value}),
+}  # fmt: skip
+
+
+def respelled(raw: bytes, draw: Draw) -> bytes:
+    """Return events whose JSON is spelled in another way that says the same."""
+    lines = []
+    for line in raw.split(b"\n"):
+        body = spelled(json.loads(line[6:]), draw).encode() if line.startswith(b"data: ") else b""
+        lines.append(b"data: " + body if body else line)
+    return b"\n".join(lines)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.data())
+def test_g34_a_secret_anywhere_in_an_event_of_an_answer_never_leaves(data: st.DataObject) -> None:
+    secret, place = data.draw(st.sampled_from(SECRETS)), data.draw(st.sampled_from(sorted(PUTS)))
+    value = data.draw(nests(secret))
+    # What a tool is given is text: no view reads numbers in it as the codes of characters.
+    assume(place not in ("arguments", "action") or any(holds(text, secret) for _, text in strings(value)))
+    made = Open(data.draw(st.integers(0, 3)))
+    begun = len(made.events)
+    PUTS[place](made, data.draw(NAMES), value)
+    made.events[begun:] = [respelled(raw, data.draw) for raw in made.events[begun:]]
+    for _ in range(data.draw(st.integers(0, 2))):
+        made.say()
+    made.end(message(" fine, "))
+    out = play(RESPONSES, PLAN, request(), split(data.draw, made.joined))
+    assert out.closed
+    assert_unheard(secret, out)
+
+
+@pytest.mark.parametrize("place", sorted(PUTS))
+def test_g34_every_place_of_an_answer_is_read(place: str) -> None:
+    made = Open()
+    PUTS[place](made, "field", SECRETS[0])
+    made.end()
+    out = play(RESPONSES, PLAN, request(), [made.joined])
+    assert_unheard(SECRETS[0], out)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_g34_a_secret_anywhere_in_a_whole_answer_never_leaves(data: st.DataObject) -> None:
+    secret, name = data.draw(st.sampled_from(SECRETS)), data.draw(NAMES)
+    value = data.draw(nests(secret))
+    item: dict[str, Any] = data.draw(
+        st.sampled_from([
+            message(_text(value)),
+            {**message("fine"), f"x_{name}": value},
+            _part(text="fine", **{f"x_{name}": value}),
+            _part(text="fine", logprobs=[{"token": _text(value), "logprob": 0.0}]),
+            message(_text(value), form="refusal"),
+            reasoning(_text(value)),
+            {**reasoning("hm"), "encrypted_content": value},
+            {**call("f", "{}"), "call_id": value},
+            call(_text(value), "{}"),
+            {"type": "web_search_call", "action": value},
+            {"type": value, name: value},
+        ])
+    )  # fmt: skip
+    more = data.draw(st.sampled_from([{}, {name: value}, {"usage": {name: value}}, {"output_text": _text(value)}]))
+    body = spelled(json.loads(responses.whole(item, **more)), data.draw).encode()
+    status = data.draw(st.sampled_from([200, 200, 400, 529]))
+    out = play(RESPONSES, PLAN, request(stream=False), [body], streaming=False, status=status)
+    assert out.reply is not None
+    assert_unheard(secret, out)
+
+
+CUTS: dict[str, Callable[[Open, str, int], object]] = {
+    "text": lambda s, piece, _: s.say(delta=piece),
+    "refusal": lambda s, piece, _: s.put("response.refusal.delta", **NEXT, delta=piece),
+    "summary": lambda s, piece, _: s.put(
+        "response.reasoning_summary_text.delta", item_id="r", output_index=1, summary_index=0, delta=piece
+    ),
+    "arguments": lambda s, piece, _: s.put(
+        "response.function_call_arguments.delta", item_id="r", output_index=1, delta=piece
+    ),
+    "field": lambda s, piece, _: s.say(x=piece),
+    "new": lambda s, piece, _: s.put("response.something.delta", output_index=0, delta=piece),
+    "two parts": lambda s, piece, count: s.say(delta=piece, content_index=count),
+    "mixed": lambda s, piece, count: s.say(delta=piece, content_index=count % 2),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_g34_a_secret_cut_over_the_events_of_an_answer_never_leaves(data: st.DataObject) -> None:
+    secret = data.draw(st.sampled_from([*SECRETS, "4242424242424242"]))
+    put = CUTS[data.draw(st.sampled_from(sorted(CUTS)))]
+    text = data.draw(st.sampled_from([f"so {secret} it is", secret]))
+    edges = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=4))})
+    made = Open()
+    for count, (low, high) in enumerate(itertools.pairwise(edges)):
+        put(made, text[low:high], count)
+    made.end()
+    out = play(RESPONSES, PLAN, request(), split(data.draw, made.joined))
+    assert_unheard(secret, out)
+    texts: dict[object, str] = {}
+    for body in responses.events(out.joined):
+        if body["type"] == TEXT:
+            texts[body["content_index"]] = texts.get(body["content_index"], "") + body["delta"]
+    assert not any(holds(found, secret) for found in texts.values())
