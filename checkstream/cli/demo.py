@@ -19,7 +19,7 @@ from checkstream.demo.play import play
 
 _EXAMPLES = """examples:
   checkstream demo
-  checkstream demo --surface ollama
+  checkstream demo --surface anthropic
   checkstream demo --keep        # then talk to it with curl, until Ctrl-C
 """
 

@@ -33,6 +33,8 @@ class Event(msgspec.Struct, frozen=True):
     payload: Json
     token: bool
     """Carries a token, and so comes after the script's delay for one."""
+    name: str = ""
+    """Its type, where the API names them; such streams say their end themselves."""
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -253,7 +255,7 @@ def _tokens(choice: Choice, split: Split, asked: Asked) -> Iterator[Token]:
             times = choice.repeat if kind == "content" else 1
             for place, piece in enumerate(list(tokens(_filled(text, asked), split)) * times):
                 yield Token(kind, piece, place)
-    if asked.api in ("chat", "ollama.chat"):
+    if asked.api in ("chat", "ollama.chat", "anthropic.messages"):
         for call, tool in enumerate(choice.tool_calls):
             for place, piece in enumerate(tokens(_filled(tool.arguments, asked), split)):
                 yield Token("tool", piece, place, call)

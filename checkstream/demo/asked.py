@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.errors import RequestInvalid
 
-Api = Literal["chat", "completions", "ollama.chat", "ollama.generate"]
+Api = Literal["chat", "completions", "anthropic.messages", "ollama.chat", "ollama.generate"]
 IN_LINES = frozenset({"ollama.chat", "ollama.generate"})
 """Whose streams are a line of JSON each."""
 
@@ -70,6 +70,14 @@ class _Chat(_Common, kw_only=True):
     continue_final_message: bool | None = None
 
 
+class _Messages(msgspec.Struct, kw_only=True):
+    model: str
+    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
+    max_tokens: _Positive
+    system: str | list[_Part] | None = None
+    stream: bool | None = None
+
+
 class _Options(msgspec.Struct):
     num_predict: int | None = None
 
@@ -96,6 +104,8 @@ def read_asked(api: Api, body: bytes) -> Asked:
     try:
         if api == "chat":
             return _chat(msgspec.json.decode(body, type=_Chat))
+        if api == "anthropic.messages":
+            return _message(msgspec.json.decode(body, type=_Messages))
         if api in ("ollama.chat", "ollama.generate"):
             return _ollama(api, msgspec.json.decode(body, type=_Ollama))
         return _completion(msgspec.json.decode(body, type=_Completion))
@@ -115,6 +125,24 @@ def _chat(request: _Chat) -> Asked:
         prompt_tokens=sum(len(message.said().split()) for message in request.messages),
         choices=request.n or 1,
         **_common(request),
+    )
+
+
+def _message(request: _Messages) -> Asked:
+    users = [message.said() for message in request.messages if message.role == "user"]
+    said = [_Message("system", request.system), *request.messages]
+    return Asked(
+        api="anthropic.messages",
+        model=request.model,
+        streaming=bool(request.stream),
+        usage_wanted=True,
+        choices=1,
+        max_tokens=request.max_tokens,
+        logprobs=False,
+        top_logprobs=0,
+        last_user=users[-1] if users else "",
+        continues=request.messages[-1].role == "assistant",
+        prompt_tokens=sum(len(message.said().split()) for message in said),
     )
 
 

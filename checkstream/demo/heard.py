@@ -51,7 +51,11 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PATHS: Mapping[str, tuple[str, Framing]] = MappingProxyType(
-    {"openai": ("/v1/chat/completions", EVENTS), "ollama": ("/api/chat", LINES)}
+    {
+        "openai": ("/v1/chat/completions", EVENTS),
+        "anthropic": ("/v1/messages", EVENTS),
+        "ollama": ("/api/chat", LINES),
+    }
 )
 """API -> where a chat is asked for, and how its streams are framed."""
 
@@ -149,7 +153,9 @@ class _Parts:
             self.failure = str(event["error"].get("message", "an error without words"))
         elif event.get("error"):
             self.failure = str(event["error"])
-        if isinstance(event.get("message"), dict):
+        if isinstance(event.get("type"), str):
+            self._block(event)
+        elif isinstance(event.get("message"), dict):
             self._choice(_as_choice(event))
         for choice in event.get("choices") or ():
             self._choice(choice)
@@ -168,6 +174,16 @@ class _Parts:
         self.begun = self.begun or bool(said)
         if choice.get("finish_reason"):
             self.finishes[index] = choice["finish_reason"]
+
+    def _block(self, event: Json) -> None:
+        """Take an event of Anthropic's, which has one answer, of blocks."""
+        delta, block, index = event.get("delta") or {}, event.get("content_block") or {}, event.get("index", 0)
+        calls: list[Json] = []
+        if block.get("type") == "tool_use" or "partial_json" in delta:
+            function = {"name": block.get("name"), "arguments": delta.get("partial_json")}
+            calls.append({"index": index, "function": function})
+        said = {"reasoning": delta.get("thinking"), "content": delta.get("text"), "tool_calls": calls}
+        self._choice({"index": 0, "delta": said, "finish_reason": delta.get("stop_reason")})
 
     def choices(self) -> tuple[str, ...]:
         """Return the text of each choice, with its tool calls."""

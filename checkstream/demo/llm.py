@@ -1,4 +1,4 @@
-"""The scripted LLM: a real HTTP server that speaks OpenAI's chat completions and completions as scenarios say.
+"""The scripted LLM: a real HTTP server that speaks OpenAI's, Anthropic's and Ollama's APIs as scenarios say.
 
     python -m checkstream.demo.llm --port 0 --scenarios FOLDER
 
@@ -33,7 +33,7 @@ import orjson
 import uvloop
 from aiohttp import web
 
-from checkstream.demo import answer, ollama, wire
+from checkstream.demo import answer, anthropic, ollama, wire
 from checkstream.demo.asked import IN_LINES, Api, Asked, read_asked
 from checkstream.demo.scenario import ECHO, Scenario, built_in, choose, read_folder, read_scenario
 from checkstream.demo.script import SCENARIO_HEADER, Breakage, Failure
@@ -98,6 +98,7 @@ class ScriptedLlm:
             [
                 web.post("/v1/chat/completions", self._chat),
                 web.post("/v1/completions", self._completions),
+                web.post("/v1/messages", self._messages),
                 web.post("/api/chat", self._ollama_chat),
                 web.post("/api/generate", self._ollama_generate),
                 web.get("/v1/models", self._models),
@@ -134,6 +135,9 @@ class ScriptedLlm:
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         return await self._answer(request, "completions")
 
+    async def _messages(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, "anthropic.messages")
+
     async def _ollama_chat(self, request: web.Request) -> web.StreamResponse:
         return await self._answer(request, "ollama.chat")
 
@@ -159,7 +163,7 @@ class ScriptedLlm:
             self._record(request, body, "")
             known = ", ".join(sorted(self._scenarios)) or "none"
             wanted = f"`{named}`" if named is not None else f"as `continued_by` of `{asked.model}` asks"
-            return _refusal(Failure(status=400, message=f"no scenario is named {wanted}; there are: {known}"))
+            return _refusal(Failure(status=400, message=f"no scenario is named {wanted}; there are: {known}"), api)
         self._record(request, body, scenario.name)
         connection = Connection(index=self._count - 1, scenario=scenario.name, opened_ms=_now_ms())
         self.connections.append(connection)
@@ -183,7 +187,7 @@ class ScriptedLlm:
             return _refusal(script.error, asked.api)
         sent: Sequence[wire.Sent]
         in_lines = asked.api in IN_LINES
-        speech = ollama if in_lines else answer
+        speech = ollama if in_lines else anthropic if asked.api == "anthropic.messages" else answer
         if asked.streaming:
             sent = (wire.lines if in_lines else wire.stream)(speech.events(asked, scenario), script)
             media = "application/x-ndjson" if in_lines else "text/event-stream"
@@ -311,6 +315,8 @@ def _refusal(failure: Failure, api: Api = "chat") -> web.Response:
     body = answer.failure_body(failure)
     if api in IN_LINES:
         body = ollama.failure_body(body["error"]["message"])
+    elif api == "anthropic.messages":
+        body = anthropic.failure_body(failure, body["error"]["message"])
     return _json(body, status=failure.status, headers=failure.headers)
 
 

@@ -67,7 +67,7 @@ async def play(page: Page, say: Say, *, keep: bool, surface: str = "openai") -> 
         page: Lays out what is said.
         say: Takes each line.
         keep: Go on serving after the conversations, until the task is cancelled (which is then a good end).
-        surface: The API that is spoken, `openai` or `ollama`.
+        surface: The API that is spoken, `openai`, `anthropic` or `ollama`.
 
     Returns:
         0: all came as it must; 1: something did not, and was named; 2: a server did not start.
@@ -144,6 +144,7 @@ def _config(llm: str, folder: Path) -> dict[str, Any]:
         "routes": [
             {"name": "chat", "match": {"path": "/v1/chat/completions"}, **guarded},
             {"name": "completions", "match": {"path": "/v1/completions"}, **guarded},
+            {"name": "messages", "match": {"path": "/v1/messages"}, **guarded},
             {"name": "ollama", "match": {"path": "/api/chat"}, **guarded},
             {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "scripted", "pass": True},
         ],

@@ -55,10 +55,10 @@ def stream(events: Sequence[Event], script: Script) -> list[Sent]:
     """Return the events of a stream as bytes, with what the script inserts, comments and the terminator."""
     wire, timing = script.wire, script.timing
     found: list[Sent] = []
-    lines = [(_json(event.payload, wire), "", timing.token_ms if event.token else 0.0) for event in events]
+    lines = [(_json(event.payload, wire), event.name, timing.token_ms if event.token else 0.0) for event in events]
     for earlier, insert in enumerate(sorted(script.insert, key=lambda insert: insert.after_events)):
         lines.insert(insert.after_events + earlier, (insert.data, insert.event, 0.0))
-    if wire.done:
+    if wire.done and not any(event.name for event in events):
         lines.append(("[DONE]", "", 0.0))
     end = _ENDS[wire.line_end]
     for at, (data, name, delay_ms) in enumerate(lines):
