@@ -164,7 +164,8 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class _Conversation(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     turns: int = 0
-    risks: dict[str, float] = {}
+    risks: dict[str, str] = {}
+    """The chain has fractions as texts."""
 
 
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -315,7 +316,7 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
 def _print_fields(record: _Stream) -> None:
     """Print where it stands in its conversation, what was not read or known or went out, where the answer was cut."""
     if record.conversation.id:
-        risks = "".join(f", {name} {risk:g}" for name, risk in record.conversation.risks.items())
+        risks = "".join(f", {name} {risk}" for name, risk in record.conversation.risks.items())
         print(safe(f"  conversation {record.conversation.id}: {counted(record.conversation.turns, 'turn')}{risks}"))
     for name in record.unscanned:
         print(safe(f"  not read: {name}"))

@@ -1,7 +1,8 @@
 """What the requests of one conversation came to, so that an attack spread over turns adds up. Pure, and without text.
 
 A user's texts are folded in the order in which they were said. Each adds to the risk what its score has above `FLOOR`,
-and takes a share of the earlier risk away, so calm texts lower it and several borderline ones raise it::
+and takes a share of the earlier risk away, so calm texts lower it and several borderline ones raise it; no text alone
+comes to more than `MOST`::
 
     risk = 1 - (1 - KEPT * risk) * (1 - weight(score))
 
@@ -19,6 +20,10 @@ KEPT = 0.85
 """Share of the risk that is left when one more text has been said."""
 FLOOR = 0.05
 """A lower score says nothing."""
+MOST = 0.6
+"""Risk of one text alone, whatever its score: what that says by itself other rules decide."""
+ALARM = 0.3
+"""From this risk on it is worth to read together what was said last."""
 KEY_BYTES = 8
 MOST_TEXTS = 1024
 """Texts of one conversation that are known again; of more the oldest are forgotten, and would count once more."""
@@ -127,7 +132,7 @@ class Course:
 
 
 def _weight(score: float) -> float:
-    return max(0.0, (score - FLOOR) / (1.0 - FLOOR))
+    return min(max(0.0, (score - FLOOR) / (1.0 - FLOOR)), MOST)
 
 
 def _keys(texts: bytes) -> set[bytes]:

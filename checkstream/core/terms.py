@@ -56,7 +56,7 @@ class Channel(msgspec.Struct, frozen=True, order=True):
     """Index of the tool call within the choice; position of the text part within the message. The parts of a message
     are judged as one text, each on a line of its own: 0; put together without line ends: 1. Ids, names and numbers of
     the whole prompt: 2; the sentences that names spell: 3. Entries of lists in fields that nobody knows, put
-    together: 4."""
+    together: 4. What the user said last, read as one text: 5."""
 
 
 class Span(msgspec.Struct, frozen=True, order=True):
@@ -225,6 +225,8 @@ class Past(msgspec.Struct, kw_only=True):
     """Signal of a classifier label -> the risk that has added up, 0..1; filled when all of the prompt has been read."""
     peaks: dict[int, float] = msgspec.field(default_factory=dict)
     """Signal of a classifier label -> the highest score of a text; filled then, too."""
+    recents: dict[int, float] = msgspec.field(default_factory=dict)
+    """Signal of a classifier label -> its score of what the user said last, read as one text; filled then, too."""
 
 
 class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):

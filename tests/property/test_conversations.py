@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkstream.core.commands import Recall, Remember
+from checkstream.core.commands import Recall, Remember, Score
 from checkstream.core.conversation import KEPT, KEY_BYTES, MOST_TEXTS, Conversation, Said, Turn
 from checkstream.core.events import (
     AnyEvent,
@@ -26,7 +26,7 @@ from tests.playbook import Exchange, Played
 
 LABEL = "lexicon.injection"
 ADDS_UP = (
-    f"{INJ}  - {{name: sum, id: SUM-1, stage: [ingress], conditions: [conversation.risk.injection > 0.9], "
+    f"{INJ}  - {{name: sum, id: SUM-1, stage: [ingress], conditions: [conversation.risk.injection > 0.8], "
     "actions: [{type: reject, message: It adds up.}]}\n"
 )
 PLAN = plan(ADDS_UP, recalls=True)
@@ -68,11 +68,10 @@ class Chat:
                 assert self.known.remember(caller, command.key, command.turn)
 
 
-def _scored(score: object) -> AnyEvent:
-    text = score.text  # type: ignore[attr-defined]
-    last = text.rsplit(" ", 1)[-1]
+def _scored(score: Score) -> AnyEvent:
+    last = score.text.rsplit(" ", 1)[-1]
     value = float(last) if last.replace(".", "", 1).isdigit() else 0.0
-    return Scored(score.ticket, {LABEL: value, "lexicon.toxicity": 0.0})  # type: ignore[attr-defined]
+    return Scored(score.ticket, {LABEL: value, "lexicon.toxicity": 0.0})
 
 
 def _memory() -> Conversations:
@@ -163,8 +162,8 @@ def test_what_is_kept_of_a_conversation_is_bounded() -> None:
 def test_a_refused_request_counts_as_refused_and_its_texts_count_when_they_come_again() -> None:
     chat = Chat(_memory(), sends="last")
     for number in range(2):
-        chat.say(f"Text {number} scores 0.7")
-    first, again = chat.say("Text 2 scores 0.7"), chat.say("Text 2 scores 0.7")
+        chat.say(f"Text {number} scores 0.55")
+    first, again = chat.say("Text 2 scores 0.55"), chat.say("Text 2 scores 0.55")
     assert _outcome(first) == _outcome(again) == ("reject", "SUM-1")
     assert first.reply is not None
     assert json.loads(first.reply.body)["error"]["param"] == "messages[0]"
@@ -187,3 +186,32 @@ def test_classifiers_that_fail_leave_the_risk_unknown_and_the_fail_mode_decides(
         assert exchange.out.record is not None
         assert exchange.out.record.action == action
         assert "rule_undecided:SUM-1" in exchange.out.record.degradations
+
+
+def _recent(score: Score) -> AnyEvent:
+    value = 0.99 if "alpha" in score.text and "omega" in score.text else 0.7 if "alpha" in score.text else 0.0
+    return Scored(score.ticket, {LABEL: value, "lexicon.toxicity": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "action"),
+    [
+        (["alpha", "omega"], 3, "reject"),
+        (["alpha", "calm", "omega"], 4, "reject"),
+        (["alpha", "calm", "calm", "omega"], 5, "allow"),  # too long ago
+        (["calm", "omega"], 2, "allow"),
+        (["omega alpha"], 1, "allow"),  # one text is judged by itself
+    ],
+)
+def test_what_was_said_last_is_read_as_one_text_where_the_risk_has_added_up(
+    said: list[str], asked: int, action: str
+) -> None:
+    rule = (
+        "  - {name: r, id: SUM-2, stage: [ingress], conditions: [conversation.recent.injection > 0.9], "
+        "actions: [{type: reject}]}\n"
+    )
+    messages = [{"role": "user", "content": text} for text in said]
+    exchange = Exchange(CHAT, plan(rule), _recent)
+    exchange.send(RequestReceived(json.dumps({"model": "m", "messages": messages}).encode()))
+    assert sum(isinstance(command, Score) for command in exchange.out.commands) == asked
+    assert (exchange.out.forwarded is None) is (action == "reject")

@@ -95,7 +95,7 @@ class Judge:
         self.prelude = len(prelude)
         """Characters of the text that were sent before it began."""
         self.manner = manner
-        self._scope = scope = brief.program.scope(stage, channel.kind)
+        self._scope = scope = manner.scope or brief.program.scope(stage, channel.kind)
         self._place = place = Place(
             channel, stage, brief, scope, leads=leads, seams=manner.seams, prelude=len(prelude), base=len(before)
         )

@@ -134,7 +134,8 @@ class Checking:
         prelude = said[-_PRELUDE_CHARS:]
         before = said[: len(said) - len(prelude)]
         judge = Judge(channel, stage, self._brief(), manner, before=before, prelude=prelude)
-        judge.follow(stage, said=said)
+        if manner.scope is None:
+            judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
             judge.follow(Stage.EGRESS, said=said)
         self.ledger.judges += (judge, *judge.followers)

@@ -226,7 +226,8 @@ class Guard(Stepping):
         request = course.prompt.request
         if request is None or (course.checking.undecided and not course.prompt.rejected):
             return
-        course.prompt.settle()
+        if not course.prompt.settle():
+            return
         refusal = course.prompt.refusal
         if refusal is not None:
             course.refuse(refusal)

@@ -9,6 +9,7 @@ import msgspec
 
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.actions import Firing, Outcome, Refusing, Removal, resolve
+from checkstream.core.channel.brief import Manner
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
@@ -29,7 +30,7 @@ from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
-from checkstream.core.policy.program import RuleMeta
+from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Message, Span, Stage
 from checkstream.core.wire.context import read_context
@@ -45,6 +46,8 @@ _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
 read it."""
 
+_RECENT = 5
+"""Index of the channel that the user's last texts are read as one in."""
 READ_WORK = 700
 """Of one step of reading a body."""
 _EDIT_WORK = 10
@@ -85,6 +88,8 @@ class Prompt:
         self._event = RequestReceived(b"")
         self._context: object = None
         self._settled = False
+        self._recent: Judge | None = None
+        """Has what the user said last, read as one text."""
         self._joined: list[Joined] = []
         self._rejects: list[tuple[Refusing, str | None]] = []
         """With the place that each is about."""
@@ -217,14 +222,34 @@ class Prompt:
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 
-    def settle(self) -> None:
-        """Decide what asks for all of the prompt, now that it has been read."""
-        if self._settled:
-            return
+    def settle(self) -> bool:
+        """Decide what asks for all of the prompt, now that it has been read; return whether that can be done already.
+
+        Where the risk has added up, what the user said last is first read as one text.
+        """
+        if self._settled or self.rejected or self._failed is not None:
+            return True
+        conversation = self.conversation
+        if self._recent is None:
+            conversation.settle()
+            scope, text = self._plan.program.recent, conversation.recent
+            if scope is not None and text:
+                self._read_as_one(text, scope)
+                return False
+        else:
+            conversation.hear(self._recent)
         self._settled = True
-        if not self.rejected and self._failed is None:
-            raised = self.conversation.settle()
-            self._judge_request(late=True, about=raised)
+        self._judge_request(late=True, about=conversation.raised)
+        return True
+
+    def _read_as_one(self, text: str, scope: Scope) -> None:
+        """Ask classifiers about what the user said last."""
+        checking = self._checking
+        manner = Manner(grid=False, scope=scope)
+        self._recent = judge = checking.judge(Channel("user", 0, _RECENT), Stage.INGRESS, manner)
+        checks = judge.feed(text)
+        checking.ask(judge, [*checks, *judge.holdback.end()])
+        checking.meter.spend(judge.take_work() + CHANNEL_WORK)
 
     def _judge_request(self, *, late: bool = False, about: Joined | None = None) -> None:
         """Decide the rules without triggers, those that ask for all of the prompt when it has been read.

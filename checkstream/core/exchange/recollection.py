@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import ConversationRecord, Remember
-from checkstream.core.conversation import KEY_BYTES, Conversation, Course, Said, Turn
+from checkstream.core.conversation import ALARM, KEY_BYTES, Conversation, Course, Said, Turn
 from checkstream.core.exchange.joined import Joined
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.policy.program import Program
@@ -19,6 +20,8 @@ from checkstream.core.wire.surface import Request
 
 _SAID_IN = frozenset({"messages", "prompt", "input"})
 """Fields in which users speak."""
+_RECENT_TEXTS, _RECENT_CHARS = 3, 1000
+"""How many of the user's last texts are read as one, and how much of the end of each."""
 _DIGITS = 4
 
 
@@ -34,6 +37,8 @@ class Recollection:
         """
         self.key = ""
         """What the conversation is kept under; empty: it has no name."""
+        self.raised: Joined | None = None
+        """The last text that has raised the risk."""
         self.past = Past()
         """What rules know of it."""
         self._digest = digest
@@ -72,27 +77,35 @@ class Recollection:
     def _key(self, kind: str, text: str, times: int = 1) -> bytes:
         return bytes.fromhex(self._digest(f"{kind}:{times}:{text}"))[:KEY_BYTES]
 
-    def settle(self) -> Joined | None:
-        """Add up the scores, which are all there.
-
-        Returns:
-            The last text that has raised the risk; None: none has.
-        """
+    def settle(self) -> None:
+        """Add up the scores, which are all there."""
         self._settled = True
         labels = self._labels
         scores = [joined.judge.decider.peaks(labels) for joined in self._texts]
         self._said = tuple(Said(said.key, given) for said, given in zip(self._said, scores, strict=True))
         course, unknown = Course(self._before), set[str]()
-        raised: Joined | None = None
         for joined, said, new in zip(self._texts, self._said, self._new, strict=True):
             if new:
                 unknown.update(labels.keys() - (said.scores or {}).keys())
-                raised = joined if course.take(said) else raised
+                self.raised = joined if course.take(said) else self.raised
         for name, signal in labels.items():
             if name not in unknown:
                 self.past.risks[signal] = course.highest.get(name, course.risks.get(name, 0.0))
                 self.past.peaks[signal] = course.peaks.get(name, 0.0)
-        return raised
+            self.past.recents[signal] = 0.0
+
+    @property
+    def recent(self) -> str:
+        """What the user said last, to be read as one text; empty: there is no reason to."""
+        if len(self._texts) < 2 or max(self.past.risks.values(), default=0.0) < ALARM:
+            return ""
+        return "\n".join(joined.text[-_RECENT_CHARS:] for joined in self._texts[-_RECENT_TEXTS:])
+
+    def hear(self, judge: Judge) -> None:
+        """Take the scores of what the user said last."""
+        known = judge.decider.peaks(self._labels)
+        self.past.recents.clear()
+        self.past.recents.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
 
     def outcome(self, ledger: Ledger, places: Iterable[Joined], outcome: str) -> Remember | None:
         """Return what is to be remembered of the exchange; None: nothing, since it was not judged, or has no name."""

@@ -41,6 +41,7 @@ from checkstream.core.policy.variables import (
     found_name,
     highest_name,
     is_recalled,
+    recent_name,
     risk_name,
     score_name,
     scored_name,
@@ -229,11 +230,11 @@ class _Rewriter:
             return self._score(name, position, test=test)
         if root == "findings":
             return self._finding(name, position, test=test)
-        if root == "conversation" and path[1][0] in _RECALLING:
+        if root == "conversation" and path[1][0] in {*_RECALLING, _FIRED}:
             return self._recalled(expr.position, path, test=test)
         fields = {"request": REQUEST_FIELDS, "stream": STREAM_FIELDS, "conversation": CONVERSATION_FIELDS}[root]
         if name not in fields:
-            names = [*fields, *(_RECALLING if root == "conversation" else ())]
+            names = [*fields, *((*_RECALLING, _FIRED) if root == "conversation" else ())]
             known = "known: " + ", ".join(f"`{field}`" for field in names)
             return self._fault(position, f"`{root}` has no field {shown(name)}", did_you_mean(name, names, known))
         if not test:
@@ -248,9 +249,9 @@ class _Rewriter:
             reason = f"`conversation.{field}` can't be asked for with `has`"
             return self._fault(at, reason, "it is always known: leave `has` out")
         if not name:
-            example = 'fired["INJ-001"]' if field == "fired" else f"{field}.injection"
+            example = 'fired["INJ-001"]' if field == _FIRED else f"{field}.injection"
             return self._fault(at, f"`conversation.{field}` is no value of its own", f"write `conversation.{example}`")
-        if field == "fired":
+        if field == _FIRED:
             if name not in self._names.rules:
                 advice = did_you_mean(name, sorted(self._names.rules), "name the `id` of a rule that is loaded")
                 return self._fault(at, f"there is no rule {shown(name)}", advice)
@@ -259,7 +260,7 @@ class _Rewriter:
         if len(labels) != 1:
             return self._fault(at, *unclear_score(name, labels, self._names.classifiers))
         signal = Signal(kind="classifier", name=labels[0].name)
-        return self._named(position, risk_name(signal) if field == "risk" else highest_name(signal))
+        return self._named(position, _RECALLING[field](signal))
 
     def _score(self, name: str, position: int, *, test: bool) -> Expr:
         labels = resolve(name, self._names.classifiers)
@@ -291,8 +292,9 @@ class _Rewriter:
         return Ident(position, name)
 
 
-_RECALLING: Final = ("risk", "peak", "fired")
-"""Fields of `conversation` that have names behind them."""
+_FIRED: Final = "fired"
+_RECALLING: Final = MappingProxyType({"risk": risk_name, "peak": highest_name, "recent": recent_name})
+"""Fields of `conversation` that have labels behind them -> what makes the name of the variable."""
 _LENGTHS: Final = MappingProxyType(
     {"context": 1, "request": 2, "scores": 3, "findings": 2, "stream": 2, "conversation": 4}
 )

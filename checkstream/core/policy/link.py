@@ -271,6 +271,27 @@ def pattern_of(number: int, signal: Signal) -> Pattern:
     return Pattern(signal=number, name=signal.name, regex=regex, max_chars=signal.max_chars, refine=refine)
 
 
+def recent_of(
+    scopes: Mapping[tuple[Stage, str], Scope], signals: Sequence[Signal], variables: Sequence[Variable]
+) -> Scope | None:
+    """Return what the user's last texts need when they are read as one: classifiers alone, which no rule hears of."""
+    scope = scopes[_ADDS_UP]
+    if not any(variable.kind == "recent" for variable in variables) or not scope.accumulates:
+        return None
+    nothing = PatternSet(())
+    return Scope(
+        stage=scope.stage,
+        channel=scope.channel,
+        hold=nothing,
+        watch=nothing,
+        hold_classifiers=tuple(sorted({signals[signal].classifier for signal in scope.accumulates.values()})),
+        watch_classifiers=(),
+        score_signals=scope.accumulates,
+        rules=MappingProxyType({}),
+        active=(),
+    )
+
+
 def recalled_of(
     code: Sequence[Instruction], variables: Sequence[Variable], rules: Sequence[RuleMeta]
 ) -> Mapping[int, frozenset[int]]:
@@ -346,6 +367,8 @@ def _load_of_conversation(variable: Variable) -> Callable[[Facts], Value]:
             return lambda facts: facts.exchange.conversation.risks.get(signal, _UNSCORED)
         case "highest":
             return lambda facts: facts.exchange.conversation.peaks.get(signal, _UNSCORED)
+        case "recent":
+            return lambda facts: facts.exchange.conversation.recents.get(signal, _UNSCORED)
         case unknown:
             raise AssertionError(f"nothing loads a variable of kind `{unknown}`")
 

@@ -147,14 +147,15 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Literal[
         "context", "request", "given", "stream", "conversation", "fired",
-        "found", "count", "score", "scored", "peak", "risk", "highest",
+        "found", "count", "score", "scored", "peak", "risk", "highest", "recent",
     ]  # fmt: skip
     """given: whether the request says anything of the field `name`. fired: how often a rule was in the conversation."""
     name: str = ""
     """Field of `request`, `stream` or `conversation`, or id of a rule; empty for the others."""
     signal: int = -1
     """For what is known of a signal: found (bool), count (int), score (double), scored (bool), peak (double, the
-    highest score so far); and of the conversation: risk (double, what its scores add up to), highest (double)."""
+    highest score so far); and of the conversation: risk (double, what its scores add up to), highest (double),
+    recent (double, its score of what the user said last, read as one text)."""
 
     @property
     def title(self) -> str:
@@ -252,6 +253,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rules of ingress without triggers: decided once, on the request."""
     late: frozenset[int] = frozenset()
     """Those of them that read what scores come to in the conversation: decided when all of the prompt has been read."""
+    recent: Scope | None = None
+    """What the user's last texts need when they are read as one; None: no rule asks."""
     loads: tuple[Callable[[Facts], Value], ...]
     """Beside each variable: takes its value from the facts."""
     remembered: Mapping[str, tuple[PatternSet, tuple[str, ...]]] = MappingProxyType({})

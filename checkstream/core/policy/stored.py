@@ -26,6 +26,7 @@ from checkstream.core.policy.link import (
     loads_of,
     placeholders_of,
     recalled_of,
+    recent_of,
     remembered_of,
     scopes_of,
     steady_of,
@@ -81,6 +82,9 @@ def assemble(
     """
     placeholders = placeholders_of(signals, rules)
     bare, recalled = bare_of(rules, entries), recalled_of(code, variables, rules)
+    scopes = scopes_of(
+        signals, rules, entries, variables, placeholders=placeholders, recalled=frozenset().union(*recalled.values())
+    )
     program = Program(
         signals=signals,
         rules=rules,
@@ -90,14 +94,8 @@ def assemble(
         entries=entries,
         packs=packs,
         hash="",
-        scopes=scopes_of(
-            signals,
-            rules,
-            entries,
-            variables,
-            placeholders=placeholders,
-            recalled=frozenset().union(*recalled.values()),
-        ),
+        scopes=scopes,
+        recent=recent_of(scopes, signals, variables),
         bare=bare,
         late=frozenset(entry.rule for entry in bare if entry.rule in recalled),
         loads=loads_of(variables),

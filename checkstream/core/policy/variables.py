@@ -5,7 +5,7 @@ Names of signals begin with `@`, which no one can write in CEL, and hold the sig
     context  request.FIELD  stream.FIELD  @given:FIELD (`has(request.FIELD)`)
     @score:SIGNAL  @scored:SIGNAL (`has(scores.x)`)  @peak:SIGNAL  @count:SIGNAL  @found:SIGNAL (`has(findings.x)`)
     conversation.FIELD  @fired:RULE (`conversation.fired["RULE"]`)
-    @risk:SIGNAL (`conversation.risk.x`)  @highest:SIGNAL (`conversation.peak.x`)
+    @risk:SIGNAL (`conversation.risk.x`)  @highest:SIGNAL (`conversation.peak.x`)  @recent:SIGNAL
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _SIGNAL_TYPES: Final = MappingProxyType(
         "found": BOOL,
         "risk": DOUBLE,
         "highest": DOUBLE,
+        "recent": DOUBLE,
     }
 )
-RECALLED: Final = frozenset({"risk", "highest"})
+RECALLED: Final = frozenset({"risk", "highest", "recent"})
 """Kinds of variables that say of a signal what it came to in the conversation, and nothing of the text at hand."""
 
 
@@ -90,6 +91,11 @@ def risk_name(signal: Signal) -> str:
 def highest_name(signal: Signal) -> str:
     """Return the name of a classifier's highest score in the conversation."""
     return _signal_name("highest", signal)
+
+
+def recent_name(signal: Signal) -> str:
+    """Return the name of a classifier's score of what the user said last, read as one text."""
+    return _signal_name("recent", signal)
 
 
 def _signal_name(kind: str, signal: Signal) -> str:

@@ -1,0 +1,112 @@
+"""What rules over a whole conversation refuse: attacks spread over turns, and calm conversations.
+
+    python -m bench.conversations [FILE ...] [--real DATA_FOLDER] [--show]
+
+FILE: policy files or `builtin:NAME` (default `builtin:default`). The conversations are those of
+`transcripts/conversations.jsonl`, written for this: thirty attacks of which no turn is meant to be enough alone, thirty
+calm ones of which some speak of the same things. Each is played turn by turn, as a client that sends its history again,
+with the installed models, until a turn is refused. The first, third, ... of each kind were looked at when the
+thresholds of the default rule were chosen, so they are counted apart. `--real` adds conversations of people with a
+support desk, and of prompts of several people put together by chance, which no conversation is: the worst that there
+may be. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from checkstream.cli.sources import installed_labels, read_sources
+from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.exchange.guard import Plan
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.surfaces import SURFACES
+from checkstream.trial.exchange import Exchange
+from checkstream.trial.installed import InstalledModels
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts" / "conversations.jsonl"
+_ANSWER = "All right."
+_MIXED_TURNS = 8
+_REAL = 300
+_MOST_TURNS = 20
+_MOST_CHARS = 1500
+_SEED = 15
+
+
+def written(kind: str) -> list[list[str]]:
+    """Return what the user says in the conversations of one kind, `attack` or `calm`."""
+    rows = (json.loads(line) for line in TRANSCRIPTS.read_text("utf-8").splitlines())
+    return [row["user"] for row in rows if row["kind"] == kind]
+
+
+def refused_by(plan: Plan, models: InstalledModels, said: Sequence[str]) -> tuple[int, str] | None:
+    """Play a conversation; return the turn that is refused, from 1, and the rule; None: none is."""
+    history: list[dict[str, str]] = []
+    for turn, text in enumerate(said, 1):
+        history.append({"role": "user", "content": text})
+        exchange = Exchange(SURFACES["openai.chat"], plan, models.answer)
+        exchange.send(RequestReceived(json.dumps({"model": "m", "messages": history}).encode()), 0.0)
+        if not exchange.came.forwarded:
+            record = exchange.came.record
+            fired = [verdict.rule_id for verdict in record.verdicts if verdict.action == "reject"] if record else []
+            return turn, fired[0] if fired else "?"
+        message = {"role": "assistant", "content": _ANSWER}
+        history.append(message)
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+        for event in (
+            UpstreamOpened(200, streaming=False),
+            UpstreamBytes(json.dumps(whole).encode()),
+            UpstreamClosed(),
+        ):
+            exchange.send(event, 0.0)
+    return None
+
+
+def _sets(real: Path | None) -> Iterator[tuple[str, list[list[str]]]]:
+    for kind in ("attack", "calm"):
+        found = written(kind)
+        yield f"{kind}, seen", found[::2]
+        yield f"{kind}, held out", found[1::2]
+    if real is not None:
+        chance = random.Random(_SEED)
+        support = [text.split("\n")[:_MOST_TURNS] for text in _texts(real, "benign_support_chats")]
+        yield "support chats", chance.sample([said for said in support if len(said) > 3], _REAL)
+        texts = [text for text in _texts(real, "prompts_oasst") if len(text) < _MOST_CHARS]
+        chance.shuffle(texts)
+        yield "mixed prompts", [texts[at * _MIXED_TURNS : (at + 1) * _MIXED_TURNS] for at in range(_REAL)]
+
+
+def _texts(folder: Path, name: str) -> list[str]:
+    with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [row["text"] for row in rows if row.get("language", "en") == "en"]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("policies", nargs="*", default=["builtin:default"])
+    parser.add_argument("--real", type=Path)
+    parser.add_argument("--show", action="store_true")
+    args = parser.parse_args()
+    program = compile_sources(read_sources(args.policies), installed_labels())
+    models, plan = InstalledModels(), Plan(program=program)
+    late = {program.rules[number].id for number in program.late}
+    print("| conversations | number | refused by one text | refused by the whole |\n|---|---|---|---|")
+    for name, conversations in _sets(args.real):
+        found = [refused_by(plan, models, said) for said in conversations]
+        rules = [each[1] for each in found if each is not None]
+        over = sum(rule in late for rule in rules)
+        print(f"| {name} | {len(found)} | {len(rules) - over} | {over} |", flush=True)
+        for said, each in zip(conversations, found, strict=True):
+            if args.show and each is not None:
+                print(f"<!-- {each[1]} at turn {each[0]}: {said[each[0] - 1][:80]} -->")
+
+
+if __name__ == "__main__":
+    main()
