@@ -5,7 +5,8 @@ import { RAN } from "./tools.mjs";
 
 const LIBRARIES = {
   openai_node: "./with_openai.mjs", vercel: "./with_vercel.mjs", ollama_node: "./with_ollama.mjs",
-  anthropic_node: "./with_anthropic.mjs",
+  anthropic_node: "./with_anthropic.mjs", openai_node_responses: "./with_openai_responses.mjs",
+  vercel_responses: "./with_vercel.mjs",
 };
 
 function told(error) {

@@ -24,12 +24,17 @@ Asked = Mapping[str, Any]
 def done(asked: Asked) -> dict[str, Any]:
     """Return what came of one request: `value` or `error`, and the runs of tools, which are told in both cases."""
     tools.RAN.clear()
-    library = importlib.import_module(f"tests.e2e.sdks.with_{asked['sdk'].removesuffix('_messages')}")
+    library = importlib.import_module(f"tests.e2e.sdks.with_{_program(asked['sdk'])}")
     try:
         told: dict[str, Any] = {"value": getattr(library, asked["do"])(asked)}
     except Exception as error:  # noqa: BLE001 - what an application would have to catch is what is asked about
         told = {"error": _told(error)}
     return told | {"ran": list(tools.RAN)}
+
+
+def _program(sdk: str) -> str:
+    """Return the program of an SDK: the Responses API has one of its own in OpenAI's."""
+    return sdk if sdk == "openai_responses" else sdk.removesuffix("_messages").removesuffix("_responses")
 
 
 def _told(error: BaseException) -> dict[str, Any]:

@@ -38,6 +38,7 @@ PLACES: list[dict[str, Any]] = [
     {"name": "chat", "match": {"path": "/v1/chat/completions"}},
     {"name": "embeddings", "match": {"path": "/v1/embeddings"}},
     {"name": "moderations", "match": {"path": "/v1/moderations"}},
+    {"name": "responses", "match": {"path": "/v1/responses"}},
     {"name": "messages", "match": {"path": "/v1/messages"}},
     {"name": "count", "match": {"path": "/v1/messages/count_tokens"}},
     {"name": "azure-chat", "match": {"path": "/openai/deployments/{model}/chat/completions"}},

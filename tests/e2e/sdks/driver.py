@@ -5,7 +5,8 @@ What can be asked:
 
     sdk       openai | anthropic | langchain | litellm | llama_index | instructor | pydantic_ai | ollama
               (Python), openai_node | vercel | ollama_node | anthropic_node (JavaScript);
-              with `_messages` behind it: a library of several APIs speaks Anthropic's
+              with `_messages` behind it: a library of several APIs speaks Anthropic's; with `_responses`,
+              OpenAI's newer one
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...
     url       base address, with `/v1`
     azure     the SDK's client for Azure's paths and header is taken
@@ -27,7 +28,10 @@ import msgspec
 from tests.e2e.harness import ROOT
 
 ENVIRONMENT = ROOT / ".venv-sdks"
-IN_JAVASCRIPT = {"anthropic_node", "openai_node", "vercel", "vercel_messages", "ollama_node"}
+IN_JAVASCRIPT = {
+    "anthropic_node", "openai_node", "openai_node_responses", "vercel", "vercel_messages", "vercel_responses",
+    "ollama_node",
+}  # fmt: skip
 LONGEST_S = 60.0
 
 

@@ -110,10 +110,12 @@ def test_g20_a_stream_that_breaks_off_raises_in_each_client(case: Case, sdk: str
     assert "upstream" in said
 
 
-@pytest.mark.parametrize("sdk", ["openai", "openai_node", "vercel"])
+@pytest.mark.parametrize("sdk", ["openai", "openai_node"])
 def test_an_api_that_is_not_guarded_is_refused_with_what_to_call_instead(case: Case, sdk: str) -> None:
-    outcome, asked = case.received(sdk, "respond", {"body": {}})
-    assert "it can't be guarded in this version; call `/v1/chat/completions`" in outcome.raised()
+    outcome, asked = case.received(sdk, "compact", {"body": {}})
+    assert (
+        "it can't be guarded in this version; send the items of the conversation to `/v1/responses`" in outcome.raised()
+    )
     assert asked == []
 
 

@@ -31,7 +31,7 @@ def _model(asked: Asked, **more: Any) -> BaseChatModel:
         api_key="k",
         max_retries=asked.get("retries", 0),
         default_headers=asked["headers"],
-        use_responses_api=False,
+        use_responses_api=asked["sdk"].endswith("_responses"),
         stream_usage=True,
         extra_body=asked.get("fields"),
         **more,

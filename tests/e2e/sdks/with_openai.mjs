@@ -61,8 +61,8 @@ export async function agent(asked) {
   return { text: await runner.finalContent() };
 }
 
-export async function respond(asked) {
-  return (await open(asked).responses.create({ model: asked.model, input: "hello" })).output_text;
+export async function compact(asked) {
+  return await open(asked).post("/responses/compact", { body: { model: asked.model, input: "hello" } });
 }
 
 export async function embed(asked) {

@@ -109,10 +109,10 @@ def parsed_call(asked: Asked) -> Any:
         return [call.function.parsed_arguments.model_dump() for call in calls]
 
 
-def respond(asked: Asked) -> Any:
-    """The other API of OpenAI's servers."""
+def compact(asked: Asked) -> Any:
+    """What nobody guards: the provider sums a conversation up in a form that it alone can read."""
     with _client(asked) as client:
-        return client.responses.create(model=asked["model"], input="hello").output_text
+        return client.post("/responses/compact", cast_to=object, body={"model": asked["model"], "input": "hello"})
 
 
 def embed(asked: Asked) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.e2e.sdks import loop, tools
@@ -20,7 +20,8 @@ def _agent(asked: Asked, **more: Any) -> Any:
     client = AsyncOpenAI(
         base_url=asked["url"], api_key="k", max_retries=asked.get("retries", 0), default_headers=asked["headers"]
     )
-    model = OpenAIChatModel(asked["model"], provider=OpenAIProvider(openai_client=client))
+    form: Any = OpenAIResponsesModel if asked["sdk"].endswith("_responses") else OpenAIChatModel
+    model = form(asked["model"], provider=OpenAIProvider(openai_client=client))
     fields = asked.get("fields")
     settings = OpenAIChatModelSettings(extra_body=fields) if fields else None
     return Agent(model, model_settings=settings, retries=0, **more)

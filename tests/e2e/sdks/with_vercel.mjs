@@ -7,11 +7,12 @@ import { Output, embedMany, generateObject, generateText, stepCountIs, streamObj
 import { Person, look_up, pay } from "./tools.mjs";
 
 const messages = (asked) => asked.sdk.endsWith("_messages");
+const responses = (asked) => asked.sdk.endsWith("_responses"); // what `@ai-sdk/openai` speaks by itself
 
 const provider = (asked) => {
   const common = { baseURL: asked.url, apiKey: "k", headers: asked.headers };
   if (messages(asked)) return createAnthropic(common);
-  return asked.how === "openai"
+  return asked.how === "openai" || responses(asked)
     ? createOpenAI(common)
     : createOpenAICompatible({ name: "guarded", includeUsage: true, supportsStructuredOutputs: true, ...common });
 };
@@ -19,7 +20,7 @@ const provider = (asked) => {
 const common = (asked) => {
   const made = provider(asked);
   return {
-    model: messages(asked) || asked.how === "openai" ? made.chat(asked.model) : made.chatModel(asked.model),
+    model: responses(asked) ? made(asked.model) : messages(asked) || asked.how === "openai" ? made.chat(asked.model) : made.chatModel(asked.model),
     messages: asked.messages,
     maxRetries: asked.retries ?? 0,
     providerOptions: asked.fields ? { [messages(asked) ? "anthropic" : "guarded"]: asked.fields } : undefined,
@@ -86,12 +87,6 @@ export async function agent(asked) {
   const found = streamText({ ...given, ...quiet });
   await read(found.fullStream);
   return { text: await found.text, finish: await found.finishReason };
-}
-
-// What `@ai-sdk/openai` calls unless it is told to use chat completions.
-export async function respond(asked) {
-  const model = provider({ ...asked, how: "openai" })(asked.model);
-  return (await generateText({ ...common(asked), model })).text;
 }
 
 export async function embed(asked) {

@@ -1,0 +1,115 @@
+"""openai, by its Responses API: plain calls, the helper that adds a stream up, `parse`, and a loop over tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from openai import AsyncOpenAI, OpenAI
+
+from tests.e2e.sdks import tools
+from tests.e2e.sdks.client import Asked
+
+_TOOLS: list[Any] = [{"type": "function", "strict": False, **each["function"]} for each in tools.AS_JSON]
+
+
+def _settings(asked: Asked) -> dict[str, Any]:
+    return {
+        "api_key": "k", "base_url": asked["url"], "max_retries": asked.get("retries", 0),
+        "default_headers": asked["headers"],
+    }  # fmt: skip
+
+
+def _fields(asked: Asked) -> dict[str, Any]:
+    return {"model": asked["model"], "input": list(asked["messages"]), "extra_body": asked.get("fields")}
+
+
+def _said(response: Any) -> dict[str, Any]:
+    details = response.incomplete_details
+    reason = details.reason if details is not None else None
+    return {"text": response.output_text, "reason": reason, "status": response.status, "raw": response.model_dump()}
+
+
+def _end(events: list[Any]) -> Any:
+    """Return the answer of the last event; an error event raises by itself."""
+    return events[-1].response
+
+
+def chat(asked: Asked) -> Any:
+    """Every event, or the whole answer, as the SDK reads it."""
+    with OpenAI(**_settings(asked)) as client:
+        if not asked["stream"]:
+            return _said(client.responses.create(**_fields(asked)))
+        with client.responses.create(stream=True, **_fields(asked)) as stream:
+            events = list(stream)
+        text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        return {
+            **_said(_end(events)),
+            "text": text,
+            "events": [event.model_dump(exclude_unset=True) for event in events],
+        }
+
+
+def helper(asked: Asked) -> Any:
+    """The helper that adds up: the kinds of its events, and what it has made of the texts at the end of each."""
+    with OpenAI(**_settings(asked)) as client, client.responses.stream(**_fields(asked)) as stream:
+        events = list(stream)
+    texts = [event.text for event in events if event.type == "response.output_text.done"]
+    return {**_said(_end(events)), "text": "".join(texts), "kinds": [event.type for event in events]}
+
+
+def beside(asked: Asked) -> Any:
+    """The same with the client for asyncio."""
+
+    async def told() -> Any:
+        async with AsyncOpenAI(**_settings(asked)) as client:
+            if not asked["stream"]:
+                return _said(await client.responses.create(**_fields(asked)))
+            async with client.responses.stream(**_fields(asked)) as stream:
+                return _said(_end([event async for event in stream]))
+
+    return asyncio.run(told())
+
+
+def shape(asked: Asked) -> Any:
+    """Structured output by `parse`, or by the helper for streams."""
+    with OpenAI(**_settings(asked)) as client:
+        if asked["stream"]:
+            with client.responses.stream(text_format=tools.Person, **_fields(asked)) as stream:
+                parsed = stream.until_done().get_final_response().output_parsed
+        else:
+            parsed = client.responses.parse(text_format=tools.Person, **_fields(asked)).output_parsed
+        return parsed and parsed.model_dump()
+
+
+def agent(asked: Asked) -> Any:
+    """Ask, run what is called, tell what came of it beside the objects of the answer, and ask again."""
+    said: list[Any] = list(asked["messages"])
+    with OpenAI(**_settings(asked)) as client:
+        for _ in range(4):
+            fields = {**_fields(asked), "input": said, "tools": _TOOLS}
+            if asked["stream"]:
+                with client.responses.stream(**fields) as stream:
+                    response: Any = _end(list(stream))
+            else:
+                response = client.responses.create(**fields)
+            calls = [item for item in response.output if item.type == "function_call"]
+            if not calls:
+                return _said(response)
+            said += response.output
+            for call in calls:
+                found = tools.BY_NAME[call.name](**json.loads(call.arguments))
+                said.append({"type": "function_call_output", "call_id": call.call_id, "output": found})
+    raise AssertionError("the model goes on calling")
+
+
+def kept(asked: Asked) -> Any:
+    """What becomes of an answer that the provider keeps: it is asked for, and deleted."""
+    with OpenAI(**_settings(asked)) as client:
+        if asked["stream"]:
+            with client.responses.retrieve("resp_1", stream=True) as stream:
+                return _said(_end(list(stream)))
+        found = _said(client.responses.retrieve("resp_1"))
+        client.responses.delete("resp_1")
+        return found
