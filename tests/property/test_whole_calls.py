@@ -7,12 +7,14 @@ not there.
 
 from __future__ import annotations
 
+import functools
 import json
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.commands import PauseUpstream
@@ -450,3 +452,86 @@ def test_g35_calls_of_custom_tools_that_come_by_turns_are_whole_only_if_another_
     assert calls_of(stream(CALM, [*pieces, event((0, {}, "length")), DONE])) == [("sh", "ls -l"), ("sh", "cat")]
     torn = stream(CALM, [*pieces[:3], event((0, {}, "length")), DONE])
     assert calls_of(torn) == [], "either may have gone on"
+
+
+JOINED = """\
+  - {name: m, id: PII-1, stage: [midstream], entities: [EMAIL, CREDIT_CARD], actions: [{type: redact}]}
+"""
+
+
+ruled = functools.cache(plan)
+
+
+def called(*arguments: dict[str, Any], rules: str = JOINED, streamed: bool = True) -> list[dict[str, Any]]:
+    """Return the arguments of the calls that reach the caller."""
+    calls = [
+        {"index": at, "id": f"c{at}", "type": "function", "function": {"name": "pay", "arguments": json.dumps(each)}}
+        for at, each in enumerate(arguments)
+    ]
+    if streamed:
+        pieces = [*(event((0, {"tool_calls": [call]}, None)) for call in calls), event((0, {}, "tool_calls")), DONE]
+        out = play(CHAT, ruled(rules), request(), pieces)
+        told, _, _ = assembled(out.joined)
+        return [json.loads(text) for _, text in told.values()]
+    said = {"role": "assistant", "content": None, "tool_calls": calls}
+    body = {"choices": [{"index": 0, "message": said, "finish_reason": "tool_calls"}]}
+    out = play(CHAT, ruled(rules), request(stream=False), [json.dumps(body).encode()], streaming=False)
+    assert out.reply is not None
+    message = json.loads(out.reply.body)["choices"][0]["message"]
+    return [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls") or ()]
+
+
+SECRETS = st.sampled_from(["4111111111111111", "4111 1111 1111 1111", "john.doe@example.com"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(SECRETS, st.data(), st.booleans())
+def test_g35_a_value_cut_over_members_of_calls_leaves_in_no_call(
+    secret: str, data: st.DataObject, streamed: bool
+) -> None:
+    places = data.draw(st.lists(st.integers(4, len(secret) - 4), min_size=1, max_size=3, unique=True).map(sorted))
+    parts = [secret[low:high] for low, high in pairwise([0, *places, len(secret)])]
+    parts = [part.strip() for part in parts]
+    calls: list[dict[str, Any]] = [{}]
+    for at, part in enumerate(parts):
+        if "@" in secret and data.draw(st.booleans()):
+            calls.append({})
+        calls[-1][f"part{at}"] = part
+    calls = [call for call in calls if call]
+    assume("@" in secret or "".join(parts) == secret.replace(" ", ""))
+    left = called(*calls, {"other": "(fine)"}, streamed=streamed)
+    assert left[-1] == {"other": "(fine)"}
+    assert secret.replace(" ", "") not in "".join(str(part) for call in left for part in call.values()).replace(" ", "")
+    if "@" not in secret or "@" in parts[-1][:1]:
+        assert left == [{"other": "(fine)"}]
+
+
+def test_a_call_with_a_value_and_words_beside_it_is_edited_and_not_withheld() -> None:
+    mail = {"to": "bob@example.com", "text": "Hi", "card": "4111 1111 1111 1111", "n": 3}
+    assert called(mail) == [{"to": "[EMAIL]", "text": "Hi", "card": "[CREDIT_CARD]", "n": 3}]
+
+
+@pytest.mark.parametrize("parts", [["41111111", "11111111", "fine"], ["AKIAIOSF", "ODNN7EXAMPLE", "fine", "x"]])
+def test_g35_a_word_behind_a_cut_value_does_not_hide_it(parts: list[str]) -> None:
+    rules = JOINED.replace("EMAIL", "AWS_ACCESS_KEY")
+    assert called({f"p{at}": part for at, part in enumerate(parts)}, rules=rules) == []
+
+
+def test_a_rule_that_stops_ends_the_choice_for_what_calls_say_together() -> None:
+    out_rules = JOINED.replace("{type: redact}", "{type: stop, message: Halt.}")
+    assert called({"a": "john.doe@exam"}, {"b": "ple.com"}, rules=out_rules) == []
+
+
+def test_g35_a_number_in_groups_over_two_calls_is_one_and_ids_of_two_calls_are_none() -> None:
+    assert called({"a": "4111 1111"}, {"b": "1111 1111"}) == []
+    calls = [{"id": "41111111"}, {"id": "11111111"}]
+    assert called(*calls) == calls
+
+
+def test_innocent_calls_leave_as_they_came() -> None:
+    calls: list[dict[str, Any]] = [
+        {"year": 2026, "month": 11, "day": 23, "zip": "10115"},
+        {"id": "12345678"},
+        {"id": "12345679", "q": "a"},
+    ]
+    assert called(*calls) == calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.json_leaves import is_json
@@ -90,11 +90,21 @@ class Calls:
             return
         reason = broken or "not_json"
         self.note(reason)
-        choice.calls_nothing = broken is None and not choice.calls.keys() - choice.dropped
+        self._say(choice, f"[a tool call was withheld: {_WITHHELD.get(reason, _BROKEN_OFF)}]", over=broken is None)
+
+    def withhold(self, choice: Choice, numbers: Iterable[int], rule_id: str) -> None:
+        """Drop calls of a choice that has ended, since a rule condemns what they say together, and say so."""
+        for number in numbers:
+            self.drop(choice, number)
+        self.note("together")
+        self._say(choice, f"[a tool call was withheld by policy: {rule_id}]", over=True)
+
+    def _say(self, choice: Choice, why: str, *, over: bool) -> None:
+        choice.calls_nothing = over and not choice.calls.keys() - choice.dropped
         if self._prompt.structured:
             self._checking.degrade(NOT_ADDED)
         else:
-            choice.withheld = f"[a tool call was withheld: {_WITHHELD.get(reason, _BROKEN_OFF)}]"
+            choice.withheld = why
 
     def note(self, reason: str) -> None:
         """Note for the record, the metric and the caller that a call was withheld, and why."""

@@ -9,9 +9,11 @@ from checkstream.core.channel.checks import EVERYTHING, Check
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.decisions import Decisions, place_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.together import condemned
 from checkstream.core.terms import Channel, Span
 
 
@@ -69,9 +71,20 @@ class Endings:
             yield from self._answer.asking(judge, asked.get(id(judge), ()))
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
+            yield from self._withhold_together(choice, number)
+        if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:
             yield from self._answer.calls.withholding_torn(choice, broken)
         if choice.strayed and broken is None and not choice.calls.keys() - choice.dropped:
             choice.calls_nothing = True
+
+    def _withhold_together(self, choice: Choice, number: int) -> Steps:
+        """Let nothing leave of calls that say together what rules condemn (G35)."""
+        found = yield from condemned(choice, number, self._checking)
+        if found is None:
+            return
+        self._answer.calls.withhold(choice, found.calls, found.rule_id)
+        if found.halt is not None:
+            yield from self._decisions.halting(choice, None, found.halt)
 
     def ending(self) -> Steps:
         """End every channel that still runs: nothing more will come."""

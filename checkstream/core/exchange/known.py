@@ -28,23 +28,28 @@ _SAID_IN = frozenset({"messages", "prompt", "documents", "checkstream"})
 """Fields whose texts are said by somebody; a setting is not."""
 
 
-class _Search:
+class Search:
     """Reads one text for values."""
 
     def __init__(self, patterns: PatternSet) -> None:
+        """Begin with no text."""
         self._scan = Scan(patterns)
 
     @property
     def ahead(self) -> int:
+        """How many characters can be read at once (see `Scan.ahead`)."""
         return self._scan.ahead
 
     def feed(self, text: str) -> list[Finding]:
+        """Read on; return what is decided."""
         return self._scan.feed(text)
 
     def end(self) -> list[Finding]:
+        """Decide all."""
         return self._scan.end()
 
     def take_work(self) -> int:
+        """Return what was spent since the last time."""
         return self._scan.work.take()
 
 
@@ -83,7 +88,7 @@ def _values(
         if wanted is None or room <= 0:
             continue
         patterns, entities = wanted
-        search = _Search(patterns)
+        search = Search(patterns)
         known = found.setdefault(delta.channel.kind, set())
         before = len(known)
         findings = yield from meter.feeding(search, delta.text)
