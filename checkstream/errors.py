@@ -32,6 +32,8 @@ CheckstreamError
 ├── ChatError               a language model that was asked gave no usable answer
 ├── UnmaskableError         an exchange can't be recorded without what must not be kept
 ├── ModelError              a model's manifest or files can't be trusted or read
+├── NamesUnreadable         what stands for whose data in a conversation is not what was kept
+├── VaultFailed             what is sealed for conversations can't be read or kept
 ├── JobError                the background queue can't do what it was asked
 │   ├── JobInvalid          a job can't be read, is too large, or nobody here can do it
 │   └── StoreFailed         the queue's store can't be used; whether the call was carried out is not known
@@ -270,6 +272,14 @@ class JobError(CheckstreamError):
 
 class JobInvalid(JobError):
     """A job can't be read, is too large, or nobody here can do it; trying again would not help."""
+
+
+class NamesUnreadable(CheckstreamError):
+    """What is kept of a conversation says not what stands for whose data."""
+
+
+class VaultFailed(CheckstreamError):
+    """The store of what is sealed for conversations can't be opened, read or written, or its content not be opened."""
 
 
 class StoreFailed(JobError):

@@ -269,6 +269,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         parts=route.parts,
         unknown_fields=route.unknown_fields,
         assessing=_assessing(route),
+        keeps_names=loaded.config.pseudonyms is not None,
         recalls=loaded.config.conversations is not None,
         scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
     )

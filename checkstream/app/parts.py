@@ -39,6 +39,7 @@ from checkstream.proxy.meter import Meter
 from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
+from checkstream.sealed import open_vault
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -78,6 +79,7 @@ async def open_parts(
         ConfigError: a secret can't be read, or the queue can't be used.
         AuditError: the audit chain can't be written.
         JobError: the queue of answers to be scored can't be used.
+        VaultFailed: the store of sealed conversations can't be used.
     """
     closed, thread = opening.push_async_callback, asyncio.to_thread
     config, server, limits = loaded.config, loaded.config.server, loaded.config.server.limits
@@ -115,6 +117,9 @@ async def open_parts(
     closed(assessor.close)
     kept = config.conversations
     conversations = None if kept is None else Conversations(Memory(ttl_s=kept.ttl_s, most_bytes=kept.bytes))
+    vault = await thread(open_vault, config.pseudonyms)
+    if vault is not None:
+        closed(thread, vault.close)
     recorder = await thread(_open_recorder, config.record, counts)
     if recorder is not None:
         closed(thread, recorder.close)
@@ -127,6 +132,7 @@ async def open_parts(
         digest=key.digest,
         counts=counts,
         conversations=conversations,
+        vault=vault,
         recorder=recorder,
         background=background,
         assessor=assessor,

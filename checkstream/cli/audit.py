@@ -176,6 +176,8 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[object, ...] = ()
     degradations: tuple[str, ...] = ()
     unscanned: tuple[str, ...] = ()
+    pseudonyms: dict[str, int] = {}
+    restored: int = 0
     removed: tuple[str, ...] = ()
     turned_at: int | None = None
     scanned: tuple[str, ...] = ()
@@ -318,6 +320,9 @@ def _print_fields(record: _Stream) -> None:
     if record.conversation.id:
         risks = "".join(f", {name} {risk}" for name, risk in record.conversation.risks.items())
         print(safe(f"  conversation {record.conversation.id}: {counted(record.conversation.turns, 'turn')}{risks}"))
+    if record.pseudonyms or record.restored:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in record.pseudonyms.items()) or "none given"
+        print(safe(f"  pseudonyms: {kinds}; put back {counted(record.restored, 'time')}"))
     for name in record.unscanned:
         print(safe(f"  not read: {name}"))
     for name in record.unknown:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from checkstream.app import load
+from checkstream.app.force import Loaded
 from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, write_json
 from checkstream.config import json_schema, load_config, reference, sample, warnings
@@ -131,6 +132,14 @@ def _init(name: str, upstream: str) -> int:
     return 0
 
 
+def _of_one_request(loaded: Loaded) -> list[str]:
+    """Return a warning where rules name people, and nothing keeps the names for the next request."""
+    names = any(program.placeholders is not None for program in loaded.programs.values())
+    if loaded.config.pseudonyms is not None or not names:
+        return []
+    return ["`pseudonymise` names values for one request: add `pseudonyms:` to keep the names of a conversation"]
+
+
 def _check(file: Path) -> _Outcome:
     """Load all that `serve` would load.
 
@@ -143,7 +152,7 @@ def _check(file: Path) -> _Outcome:
         return _Outcome(ok=False, faults=error.faults)
     return _Outcome(
         ok=True,
-        warnings=tuple(warnings(loaded.config)),
+        warnings=(*warnings(loaded.config), *_of_one_request(loaded)),
         routes=len(loaded.config.routes),
         policies=loaded.packs,
     )

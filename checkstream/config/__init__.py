@@ -1,6 +1,6 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
-from checkstream.config.background import GroundingSettings, JobsSettings, WebhookSettings
+from checkstream.config.background import GroundingSettings, JobsSettings, PseudonymSettings, WebhookSettings
 from checkstream.config.described import json_schema
 from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
 from checkstream.config.load import (
@@ -58,6 +58,7 @@ __all__ = [
     "Match",
     "ModelSource",
     "OwnModel",
+    "PseudonymSettings",
     "Quota",
     "RecordSettings",
     "RemoteSettings",

@@ -113,6 +113,52 @@ class GroundingSettings(Settings, frozen=True):
             raise ValueError("`webhook` and its name in `on_high` belong together; write both, or neither")
 
 
+def _check_store(store: str, password: Secret | None, example: str) -> None:
+    """Hold the name of a store to one that there is: a SQLite file, or a Redis server.
+
+    Raises:
+        ValueError: it names none.
+    """
+    kind, _, rest = store.partition(":")
+    if kind == "sqlite":
+        if not rest or "\0" in rest or rest.startswith(":"):
+            raise ValueError(f"`{store}` names no file; write `sqlite:{example}`")
+        if password is not None:
+            raise ValueError("a SQLite file has no password; remove `password`")
+        return
+    try:
+        parts = urlsplit(store)
+        sound = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, brackets without an address
+        sound = False
+    if not sound or parts.query or parts.fragment:
+        raise ValueError(f"`{store}` is no store; write `sqlite:FILE` or `redis://host:6379/0`")
+    if parts.password:
+        raise ValueError("the url holds a password; give `password` from the environment")
+
+
+class PseudonymSettings(Settings, frozen=True):
+    """Names that stand for personal data, kept sealed over the requests of a conversation that its caller names."""
+
+    secret: Secret
+    """What they are sealed with, of 32 bytes at least (`openssl rand -base64 32`); the same in all processes."""
+    store: str = "sqlite:var/pseudonyms.db"
+    """`sqlite:FILE`, for the processes of one machine, or `redis://HOST:PORT/DB`, `rediss://` with TLS."""
+    password: Secret | None = None
+    """Of the Redis server, such as `{env: REDIS_PASSWORD}`."""
+    ttl_s: Annotated[int, Meta(ge=1, le=31_536_000)] = 86_400
+    """How long the names of a conversation are kept after the last one was given."""
+
+    def __post_init__(self) -> None:
+        """The store is one that there is."""
+        _check_store(self.store, self.password, "var/pseudonyms.db")
+
+    @property
+    def file(self) -> str | None:
+        """The file of a SQLite store; None for others."""
+        return self.store.removeprefix("sqlite:") if self.store.startswith("sqlite:") else None
+
+
 class JobsSettings(Settings, frozen=True):
     """The queue between the proxy and its workers."""
 
@@ -144,22 +190,7 @@ class JobsSettings(Settings, frozen=True):
 
     def __post_init__(self) -> None:
         """The store is one that there is."""
-        kind, _, rest = self.store.partition(":")
-        if kind == "sqlite":
-            if not rest or "\0" in rest or rest.startswith(":"):
-                raise ValueError(f"`{self.store}` names no file; write `sqlite:var/jobs.db`")
-            if self.password is not None:
-                raise ValueError("a SQLite file has no password; remove `password`")
-            return
-        try:
-            parts = urlsplit(self.store)
-            sound = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # a port that is none, brackets without an address
-            sound = False
-        if not sound or parts.query or parts.fragment:
-            raise ValueError(f"`{self.store}` is no store; write `sqlite:FILE` or `redis://host:6379/0`")
-        if parts.password:
-            raise ValueError("the url holds a password; give `password` from the environment")
+        _check_store(self.store, self.password, "var/jobs.db")
 
     @property
     def file(self) -> str | None:

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from checkstream.config.background import GroundingSettings, JobsSettings, VerifierSettings
+from checkstream.config.background import GroundingSettings, JobsSettings, PseudonymSettings, VerifierSettings
 from checkstream.config.files import BUILTIN, advice_for, policy_file, read_file
 from checkstream.config.parts import Secret
 from checkstream.config.reader import Node, build, read_tree
@@ -306,6 +306,7 @@ def _absolute(config: Config, base: Path) -> Config:
         upstreams=upstreams,
         routes=routes,
         models=models,
+        pseudonyms=_absolute_pseudonyms(config.pseudonyms, base),
         jobs=_absolute_jobs(config.jobs, base),
         evidence=_absolute_evidence(config.evidence, base),
         verifier=verifier,
@@ -322,6 +323,16 @@ def _absolute_evidence(evidence: EvidenceSettings, base: Path) -> EvidenceSettin
         changes["secret"] = msgspec.structs.replace(evidence.secret, file=str(base / evidence.secret.file))
     changes["sources"] = tuple(source if "://" in source else (base / source).as_posix() for source in evidence.sources)
     return msgspec.structs.replace(evidence, **changes)
+
+
+def _absolute_pseudonyms(given: PseudonymSettings | None, base: Path) -> PseudonymSettings | None:
+    if given is None:
+        return None
+    changes: dict[str, object] = {} if given.file is None else {"store": f"sqlite:{base / given.file}"}
+    for name, value in (("secret", given.secret), ("password", given.password)):
+        if value is not None and value.file is not None:
+            changes[name] = msgspec.structs.replace(value, file=str(base / value.file))
+    return msgspec.structs.replace(given, **changes)
 
 
 def _absolute_jobs(jobs: JobsSettings, base: Path) -> JobsSettings:
@@ -352,6 +363,7 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         },
         routes=tuple(route for route in found if route is not None),
         audit=(sound(parts["audit"], AuditSettings) if "audit" in parts else None) or AuditSettings(),
+        pseudonyms=sound(parts["pseudonyms"], PseudonymSettings) if "pseudonyms" in parts else None,
         jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
         evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),
         verifier=(sound(parts["verifier"], VerifierSettings) if "verifier" in parts else None) or VerifierSettings(),
@@ -477,6 +489,10 @@ def _secrets(config: Config, positions: Sequence[int], tree: Node) -> list[tuple
         for position, route in zip(positions, config.routes, strict=True)
         if route.grounding is not None and route.grounding.webhook is not None
     ]
+    if config.pseudonyms is not None:
+        found.append((config.pseudonyms.secret, tree.at("pseudonyms", "secret")))
+        if config.pseudonyms.password is not None:
+            found.append((config.pseudonyms.password, tree.at("pseudonyms", "password")))
     if config.jobs.password is not None:
         found.append((config.jobs.password, tree.at("jobs", "password")))
     if config.evidence.secret is not None:

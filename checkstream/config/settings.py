@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.background import GroundingSettings, JobsSettings, VerifierSettings
+from checkstream.config.background import GroundingSettings, JobsSettings, PseudonymSettings, VerifierSettings
 from checkstream.config.parts import Ms, Name, Secret, Settings
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.match.language import LANGUAGES
@@ -471,6 +471,8 @@ class Config(Settings, frozen=True):
     """Transcripts of a sample of exchanges."""
     conversations: ConversationSettings | None = ConversationSettings()
     """What is remembered of conversations; null: nothing."""
+    pseudonyms: PseudonymSettings | None = None
+    """Where names that stand for personal data are kept for a conversation; null: nowhere, they are of one request."""
     jobs: JobsSettings = JobsSettings()
     """The queue of answers that are scored in the background."""
     evidence: EvidenceSettings = EvidenceSettings()

@@ -24,6 +24,25 @@ class Recall(Command, frozen=True):
     """Keyed digest of the caller and of the conversation's name."""
 
 
+class RecallNames(Command, frozen=True):
+    """Tell what stands for which value in a conversation; answered by `NamesKnown` or `NamesFailed`."""
+
+    conversation: str
+    """As its caller calls it; two callers that name theirs alike share nothing."""
+
+
+class KeepNames(Command, frozen=True):
+    """Keep what stands for which value, in place of what was known, before the prompt is sent that has it.
+
+    Answered by `NamesKept`, by `NamesKnown` where others have kept something since, or by `NamesFailed`.
+    """
+
+    conversation: str
+    state: bytes
+    seen: int
+    """Version that it replaces; 0: nothing was known."""
+
+
 class ForwardRequest(Command, frozen=True):
     """Send this body to the upstream. Comes once, after ingress has passed."""
 
@@ -195,6 +214,10 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     degradations: tuple[str, ...]
     fired: dict[str, int] = {}
     """Id of a rule -> how often it has fired, where `verdicts` doesn't list all."""
+    pseudonyms: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """Kind of placeholder -> values of the prompt that the model got as one; left out: none."""
+    restored: int | msgspec.UnsetType = msgspec.UNSET
+    """How often such a value was put back into the answer; left out: never."""
     removed: tuple[str, ...] = ()
     """Fields that were taken out of the request, since they could undo what a rule shapes; others were not known."""
     confirmed: tuple[str, ...] = ()
@@ -246,6 +269,8 @@ class Observe(Command, frozen=True):
 
 AnyCommand = (
     Recall
+    | RecallNames
+    | KeepNames
     | ForwardRequest
     | Reply
     | StartStream

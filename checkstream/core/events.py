@@ -60,6 +60,22 @@ class Recalled(Event, frozen=True):
     """None: nothing is known, or nobody could say."""
 
 
+class NamesKnown(Event, frozen=True):
+    """What stands for which value in a conversation, as it is kept now."""
+
+    state: bytes | None = None
+    """None: nothing is."""
+    version: int = 0
+
+
+class NamesKept(Event, frozen=True):
+    """A `KeepNames` command has been carried out."""
+
+
+class NamesFailed(Event, frozen=True):
+    """What stands for which value could not be read, or not be kept."""
+
+
 class UpstreamOpened(Event, frozen=True):
     """The upstream has sent its status line and headers."""
 
@@ -153,6 +169,9 @@ class Draining(Event, frozen=True):
 AnyEvent = (
     RequestReceived
     | Recalled
+    | NamesKnown
+    | NamesKept
+    | NamesFailed
     | UpstreamOpened
     | UpstreamBytes
     | UpstreamClosed

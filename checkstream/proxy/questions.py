@@ -41,6 +41,24 @@ class Classifiers(Protocol):
         """Return how long a prompt of so many characters would wait for its scores."""
 
 
+class Names(Protocol):
+    """Who keeps what stands for whose data in a conversation."""
+
+    async def recall(self, caller: str, command: do.RecallNames) -> on.NamesKnown:
+        """Return what is kept of a conversation of a caller.
+
+        Raises:
+            CheckstreamError: it can't be read.
+        """
+
+    async def keep(self, caller: str, command: do.KeepNames) -> on.NamesKept | on.NamesKnown:
+        """Keep it; where another request has kept something since, return that.
+
+        Raises:
+            CheckstreamError: it can't be kept.
+        """
+
+
 class Questions:
     """The questions of one exchange."""
 
@@ -48,6 +66,7 @@ class Questions:
         self,
         scorer: Classifiers,
         assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None,
+        vault: Names | None = None,
         *,
         tasks: asyncio.TaskGroup,
         counts: StreamCounts,
@@ -58,12 +77,14 @@ class Questions:
         Args:
             scorer: Answers `Score`.
             assess: Answers `Assess`; None: nobody can.
+            vault: Answers `RecallNames` and `KeepNames`; None: nobody can.
             tasks: Wait for answers; the exchange ends after them.
             counts: Takes scores, and what went wrong.
             post: Takes the answers.
         """
         self._scorer = scorer
         self._assess = assess
+        self._vault = vault
         self._tasks = tasks
         self._counts = counts
         self._post = post
@@ -127,6 +148,22 @@ class Questions:
             except Exception as error:  # noqa: BLE001 - what can't be assessed is told as such
                 self._counts.crashed(error)
         self._post(said)
+
+    def name(self, command: do.RecallNames | do.KeepNames) -> None:
+        """Have it told, or kept, what stands for whose data in a conversation."""
+        self._keep(self._tasks.create_task(self._name_one(command)))
+
+    async def _name_one(self, command: do.RecallNames | do.KeepNames) -> None:
+        told: on.NamesKnown | on.NamesKept | on.NamesFailed = on.NamesFailed()
+        if self._vault is not None:
+            try:
+                if isinstance(command, do.RecallNames):
+                    told = await self._vault.recall(self.caller, command)
+                else:
+                    told = await self._vault.keep(self.caller, command)
+            except Exception as error:  # noqa: BLE001 - it meets the fail mode, never the process (G23)
+                self._counts.crashed(error)
+        self._post(told)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._waiting.add(task)

@@ -223,6 +223,8 @@ class Recording:
             self.lines.clear()
             self.asked.clear()
             return
+        if isinstance(event, on.NamesKnown | on.NamesKept | on.NamesFailed):
+            return  # what stands for whose data is nobody's to read; run again, names are of the request alone
         if isinstance(event, on.Recalled) and event.conversation is not None:
             # Which texts have counted is told by digests with this process's key: they would count once more.
             event = on.Recalled(msgspec.structs.replace(event.conversation, texts=b"", turns=0, risks={}, peaks={}))

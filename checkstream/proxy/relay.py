@@ -33,7 +33,7 @@ from checkstream.proxy.fetching import Fetching
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
-from checkstream.proxy.questions import Classifiers, Questions
+from checkstream.proxy.questions import Classifiers, Names, Questions
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.timers import Timers
 from checkstream.proxy.turns import Turns
@@ -84,6 +84,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `Assess`; None: nobody can."""
     conversations: Conversations | None = None
     """Answers `Recall`, takes what is to be remembered; None: nobody does."""
+    vault: Names | None = None
+    """Answers `RecallNames` and `KeepNames`; None: nobody can."""
     turns: Turns = msgspec.field(default_factory=Turns)
     """Grants turns of work, shared with the other exchanges of the loop."""
 
@@ -139,7 +141,12 @@ class Exchange:
         self._timers = Timers(self._inbox.put)
         self._tasks = asyncio.TaskGroup()
         self._questions = Questions(
-            services.scorer, services.assess, tasks=self._tasks, counts=counts, post=self._inbox.put
+            services.scorer,
+            services.assess,
+            services.vault,
+            tasks=self._tasks,
+            counts=counts,
+            post=self._inbox.put,
         )
         self._fetching = Fetching(
             upstream,
@@ -276,6 +283,8 @@ class Exchange:
                 self._put(command)
             case do.Recall():
                 self._inbox.put(on.Recalled(self._recalled(command)))
+            case do.RecallNames() | do.KeepNames():
+                self._questions.name(command)
             case do.Remember():
                 self._remember(command)
             case do.Yield():

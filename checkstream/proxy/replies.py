@@ -30,6 +30,7 @@ from checkstream.errors import (
     MediaRefused,
     MethodWrong,
     ModelError,
+    NamesUnreadable,
     NotReady,
     OriginForeign,
     Overloaded,
@@ -42,6 +43,7 @@ from checkstream.errors import (
     TemplateError,
     UnmaskableError,
     UpstreamError,
+    VaultFailed,
     WireError,
 )
 
@@ -81,6 +83,10 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     ChatError: ErrorReply(502, "judge_unavailable", message="the model that judges gave no answer; try again"),
     AuditError: ErrorReply(503, "unavailable", 5, message="requests can't be recorded now; try again later"),
     JobError: ErrorReply(503, "unavailable", 5, message="the queue of background jobs is out of use; try again later"),
+    NamesUnreadable: ErrorReply(
+        503, "unavailable", 5, message="the names of conversations can't be read; try again later"
+    ),
+    VaultFailed: ErrorReply(503, "unavailable", 5, message="the names of conversations can't be read; try again later"),
     EvidenceError: ErrorReply(503, "unavailable", 5, message="trusted documents can't be read now; try again later"),
     GateError: ErrorReply(400, "invalid_request_error", own_words=True),
     ConfigError: ErrorReply(400, "invalid_configuration", own_words=True),

@@ -45,7 +45,7 @@ from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
-from checkstream.proxy.questions import Classifiers
+from checkstream.proxy.questions import Classifiers, Names
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.replies import POLICY, STREAM, error_response
@@ -99,6 +99,7 @@ class Proxy:
         digest: Callable[[str], str],
         counts: Counted,
         conversations: Conversations | None = None,
+        vault: Names | None = None,
         recorder: Recorder | None = None,
         background: Background | None = None,
         assessor: Assessor | None = None,
@@ -111,12 +112,14 @@ class Proxy:
             trail: Takes the records.
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
+            vault: Keeps what stands for whose data in a conversation; without it names are of one request.
             conversations: Knows what earlier requests came to; without it nothing is known.
             recorder: Records a sample of the exchanges, if any are to be recorded.
             background: Scores answers afterwards; without it none are.
             assessor: Holds answers against evidence while their callers wait; without it nobody does.
         """
         self._conversations = conversations
+        self._vault = vault
         self._recorder = recorder
         self._background = background
         self._assessor = assessor
@@ -279,6 +282,7 @@ class Proxy:
                     enqueue=afterwards.put,
                     assess=self._assessing(route, stream),
                     conversations=self._conversations,
+                    vault=self._vault,
                     turns=self._turns,
                 ),
                 admitted=Admitted(

@@ -49,6 +49,7 @@ class State(enum.Enum):
     NEW = enum.auto()
     RECALLING = enum.auto()
     INGRESS = enum.auto()
+    NAMING = enum.auto()
     FORWARDED = enum.auto()
     STREAMING = enum.auto()
     WHOLE = enum.auto()
@@ -58,7 +59,8 @@ class State(enum.Enum):
 
 
 RUNNING = (
-    State.RECALLING, State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING, State.ASSESSING,
+    State.RECALLING, State.INGRESS, State.NAMING, State.FORWARDED, State.STREAMING, State.WHOLE, State.CLOSING,
+    State.ASSESSING,
 )  # fmt: skip
 
 
@@ -206,7 +208,7 @@ class Course:
         message = (
             f"takes more than the {self.plan.work // 1000} ms of work that one exchange may take; send less at a time"
         )
-        if self.state in {State.NEW, State.RECALLING, State.INGRESS}:
+        if self.state in {State.NEW, State.RECALLING, State.INGRESS, State.NAMING}:
             self.refuse(Refusal(413, "work_exceeded", f"checking the prompt {message}"))
             return
         self.ledger.carried_out("stop")
@@ -260,6 +262,7 @@ class Course:
             prompt_chars=self.prompt.chars,
             released_chars=self.writer.released_chars,
             risks=self.assessment.risks,
+            register=self.checking.register,
             conversation=self.prompt.conversation.record,
         )
         # Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full

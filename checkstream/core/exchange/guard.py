@@ -29,6 +29,9 @@ from checkstream.core.events import (
     Assessed,
     DownstreamClosed,
     Draining,
+    NamesFailed,
+    NamesKept,
+    NamesKnown,
     Recalled,
     RequestReceived,
     Scored,
@@ -51,8 +54,8 @@ from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.exchange.timers import Timers
 from checkstream.core.exchange.turning import Turning
 from checkstream.core.terms import Stage
-from checkstream.core.wire.surface import Surface
-from checkstream.errors import WireError
+from checkstream.core.wire.surface import Request, Surface
+from checkstream.errors import NamesUnreadable, WireError
 
 __all__ = ["Guard", "Plan", "State"]
 
@@ -236,10 +239,54 @@ class Guard(Stepping):
         if refusal is not None:
             course.refuse(refusal)
             return
+        if course.prompt.naming.asks:
+            course.state = State.NAMING
+            course.do(course.prompt.naming.recall())
+            return
+        yield from self._forward(request)
+
+    def _on_names(self, event: NamesKnown) -> Steps:
+        """Write the prompt with the names that are known; keep those that are new before it is sent."""
+        course = self._course
+        request = course.prompt.request
+        try:
+            known = course.prompt.naming.take(event)
+        except NamesUnreadable:
+            known = False
+        if not known or request is None:
+            yield from self._on_names_failed(NamesFailed())
+        else:
+            yield from self._forward(request)
+
+    def _on_names_kept(self, _: NamesKept) -> Steps:
+        request = self._course.prompt.request
+        if request is not None:
+            self._course.prompt.naming.settle()
+            yield from self._forward(request)
+
+    def _on_names_failed(self, _: NamesFailed) -> Steps:
+        """Let the fail mode decide: names that are not kept may mean somebody else in the next request."""
+        course = self._course
+        request = course.prompt.request
+        if course.plan.fail_mode == "closed" or request is None:
+            message = "what stands for personal data in this conversation can't be read or kept; try again"
+            course.refuse(Refusal(503, "overloaded", message))
+            return
+        course.checking.degrade("names_not_kept")
+        course.prompt.naming.settle()
+        yield from self._forward(request)
+
+    def _forward(self, request: Request) -> Steps:
+        course = self._course
         try:
             body = yield from course.prompt.rendering(request)
         except WireError as error:
             course.refuse(Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}"))
+            return
+        keep = course.prompt.naming.keep()
+        if keep is not None:
+            course.state = State.NAMING
+            course.do(keep)
             return
         course.state = State.FORWARDED
         course.upstream_open = True
@@ -370,6 +417,9 @@ class Guard(Stepping):
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Guard, Any], Steps | None]]] = {
         (State.NEW, RequestReceived): _on_request,
         (State.RECALLING, Recalled): _on_recalled,
+        (State.NAMING, NamesKnown): _on_names,
+        (State.NAMING, NamesKept): _on_names_kept,
+        (State.NAMING, NamesFailed): _on_names_failed,
         (State.FORWARDED, UpstreamOpened): _on_opened,
         (State.FORWARDED, UpstreamFailed): _on_upstream_failed,
         (State.STREAMING, UpstreamOpened): _on_continued,

@@ -10,6 +10,7 @@ from checkstream.core.channel.actions import strictest
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import ConversationRecord, FindingDigest, StreamRecord
 from checkstream.core.policy.program import Program, RuleMeta
+from checkstream.core.pseudonyms.register import Register
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
 _MAX_VERDICTS = 32
@@ -171,6 +172,7 @@ class Ledger:
         risks: dict[str, float],
         conversation: ConversationRecord | None = None,
         answer_chars: int = 0,
+        register: Register | None = None,
     ) -> StreamRecord:
         """Return the record of the exchange; of a prompt that was not judged no characters count.
 
@@ -196,6 +198,8 @@ class Ledger:
             findings=tuple(seen.findings[:_MAX_FINDINGS]),
             verdicts=tuple(sorted(self.verdicts, key=_place)),
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
+            pseudonyms=(register.counts if register is not None else None) or msgspec.UNSET,
+            restored=(register.restored if register is not None else 0) or msgspec.UNSET,
             removed=tuple(self._removed),
             confirmed=self.confirmed,
             turned_at=self.turned_at,

@@ -12,8 +12,11 @@ import msgspec
 
 from checkstream.core.channel.json_leaves import is_json, outside_json_string
 from checkstream.core.channel.replacements import Alias, Replacement
+from checkstream.core.commands import KeepNames, RecallNames
+from checkstream.core.events import NamesKnown
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.match.placeholders import Placeholders
 from checkstream.core.policy.spares import keys_of
 from checkstream.core.wire.surface import Request
@@ -25,14 +28,60 @@ _LABEL_WORK = 60
 """Of a placeholder that stands in the prompt."""
 
 
+_MOST_TRIES = 8
+"""How often names are given anew because other requests of the conversation have kept some meanwhile."""
+
+
 class Naming:
     """Puts placeholders into the edits of one request."""
 
-    def __init__(self, checking: Checking) -> None:
-        """Take what counts the work and keeps the names."""
+    def __init__(self, checking: Checking, plan: Plan) -> None:
+        """Take what counts the work and keeps the names, and what the route asks for."""
+        self.conversation = ""
+        """The caller's name for it; empty: names are of this request alone."""
         self._checking = checking
         self._register = checking.register
         self._meter = checking.meter
+        self._keeps = plan.keeps_names and plan.program.placeholders is not None
+        self._asked = False
+        self._settled = False
+        self._seen = 0
+        self._tries = 0
+
+    # --- what is kept of a conversation
+
+    @property
+    def asks(self) -> bool:
+        """It is not known yet which names the conversation has."""
+        return self._keeps and bool(self.conversation) and not self._asked
+
+    def recall(self) -> RecallNames:
+        """Return what asks for them."""
+        self._asked = True
+        return RecallNames(self.conversation)
+
+    def take(self, event: NamesKnown) -> bool:
+        """Take the names that are kept, in place of those that were given here; tell whether more may be given.
+
+        Raises:
+            NamesUnreadable: nobody here has kept them.
+        """
+        self._tries += 1
+        self._seen = event.version
+        self._register.begin_with(event.state)
+        return self._tries <= _MOST_TRIES
+
+    def keep(self) -> KeepNames | None:
+        """Return what keeps the names that have been given; None: nothing is to be kept."""
+        if not self._asked or self._settled or not self._register.changed:
+            return None
+        return KeepNames(self.conversation, self._register.state(), self._seen)
+
+    def settle(self) -> None:
+        """Keep nothing any more: it is kept, or can't be."""
+        self._settled = True
+
+    # --- what stands for which value
 
     def steps(self, request: Request, edits: dict[int, list[Replacement]]) -> Steps:
         """Write into edits, by place, what stands for the texts that are to be named; those that overlap become one."""

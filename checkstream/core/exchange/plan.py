@@ -65,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of fields of a request that nobody knows. scan: they are read as text and forwarded."""
     assessing: Assessing | None = None
     """None: nobody is there who could."""
+    keeps_names: bool = False
+    """What stands for values of the prompt is the same in all requests of a conversation, and kept between them."""
     recalls: bool = False
     """What earlier requests of a conversation came to can be asked for, and is kept."""
     scored_chars: int = 0

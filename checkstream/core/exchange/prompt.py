@@ -82,6 +82,8 @@ class Prompt:
         """What it says outside its body."""
         self.conversation = Recollection(plan.program, checking.digest)
         """What is known of the conversation that the request is part of."""
+        self.naming = Naming(checking, plan)
+        """What stands for values that the model is not to know."""
         self._surface = surface
         self._plan = plan
         self._checking = checking
@@ -126,6 +128,8 @@ class Prompt:
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
         if fault is None and self._plan.recalls and request.extension is not None and request.extension.conversation:
             self.conversation.name(event.caller, request.extension.conversation)
+        if request.extension is not None and request.extension.conversation:
+            self.naming.conversation = request.extension.conversation
         return fault
 
     def begin(self) -> Steps:
@@ -404,7 +408,7 @@ class Prompt:
             yield
         edits = {place: found for place, found in edits.items() if not self.outside.has(place)}
         if any(edit.alias is not None for found in edits.values() for edit in found):
-            yield from Naming(self._checking).steps(request, edits)
+            yield from self.naming.steps(request, edits)
         for place, found in edits.items():
             texts[place] = yield from meter.stepping(rewriting(request.unit.deltas[place], found), EDITS_WORK)
             meter.spend(_EDIT_WORK)

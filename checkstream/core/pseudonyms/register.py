@@ -8,11 +8,16 @@ caller has written as `Person 1` is never taken for somebody's name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from checkstream.core.match.placeholders import MAX_NUMBER, Label
+from checkstream.errors import NamesUnreadable
+
+MOST_VALUES = 20_000
+"""Of one register; what is found beyond them has no pseudonym."""
 
 
 class Given(msgspec.Struct):
@@ -25,10 +30,23 @@ class Given(msgspec.Struct):
     """The caller may see it: it stood in a message whose values come back."""
 
 
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    """The same, as it is kept for a conversation."""
+
+    kind: str
+    number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+    key: str
+    value: str
+    comes_back: bool
+
+
+_KEPT = msgspec.json.Decoder(list[_Kept])
+
+
 class Register:
     """The pseudonyms of one exchange."""
 
-    __slots__ = ("_by_key", "_by_label", "_next", "_reserved", "reserved", "restored")
+    __slots__ = ("_by_key", "_by_label", "_next", "_reserved", "_used", "changed", "reserved", "restored")
 
     def __init__(self) -> None:
         """Start with none."""
@@ -36,8 +54,11 @@ class Register:
         self._by_label: dict[Label, Given] = {}
         self._reserved: set[Label] = set()
         self._next: dict[str, int] = {}
+        self._used: set[Label] = set()
         self.reserved = False
         """What the prompt itself uses is known."""
+        self.changed = False
+        """Something has been given, or may be seen, that was not known before."""
         self.restored = 0
         """How often a value has been put back."""
 
@@ -63,6 +84,8 @@ class Register:
         """
         given = self._by_key.get((kind, key))
         if given is None:
+            if len(self._by_label) >= MOST_VALUES:
+                return None
             number = self._next.get(kind, 1)
             while (label := Label(kind, number)) in self._reserved or label in self._by_label:
                 number += 1
@@ -70,8 +93,39 @@ class Register:
                 return None
             self._next[kind] = number + 1
             given = self._by_key[kind, key] = self._by_label[label] = Given(label, value, comes_back)
-        given.comes_back = given.comes_back or comes_back
+            self.changed = True
+        self._used.add(given.label)
+        if comes_back and not given.comes_back:
+            given.comes_back = self.changed = True
         return given
+
+    def begin_with(self, state: bytes | None) -> None:
+        """Know what an earlier request has given, and nothing else; None: nothing was given.
+
+        Raises:
+            NamesUnreadable: it is no state.
+        """
+        try:
+            kept = [] if state is None else _KEPT.decode(state)
+        except msgspec.DecodeError as error:
+            raise NamesUnreadable("what stands for values in the conversation can't be read") from error
+        self._by_key.clear()
+        self._by_label.clear()
+        self._next.clear()
+        self._used.clear()
+        for each in kept:
+            given = Given(Label(each.kind, each.number), each.value, each.comes_back)
+            self._by_key[each.kind, each.key] = self._by_label[given.label] = given
+        self.changed = False
+
+    def state(self) -> bytes:
+        """Return all that has been given, for a later request of the conversation."""
+        return msgspec.json.encode(
+            [
+                _Kept(kind, given.label.number, key, given.value, given.comes_back)
+                for (kind, key), given in self._by_key.items()
+            ]
+        )
 
     def value(self, label: Label) -> str | None:
         """Return the value that comes back for a placeholder; None: it stands for none, or for one that doesn't."""
@@ -83,6 +137,6 @@ class Register:
         return label in self._by_label
 
     @property
-    def counts(self) -> Mapping[str, int]:
-        """Kind -> how many values of it have a pseudonym."""
-        return Counter(label.kind for label in self._by_label)
+    def counts(self) -> dict[str, int]:
+        """Kind -> how many values of it have got a pseudonym in this exchange."""
+        return dict(sorted(Counter(label.kind for label in self._used).items()))

@@ -1,0 +1,137 @@
+"""Names that a conversation keeps: the same over its requests, also where two come at once (G38)."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from checkstream.core.commands import ForwardRequest, KeepNames, RecallNames, Reply
+from checkstream.core.events import (
+    AnyEvent,
+    NamesFailed,
+    NamesKept,
+    NamesKnown,
+    RequestReceived,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamOpened,
+)
+from checkstream.core.exchange.guard import Plan
+from tests.guarded import CHAT, DONE, ends, plan, says
+from tests.playbook import Exchange
+
+RULES = "  - {name: p, id: PSN-1, entities: [EMAIL], actions: [{type: pseudonymise}]}\n"
+PLAN = msgspec.structs.replace(plan(RULES), keeps_names=True)
+
+
+class Kept:
+    """A store of one conversation, as a vault shows it."""
+
+    def __init__(self) -> None:
+        self.state: bytes | None = None
+        self.version = 0
+
+    def answer(self, command: RecallNames | KeepNames) -> AnyEvent:
+        if isinstance(command, KeepNames) and command.seen == self.version:
+            self.state, self.version = command.state, self.version + 1
+            return NamesKept()
+        return NamesKnown(self.state, self.version)
+
+
+def asked(prompt: str, conversation: str | None = "c") -> RequestReceived:
+    extension = {"checkstream": {"conversation": conversation}} if conversation else {}
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": prompt}], **extension}
+    return RequestReceived(json.dumps(body).encode(), "app")
+
+
+def pending(exchange: Exchange) -> RecallNames | KeepNames | None:
+    last = exchange.out.commands[-1]
+    return last if isinstance(last, RecallNames | KeepNames) else None
+
+
+def settle(exchange: Exchange, kept: Kept) -> str:
+    """Answer from the store until the prompt is forwarded; return it as the model gets it."""
+    while (command := pending(exchange)) is not None:
+        exchange.send(kept.answer(command))
+    assert exchange.out.forwarded is not None, exchange.out.reply
+    said: str = json.loads(exchange.out.forwarded)["messages"][0]["content"]
+    return said
+
+
+def answer(exchange: Exchange, text: str) -> str:
+    came: list[AnyEvent] = [
+        UpstreamOpened(200, True),
+        *map(UpstreamBytes, (says(text), ends(), DONE)),
+        UpstreamClosed(),
+    ]
+    for event in came:
+        exchange.send(event)
+    events = [json.loads(line[6:]) for line in exchange.out.joined.split(b"\n") if line.startswith(b"data: {")]
+    return "".join(choice["delta"].get("content") or "" for one in events for choice in one["choices"])
+
+
+def begun(prompt: str, conversation: str | None = "c", settings: Plan = PLAN) -> Exchange:
+    exchange = Exchange(CHAT, settings)
+    exchange.send(asked(prompt, conversation))
+    return exchange
+
+
+def test_g38_names_are_the_same_over_the_requests_of_a_conversation() -> None:
+    kept = Kept()
+    first = begun("Ask ann@x.io and bob@y.io.")
+    assert settle(first, kept) == "Ask <EMAIL_1> and <EMAIL_2>."
+    second = begun("Ask BOB@y.io and eve@z.io.")
+    assert settle(second, kept) == "Ask <EMAIL_2> and <EMAIL_3>."
+    assert answer(second, "<EMAIL_1>, <EMAIL_2>, <EMAIL_3>, <EMAIL_4>") == "ann@x.io, bob@y.io, eve@z.io, <EMAIL_4>"
+    third = begun("And the first?")
+    assert settle(third, kept) == "And the first?"
+    assert kept.version == 2
+    assert answer(third, "It is email 1.") == "It is ann@x.io."
+    assert third.out.record is not None
+    assert "x.io" not in str(third.out.record)
+
+
+def test_g38_of_two_requests_at_once_neither_names_somebody_else() -> None:
+    kept = Kept()
+    one, two = begun("Ask ann@x.io."), begun("Ask bob@y.io.")
+    for exchange in (one, two):  # both have read the store before either has written
+        command = pending(exchange)
+        assert isinstance(command, RecallNames)
+        exchange.send(kept.answer(command))
+    assert settle(one, kept) == "Ask <EMAIL_1>."
+    assert settle(two, kept) == "Ask <EMAIL_2>."
+    assert answer(one, "<EMAIL_1> <EMAIL_2>") == "ann@x.io <EMAIL_2>"
+    assert answer(two, "<EMAIL_1> <EMAIL_2>") == "ann@x.io bob@y.io"
+
+
+def test_g38_without_a_name_or_a_store_names_are_of_one_request() -> None:
+    for exchange in (begun("Ask ann@x.io.", None), begun("Ask ann@x.io.", "c", plan(RULES))):
+        assert not any(isinstance(command, RecallNames | KeepNames) for command in exchange.out.commands)
+        assert exchange.out.forwarded is not None
+
+
+@pytest.mark.parametrize("fault", [NamesFailed(), NamesKnown(b"{}", 3), NamesKnown(b'[["EMAIL",0,"k","v",true]]', 3)])
+def test_g38_names_that_can_not_be_read_meet_the_fail_mode(fault: AnyEvent) -> None:
+    closed = begun("Ask ann@x.io.")
+    closed.send(fault)
+    assert isinstance(closed.out.reply, Reply)
+    assert closed.out.reply.status == 503
+    assert closed.out.forwarded is None
+    opened = begun("Ask ann@x.io.", settings=msgspec.structs.replace(PLAN, fail_mode="open"))
+    opened.send(fault)
+    assert opened.out.forwarded is not None
+    assert b"ann@x.io" not in opened.out.forwarded
+    assert answer(opened, "<EMAIL_1>") == "ann@x.io"
+    assert opened.out.record is not None
+    assert opened.out.record.degradations == ("names_not_kept",)
+
+
+def test_names_that_others_change_each_time_are_given_up() -> None:
+    exchange = begun("Ask ann@x.io.")
+    for version in range(1, 20):
+        exchange.send(NamesKnown(None, version))
+    assert exchange.out.reply is not None
+    assert exchange.out.reply.status == 503
+    assert not any(isinstance(command, ForwardRequest) for command in exchange.out.commands)
