@@ -65,7 +65,8 @@ class Inner:
         at = 0
         while at < len(text):
             # Up to where it may be live for too long: that place is in the text, and not in how it was cut.
-            after = max(bisect_right(ends, self.live + MOST_LIVE, at), at + 1) if self._starts else at + 1
+            live = self.live if self._starts else starts[at]
+            after = max(bisect_right(ends, live + MOST_LIVE, at), at + 1)
             self._starts += starts[at:after]
             self._ends += ends[at:after]
             self.read_to = ends[after - 1]

@@ -27,6 +27,8 @@ from checkstream.core.terms import Finding, Span
 
 _PIECE_CHARS: Final = 2048
 """Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
+_INNER_WORK: Final = 80
+"""Of beginning and ending a text that stands in another."""
 _LEET: Final = f"[{LEET_CHARS}]"
 _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
 _CHANGING: Final = f"{TRIGGERS}|{FOLDING}|{MARKED}|{APART}"
@@ -249,6 +251,7 @@ class Scan:
         return Embedded(begin, self._patterns.tables["hidden"], self._encoded_at, self._hex_at, self.work)
 
     def _inner(self) -> Scan:
+        self.work.done += _INNER_WORK
         return Scan(self._patterns.inner, self.work, self._depth + 1)
 
     def _read_embedded(self, *, ended: bool) -> None:

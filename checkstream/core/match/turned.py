@@ -15,6 +15,7 @@ from checkstream.core.match.patterns import compile_regex
 
 OVERRIDE: Final = "\u202e"
 _END: Final = compile_regex("[\u202c-\u202e\n\r\v\f\u0085\u2028\u2029]")
+_LEAST: Final = 2
 _MOST: Final = 1024
 _OVERLAP: Final = 256
 """Characters of a stretch that are read again with the next one."""
@@ -76,8 +77,12 @@ class Turned:
         self._start, self._said = -1, ""
 
     def _turn(self, out: list[Found]) -> None:
-        """Search what has been said, the other way round."""
-        reader, end = self._open(), self._start + len(self._said)
+        """Search what has been said, the other way round; a character is the same either way."""
+        end = self._start + len(self._said)
+        if len(self._said) < _LEAST:
+            self._known = end
+            return
+        reader = self._open()
         findings = [*reader.feed(self._said[::-1]), *reader.end()]
         out += [
             Found(end - each.span.end, end - each.span.start, each.signal, each.capped)
