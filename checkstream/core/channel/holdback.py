@@ -96,7 +96,9 @@ class Holdback:
     def feed(self, text: str) -> list[Check]:
         """Take text from the upstream; return the checks that it makes due."""
         self.received += len(text)
-        self._text += text
+        held, self._text = self._text, ""  # nobody else has it: it grows in its place, and is not copied each time
+        held += text
+        self._text = held
         if self.grain.segmented:
             self.grain.feed(text)
             self.matches.work.done += len(text) // 2

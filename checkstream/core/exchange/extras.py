@@ -262,8 +262,14 @@ class Extras:
                 new[extra.text] = None
         texts = list(new)
         found = yield from self._search(texts)
-        self._remember(text for text in texts if text not in found)
-        loud.update(number for number, extra in enumerate(extras) if extra.text in found)
+        for at in range(0, len(texts), _EXTRAS):
+            self._remember(text for text in texts[at : at + _EXTRAS] if text not in found)
+            self._meter.spent += _EXTRAS
+            yield
+        for at in range(0, len(extras) if found else 0, _EXTRAS):
+            loud.update(number for number, extra in enumerate(extras[at : at + _EXTRAS], at) if extra.text in found)
+            self._meter.spent += _EXTRAS
+            yield
         return loud
 
     def _loud_together(self, extras: Sequence[Extra], loud: set[int]) -> Steps:
@@ -279,14 +285,25 @@ class Extras:
                     together.setdefault(each, []).append(number)
         found: set[int] = set()
         for numbers in together.values():
-            says = len(numbers) > 1 and not all(extras[number].word for number in numbers)
-            joined = "".join(extras[number].text for number in numbers) if says else ""
+            joined = "" if len(numbers) < 2 else (yield from self._joined(extras, numbers))
             if joined and joined not in self._quiet:
                 if (yield from self._finds(joined)):
                     found.update(numbers)
                 else:
                     self._remember([joined])
         loud |= found
+
+    def _joined(self, extras: Sequence[Extra], numbers: Sequence[int]) -> Generator[None, None, str]:
+        """Return what some extras say together; "" where all of it is words of the protocol."""
+        texts, words = list[str](), True
+        for at in range(0, len(numbers), _EXTRAS):
+            some = [extras[number] for number in numbers[at : at + _EXTRAS]]
+            words = words and all(each.word for each in some)
+            texts.append("".join([each.text for each in some]))
+            if len(numbers) > _EXTRAS:
+                self._meter.spent += _EXTRAS // 4
+                yield
+        return "" if words else "".join(texts)
 
     def _search(self, texts: Sequence[str]) -> Generator[None, None, set[str]]:
         """Return the texts in which something is found; many are searched at once, then halves of them."""

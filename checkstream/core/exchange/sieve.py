@@ -85,6 +85,9 @@ class Sieve:
             gone += unit.binary
             unit = msgspec.structs.replace(unit, unscanned=())
         unit = yield from self.extras.sift(unit, whole=whole)
+        most = _MOST_DELTAS_OF_WHOLE if whole else MOST_TEXTS
+        if len(unit.deltas) > most:
+            raise WireError(f"it has more than {most} texts; check the upstream")
         if unit.stray:
             self._checking.degrade("stray_call_dropped")
             gone += unit.stray
@@ -94,9 +97,6 @@ class Sieve:
         if gone or told or once or self.extras.otherwise:
             values = {**self.extras.otherwise, **once, **dict.fromkeys((*gone, *told))}
             unit = yield from self._checking.meter.stepping(self._surface.putting(unit, values), _STEP_WORK)
-        most = _MOST_DELTAS_OF_WHOLE if whole else MOST_TEXTS
-        if len(unit.deltas) > most:
-            raise WireError(f"it has more than {most} texts; check the upstream")
         yield from self._checking.meter.stepping(self._looking_at_bounds(unit, whole=whole), _STEP_WORK)
         return unit
 
