@@ -224,6 +224,7 @@ class Incoming:
         course.upstream_open = False
         body = bytes(self._body)
         course.checking.meter.spend(len(body) // _BYTES_A_UNIT)
+        yield
         failed = course.status >= 400
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"

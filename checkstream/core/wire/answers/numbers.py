@@ -68,7 +68,7 @@ class Lists:
             if count % _A_STEP == 0:
                 yield
         whole = None if rows else (yield from telling(value))
-        return _BETWEEN.join(lines if whole is None else (*lines, whole))
+        return (yield from _joined(list(lines), whole))
 
     def is_figures(
         self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None
@@ -108,3 +108,12 @@ class Lists:
 
 def _may_be_number(value: object) -> bool:
     return isinstance(value, int | float | list) and not isinstance(value, bool)
+
+
+def _joined(lines: list[str], whole: str | None) -> Generator[None, None, str]:
+    """Return many lines as one text, in steps, and behind them what the list says as a whole."""
+    parts: list[str] = []
+    for at in range(0, len(lines), _A_STEP):
+        parts.append(_BETWEEN.join(lines[at : at + _A_STEP]))
+        yield
+    return _BETWEEN.join(parts if whole is None else (*parts, whole))

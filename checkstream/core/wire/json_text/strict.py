@@ -150,6 +150,8 @@ class _Reading:
 
     def run(self) -> Reading:
         """Read the whole text."""
+        if self._spends(len(self._data) // (8 * _BYTES_A_TOKEN)):  # it has been copied
+            yield
         try:
             at = yield from self._all()
             if at < len(self._text):

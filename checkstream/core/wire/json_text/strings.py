@@ -10,6 +10,8 @@ import msgspec
 from checkstream.core.wire.json_text.spans import Path
 
 _LONG = 4096
+_HALF_CHARS = 6
+"""Of half a character in an escape."""
 
 
 def clean(text: str) -> str:
@@ -85,12 +87,24 @@ def quote_like(text: str, original: str) -> str:
     quoted = quote(text)
     if not text or "\\" not in original or not original.startswith('"'):
         return quoted
-    second, first = halves_of(json.loads(original))
+    second, first = halves_of(json.loads(original) if len(original) <= _LONG else _ends_of(original))
     if second and text[0] > "\uffff" and text[0].encode("utf-16-be")[2:] == second.encode("utf-16-be", "surrogatepass"):
         quoted = f'"\\u{ord(second):04x}{quoted[2:]}'
     if first and text.endswith("\ufffd"):
         quoted = f'{quoted[:-2]}\\u{ord(first):04x}"'
     return quoted
+
+
+def _ends_of(quoted: str) -> str:
+    """Return what a long JSON string begins and ends with, as far as that is half a character, and a sign between."""
+    before, last = quoted[: -_HALF_CHARS - 1], quoted[-_HALF_CHARS - 1 : -1]
+    is_escape = (len(before) - len(before.rstrip("\\"))) % 2 == 0
+    return f"{_half(quoted[1 : _HALF_CHARS + 1])}-{_half(last) if is_escape else ''}"
+
+
+def _half(escape: str) -> str:
+    """Return the half of a character that an escape spells; "": it is no such escape."""
+    return chr(int(f"0x{escape[2:]}", base=0)) if escape.startswith(("\\ud", "\\uD")) else ""
 
 
 def leaves(value: object, path: Path) -> Iterator[tuple[str, Path]]:
