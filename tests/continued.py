@@ -27,7 +27,7 @@ ASK = "What now?"
 
 def request(name: str, *, stream: bool, **more: Any) -> bytes:
     asked: dict[str, Any] = {"model": "m", "stream": stream}
-    if name == "openai.completions":
+    if name in {"openai.completions", "ollama.generate"}:
         asked["prompt"] = ASK
     else:
         asked["messages"] = [{"role": "user", "content": ASK}]
@@ -46,10 +46,10 @@ def answer(name: str, pieces: Sequence[str], *, stream: bool, tokens: int = 5) -
             if not stream:
                 return messages.whole({"type": "text", "text": said[0]})
             return messages.head() + b"".join(messages.text(0, *said)) + messages.end(tokens=tokens)
-        case "ollama.chat":
+        case "ollama.chat" | "ollama.generate":
             counts = {"done_reason": "stop", "prompt_eval_count": 3, "eval_count": tokens}
-            lines = [_line(text, done=False) for text in said] if stream else []
-            return b"".join([*lines, _line("" if stream else said[0], done=True, **counts)])
+            lines = [_line(name, text, done=False) for text in said] if stream else []
+            return b"".join([*lines, _line(name, "" if stream else said[0], done=True, **counts)])
     usage = {"prompt_tokens": 3, "completion_tokens": tokens, "total_tokens": tokens + 3}
     if not stream:
         return json.dumps({**_openai(name, said[0], "stop", stream=False), "usage": usage}).encode()
@@ -59,9 +59,9 @@ def answer(name: str, pieces: Sequence[str], *, stream: bool, tokens: int = 5) -
     return b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies) + b"data: [DONE]\n\n"
 
 
-def _line(text: str, **more: Any) -> bytes:
-    said = {"role": "assistant", "content": text}
-    return json.dumps({"model": "m", "created_at": "2025-01-01T10:00:00Z", "message": said, **more}).encode() + b"\n"
+def _line(name: str, text: str, **more: Any) -> bytes:
+    said = {"response": text} if name == "ollama.generate" else {"message": {"role": "assistant", "content": text}}
+    return json.dumps({"model": "m", "created_at": "2025-01-01T10:00:00Z", **said, **more}).encode() + b"\n"
 
 
 def _openai(name: str, text: str, finish: str | None, *, stream: bool) -> dict[str, Any]:
@@ -77,9 +77,10 @@ def told(name: str, data: bytes, *, stream: bool) -> tuple[str, list[dict[str, A
         message = messages.read(data) if stream else json.loads(data)
         assert len(message["content"]) <= 1, "one text is one block"
         return messages.said(message), [message["usage"]]
-    if name == "ollama.chat":
+    if name.startswith("ollama"):
         bodies = [json.loads(line) for line in data.splitlines()] if stream else [json.loads(data)]
-        return "".join(body["message"]["content"] for body in bodies), bodies[-1:]
+        texts = [body["response"] if name == "ollama.generate" else body["message"]["content"] for body in bodies]
+        return "".join(texts), bodies[-1:]
     events = [line[6:] for line in data.splitlines() if line.startswith(b"data: {")] if stream else [data]
     bodies = [json.loads(body) for body in events]
     choices = [choice for body in bodies for choice in body["choices"]]

@@ -1,0 +1,172 @@
+"""What is JSON stays JSON after any edit, and no leaf changes but those that an edit touches, on every surface."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.exchange.guard import Plan
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.surfaces import SURFACES
+from tests import continued, messages
+from tests.playbook import Exchange
+
+RULES = """pack: {name: p, version: 1.0.0}
+policies:
+  - {name: mail, id: PII-1, stage: midstream, entities: [EMAIL], actions: [{type: redact, scope: SCOPE}]}
+  - {name: card, id: PII-2, stage: midstream, entities: [CREDIT_CARD], actions: [{type: redact, numbers: NUMBERS}]}
+  - {name: word, id: FIN-1, stage: midstream, phrases: [zebra],
+     actions: [{type: rewrite_span, words: {zebra: 'a "striped" \\\\ horse'}, scope: span}]}
+  - {name: name, id: PII-3, stage: midstream, phrases: [lion king], actions: [{type: redact, style: hash}]}
+"""
+PLANS = {
+    (scope, numbers): Plan(
+        program=compile_sources([("p.yaml", RULES.replace("SCOPE", scope).replace("NUMBERS", numbers))])
+    )
+    for scope in ("span", "sentence")
+    for numbers in ("label", "json_null")
+}
+FORMS: dict[str, dict[str, Any]] = {
+    "openai.chat": {"response_format": {"type": "json_object"}},
+    "openai.completions": {"response_format": {"type": "json_object"}},
+    "anthropic.messages": {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+    "ollama.chat": {"format": "json"},
+    "ollama.generate": {"format": {"type": "object"}},
+}
+CALLING = ["openai.chat", "anthropic.messages", "ollama.chat"]
+QUIET = st.sampled_from(
+    ["plain", "fine \u00c4rger", 'a "quoted" \\ word', "line\nend", "\U0001f30a", "", True, None, 0.5, 2.25]
+)
+LOUD = st.sampled_from([
+    "joe@example.com", "Ask joe@example.com now.", "4111 1111 1111 1111", 4111111111111111, "a zebra here",
+    "the lion king", "Lion\tKing", "\u200bzebra", "joe\u0040example.com and zebra",
+])  # fmt: skip
+LEAVES = st.one_of(QUIET, LOUD)
+KEYS = st.sampled_from(["name", "city", "note", "Zeit", "\u00e9t\u00e9", "x y"])
+VALUES = st.recursive(
+    LEAVES, lambda each: st.lists(each, max_size=3) | st.dictionaries(KEYS, each, max_size=3), max_leaves=8
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
+TEXTS = st.builds(
+    lambda value, escapes, indent: json.dumps(value, ensure_ascii=escapes, indent=indent),
+    OBJECTS, st.booleans(), st.sampled_from([None, 2]),
+)  # fmt: skip
+LOUD_TEXTS = ("joe", "4111", "zebra", "lion", "king")
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the place and the value of each leaf."""
+    match value:
+        case dict():
+            for name, each in value.items():
+                yield from leaves(each, (*at, name))
+        case list():
+            for number, each in enumerate(value):
+                yield from leaves(each, (*at, number))
+        case _:
+            yield at, value
+
+
+def is_quiet(value: Any) -> bool:
+    return not any(word in str(value).lower() for word in LOUD_TEXTS)
+
+
+def held(name: str, asked: bytes, answer: bytes, ways: tuple[str, str], cut: list[float], *, stream: bool) -> bytes:
+    """Return what the caller gets of an answer."""
+    exchange = Exchange(SURFACES[name], PLANS[ways])
+    exchange.send(RequestReceived(asked))
+    exchange.send(UpstreamOpened(200, stream))
+    edges = sorted({0, len(answer), *(int(each * len(answer)) for each in cut)})
+    for one, other in itertools.pairwise(edges):
+        exchange.send(UpstreamBytes(answer[one:other]))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    assert exchange.out.record.outcome == "complete"
+    return continued.came(exchange.out)
+
+
+def check(before: str, after: str) -> None:
+    one, other = dict(leaves(json.loads(before))), dict(leaves(json.loads(after)))
+    assert one.keys() == other.keys()
+    for place, value in one.items():
+        if is_quiet(value):
+            assert other[place] == value, place
+        else:
+            assert is_quiet(other[place]), place
+
+
+CUTS = st.lists(st.floats(0, 1), max_size=5)
+
+
+@given(st.sampled_from(sorted(FORMS)), TEXTS, st.booleans(), st.integers(1, 12), CUTS)
+def test_g35_text_of_a_fixed_form_stays_json(name: str, text: str, stream: bool, size: int, cut: list[float]) -> None:
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    asked = continued.request(name, stream=stream, **FORMS[name])
+    for ways in PLANS:
+        data = held(name, asked, continued.answer(name, pieces, stream=stream), ways, cut, stream=stream)
+        check(text, continued.told(name, data, stream=stream)[0])
+
+
+@given(st.sampled_from(CALLING), TEXTS, st.booleans(), st.integers(1, 12), CUTS)
+def test_g35_arguments_of_a_call_stay_json(name: str, text: str, stream: bool, size: int, cut: list[float]) -> None:
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    asked = continued.request(name, stream=stream)
+    for ways in PLANS:
+        data = held(name, asked, called(name, pieces, stream), ways, cut, stream=stream)
+        check(text, arguments(name, data, stream))
+
+
+def called(name: str, pieces: list[str], stream: bool) -> bytes:
+    """Return an answer that calls `pay` with these arguments."""
+    text = "".join(pieces)
+    if name == "anthropic.messages":
+        if stream:
+            return messages.answer(messages.call(0, "pay", *pieces), reason="tool_use")
+        block = '{"type": "tool_use", "id": "t", "name": "pay", "input": ' + text + "}"
+        return messages.whole({"type": "text", "text": "HERE"}).replace(
+            b'{"type": "text", "text": "HERE"}', block.encode()
+        )
+    if name == "ollama.chat":
+        call = '{"model": "m", "created_at": "2025-01-01T10:00:00Z", "message": {"role": "assistant", "content": "", '
+        call += '"tool_calls": [{"function": {"name": "pay", "arguments": ' + json.dumps(json.loads(text)) + "}}]}, "
+        end = '"done": true, "done_reason": "stop"}'
+        if not stream:
+            return (call + end).encode()
+        return (call + '"done": false}\n').encode() + continued.answer(name, [], stream=True)
+    function: dict[str, Any] = {"index": 0, "id": "c", "type": "function", "function": {"name": "pay", "arguments": ""}}
+    if not stream:
+        function["function"] = {"name": "pay", "arguments": text}
+        message = {"role": "assistant", "content": None, "tool_calls": [function]}
+        return json.dumps(
+            {"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        ).encode()
+    deltas: list[dict[str, Any]] = [{"tool_calls": [function]}]
+    deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    events = [json.dumps({"id": "x", "choices": [choice]}) for choice in choices]
+    return b"".join(f"data: {event}\n\n".encode() for event in (*events, "[DONE]"))
+
+
+def arguments(name: str, data: bytes, stream: bool) -> str:
+    """Return the arguments of the call that a caller gets."""
+    if name == "anthropic.messages":
+        message = messages.read(data) if stream else json.loads(data)
+        return json.dumps(message["content"][0]["input"])
+    bodies = data.splitlines() if name == "ollama.chat" and stream else [data]
+    if name == "ollama.chat":
+        (call,) = (call for body in bodies for call in json.loads(body)["message"].get("tool_calls", ()))
+        return json.dumps(call["function"]["arguments"])
+    if not stream:
+        return str(json.loads(data)["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])
+    events = [json.loads(line[6:]) for line in data.splitlines() if line.startswith(b"data: {")]
+    calls = [
+        call for event in events for choice in event["choices"] for call in choice["delta"].get("tool_calls") or ()
+    ]
+    return "".join(call["function"].get("arguments") or "" for call in calls)
