@@ -148,7 +148,7 @@ def called(name: str, pieces: list[str], stream: bool) -> bytes:
         ).encode()
     deltas: list[dict[str, Any]] = [{"tool_calls": [function]}]
     deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
-    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
     events = [json.dumps({"id": "x", "choices": [choice]}) for choice in choices]
     return b"".join(f"data: {event}\n\n".encode() for event in (*events, "[DONE]"))

@@ -59,6 +59,11 @@ class Calls:
         self._prompt = prompt
         self._checking = checking
 
+    def is_whole(self, choice: Choice, number: int) -> bool:
+        """Tell whether nothing is missing of a call that is over."""
+        self._checking.meter.spent += CHANNEL_WORK
+        return _is_whole(choice, number, over=True)
+
     def drop(self, choice: Choice, number: int) -> None:
         """Let nothing of a tool call leave."""
         choice.dropped.add(number)

@@ -20,6 +20,10 @@ class Choice(msgspec.Struct):
     """Tool calls of which nothing may leave: blocked by a rule, or torn."""
     functions: set[int] = msgspec.field(default_factory=set)
     """Tool calls whose arguments are JSON; what else is called takes any text."""
+    served: set[int] = msgspec.field(default_factory=set)
+    """Tool calls that the provider makes itself."""
+    over: set[int] = msgspec.field(default_factory=set)
+    """Those of them that are complete: they leave as soon as they are decided."""
     calling: set[int] = msgspec.field(default_factory=set)
     """Tool calls that may still go on: the one that has begun last, and those that have gone on since."""
     strayed: bool = False
@@ -30,6 +34,8 @@ class Choice(msgspec.Struct):
     """Stands in place of calls that the upstream has left torn."""
     halt: Halt | None = None
     """A rule has ended it; what follows in it is never sent."""
+    ended_in: int | None = None
+    """The tool call in which a rule has ended it."""
     says_why: bool = True
     """The message of that rule is added: not to half an object, where clients take it for one of its values."""
     finished: bool = False

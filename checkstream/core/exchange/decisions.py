@@ -102,6 +102,7 @@ class Decisions:
         """
         if judge is not None and judge.channel.kind in CALL:
             self._answer.calls.drop(choice, judge.channel.index)
+            choice.ended_in = judge.channel.index
             if not halt.message:
                 halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
         if halt.message and _leaves_half_an_object(choice, judge, halt):

@@ -50,6 +50,17 @@ class Endings:
         if judge is not None and not judge.holdback.ended:
             yield from self._end_channel(judge)
 
+    def end_served(self, number: int, call: int) -> Steps:
+        """End a call that the provider makes itself, and that is over: nothing waits for the end of its choice."""
+        choice = self._answer.choices[number]
+        if not choice.running or call not in choice.served - choice.over - choice.dropped:
+            return
+        for judge in choice.calls.get(call, ()):
+            if not judge.holdback.ended:
+                yield from self._end_channel(judge)
+        if choice.halt is None and self._answer.calls.is_whole(choice, call):
+            choice.over.add(call)
+
     def finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = (), broken: str | None = None) -> Steps:
         """End a choice: all of its channels, then the calls of which something is missing.
 

@@ -71,6 +71,7 @@ class Intake:
         called = self._outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
         self._outbox.put(Waiting(unit, parts, self._checking.now, called))
         yield from self._go_on_with(due)
+        yield from self._take_served(unit)
         for judge in self._sieve.extras.passed(unit):
             yield from self._let_go(judge)
         if self._answer.turning is not None:
@@ -80,6 +81,14 @@ class Intake:
         if unit.terminator:
             self._answer.terminated = True
             yield from self._endings.ending()
+
+    def _take_served(self, unit: Unit) -> Steps:
+        """Note the calls that the provider makes itself, and end those that are over."""
+        for call, over in unit.served.items():
+            if over:
+                yield from self._endings.end_served(0, call)
+            else:
+                self._choices[0].served.add(call)
 
     def take_more(self, unit: Unit) -> Iterable[None] | None:
         """Take the common unit, which has more of one short text and nothing else, as `take` does.
@@ -107,7 +116,7 @@ class Intake:
         self._paths[channel] = place
         if self._answer.first_text_at is None:
             self._answer.first_text_at = checking.now
-        called = bool(choice.calls) and self._outbox.calls_whole
+        called = len(choice.calls) > len(choice.over) and self._outbox.calls_whole
         self._outbox.put(Waiting(unit, (Part(judge, start, judge.holdback.received),), checking.now, called))
         if checks:
             self._answer.ask(judge, checks)
@@ -127,7 +136,7 @@ class Intake:
     def _is_calling(self, number: int) -> bool:
         """Tell whether a choice has begun to call a tool, and goes on."""
         choice = self._choices[number]
-        return bool(choice.calls) and choice.running
+        return len(choice.calls) > len(choice.over) and choice.running
 
     def _is_at_once(self, judge: Judge) -> bool:
         return self._answer.choice(judge.channel.choice).at_once
@@ -179,7 +188,7 @@ class Intake:
     def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, Part]:
         """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
         choice = self._answer.choice(delta.channel.choice)
-        if not choice.running:
+        if not choice.running or (delta.channel.index in choice.over and delta.channel.kind in CALL):
             if choice.halt is None:
                 self._checking.degrade("text_after_end")
             return Part(None, 0, 0)

@@ -200,7 +200,8 @@ class Outbox:
         choice = self._choices[channel.choice]
         if not self.calls_whole or channel.index in choice.dropped:
             return True
-        return not choice.running and all(judge.complete for judge in choice.calls[channel.index])
+        is_over = not choice.running or channel.index in choice.over
+        return is_over and all(judge.complete for judge in choice.calls[channel.index])
 
     def _is_halted(self, number: int) -> bool:
         return number != COMMON and self._choices[number].halt is not None

@@ -12,6 +12,7 @@ from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.extras import Extras
 from checkstream.core.exchange.halves import Halves
 from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.waiting import CALL
 from checkstream.core.steps import Walk
 from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_text.size import MOST_TEXTS
@@ -76,6 +77,8 @@ class Sieve:
         """
         gone: list[Path] = []
         unit = self._halves.joined(unit)
+        if self._surface.calls_at_once and not whole:
+            unit = self._apart(unit)
         if unit.shadows and self._changes:
             for path in unit.shadows:
                 self._checking.ledger.unscanned(f"midstream:{'choice.' if path[:1] == ('choices',) else ''}{path[-1]}")
@@ -99,6 +102,22 @@ class Sieve:
             unit = yield from self._checking.meter.stepping(self._surface.putting(unit, values), _STEP_WORK)
         yield from self._checking.meter.stepping(self._looking_at_bounds(unit, whole=whole), _STEP_WORK)
         return unit
+
+    def _apart(self, unit: Unit) -> Unit:
+        """Return a unit whose calls have numbers of their own: some servers number those of each event anew."""
+        called = {delta.channel.index for delta in unit.deltas if delta.channel.kind in CALL}
+        taken = {channel.index for channel in self._judges if channel.kind in CALL} if called else called
+        if called.isdisjoint(taken):
+            return unit
+        self.extras.calm = False
+        first = max(taken) + 1
+        numbers = {number: first + at for at, number in enumerate(sorted(called))}
+        deltas = list(unit.deltas)
+        for place, delta in enumerate(deltas):
+            if delta.channel.kind in CALL:
+                channel = msgspec.structs.replace(delta.channel, index=numbers[delta.channel.index])
+                deltas[place] = msgspec.structs.replace(delta, channel=channel)
+        return msgspec.structs.replace(unit, deltas=tuple(deltas))
 
     def _told_again(self, unit: Unit) -> tuple[Unit, list[Path]]:
         """Return a unit without the names of tool calls that it tells once more, and where those stand.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.outbox import Outbox
@@ -80,9 +80,10 @@ class WholeAnswer:
         halted = frozenset(number for number, choice in self._choices.items() if choice.halt is not None)
         dropped = (place for place, part in enumerate(waiting.parts) if self._writer.is_dropped(part))
         gone = frozenset(place for place in dropped if unit.deltas[place].channel.choice not in halted)
-        texts: dict[int, str] = {}
+        behind = frozenset(self._behind_end(waiting))
+        texts: dict[int, str] = dict.fromkeys(behind, "")
         for at in range(0, max(len(waiting.parts), 1), _PARTS_A_STEP):
-            texts |= self._writer.texts(waiting, set(), gone, range(at, at + _PARTS_A_STEP))
+            texts |= self._writer.texts(waiting, set(), gone | behind, range(at, at + _PARTS_A_STEP))
             yield
         self._writer.rendering.clear()
         while self._writer.forgets():
@@ -105,6 +106,14 @@ class WholeAnswer:
         data = yield from self._surface.writing_whole(unit, Edit(texts, halted, gone), finish)
         return Released(data, held_s)
 
+    def _behind_end(self, waiting: Waiting) -> Iterable[int]:
+        """Return the places of blocks that stand behind the call in which a rule has ended the answer."""
+        deltas = waiting.unit.deltas
+        if not deltas or deltas[0].path[:1] != ("content",):
+            return ()  # only messages of blocks have an order of texts and calls
+        ended = next((choice.ended_in for choice in self._choices.values() if choice.ended_in is not None), None)
+        return [place for place, delta in enumerate(deltas) if ended is not None and _is_behind(delta.path, ended)]
+
     def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:
         """Put into `texts` what stays of stopped choices: text up to the cut, and tool calls of which nothing is cut.
 
@@ -122,6 +131,11 @@ class WholeAnswer:
                 texts.pop(place, None)
             else:
                 texts.setdefault(place, deltas[place].text)
+
+
+def _is_behind(path: Path, block: int) -> bool:
+    """Tell whether a path leads into a block behind the one of this number."""
+    return path[:1] == ("content",) and isinstance(path[1], int) and path[1] > block
 
 
 def _call_of(path: Path) -> Path | None:

@@ -21,6 +21,7 @@ class JsonSurface(ABC):
     """The common part of a `Surface`."""
 
     methods: frozenset[str] = frozenset({"POST"})
+    calls_at_once = False
     trims_beginning = False
     counts: ClassVar[Counts] = MappingProxyType({})
     """Where its events tell how many tokens were spent."""

@@ -224,6 +224,8 @@ class Requests(Protocol):
 class Surface(Spoken, Requests, Protocol):
     """One API that answers with text: how its requests, events and whole bodies carry it, and how they are edited."""
 
+    calls_at_once: bool
+    """Each call of a tool comes whole, in one event: what comes later under its number is another."""
     trims_beginning: bool
     """The beginning of an answer from which its models go on may not end with white space."""
 

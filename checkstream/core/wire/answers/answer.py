@@ -79,6 +79,7 @@ class Answer:
         self.extras = Extras(MOST_EXTRAS_OF_WHOLE if whole else MOST_EXTRAS, whole=whole)
         self.shadows: list[Path] = []
         self.stray: dict[Path, int] = {}
+        self.served: dict[int, bool] = {}
         self.choices: list[int] = []
         self.finished: list[int] = []
         self.broken: dict[int, str] = {}
@@ -282,6 +283,7 @@ class Answer:
             unscanned=tuple(dict.fromkeys(map(name_of, self.extras.binary))),
             binary=tuple(self.extras.binary),
             stray=self.stray,
+            served=self.served,
             usage=usage,
             failure=failure,
             opaque=opaque,

@@ -132,7 +132,7 @@ def _add(answer: Answer, kind: str, number: int, text: str, path: Path) -> None:
 
 
 def _read_block_stop(answer: Answer, body: dict[str, object]) -> None:
-    number_of(body)
+    answer.served[number_of(body)] = True
     _rest(answer, body, _EVENT, frozenset({"type", "index"}), ())
 
 
@@ -235,6 +235,8 @@ def _read_block(answer: Answer, number: int, block: dict[str, object], path: Pat
         own.add(name)
     elif form in CALLS:
         _read_call(answer, number, block, path)
+        if form != "tool_use":
+            answer.served[number] = False
         own |= {"name", "input", "id"}
         answer.extras.known(0, block.get("id"), (*path, "id"), (*place, "id"), "never")
     _rest(answer, block, _BLOCK, frozenset(own), path, place=place)

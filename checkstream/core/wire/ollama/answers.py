@@ -152,16 +152,26 @@ def read_chat_alone(answer: Answer, body: dict[str, object]) -> None:
             answer.extras.unknown(0, body[name], (name,))
 
 
+def _number_of(function: Mapping[str, object], place: int, told: set[int]) -> int:
+    """Return the number of a call: its own, or its place, if no other of the same object has that."""
+    index = function.get("index")
+    number = index if type(index) is int and 0 <= index < MAX_INDEX else place
+    while number in told:
+        number += 1
+    told.add(number)
+    return number
+
+
 def _calls(answer: Answer, value: object, path: Path) -> None:
     """Read the calls of tools, each of which is whole where it stands."""
     if not isinstance(value, list):
         raise WireError("`tool_calls` is not an array; check the upstream")
+    told = set[int]()
     for i, call in enumerate(value):
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(call, dict) or not isinstance(function, dict):
             raise WireError("a tool call has no `function`; check the upstream")
-        index = function.get("index")
-        number = index if type(index) is int and 0 <= index < MAX_INDEX else i
+        number = _number_of(function, i, told)
         at, place = (*path, i, "function"), (*path, number)
         if not function.get("name") and not function.get("arguments"):
             answer.begin_call(0, number, at)

@@ -34,6 +34,7 @@ class Ollama(JsonSurface):
     events: frozenset[str] = frozenset()
     framing = LINES
     alters = False
+    calls_at_once = True
     counts: ClassVar = {("prompt_eval_count",): (True, False), ("eval_count",): (False, True)}
 
     def __init__(self, name: str, reading: _Reading, read: answers.Read) -> None:
