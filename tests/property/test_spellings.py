@@ -152,6 +152,35 @@ def test_g18_a_value_is_found_whatever_parts_each_of_its_characters(
     assert {first, last, *shown} <= found
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.integers(-3, 20),
+    st.sampled_from(("e", "E")),
+    st.booleans(),
+    st.lists(st.integers(0, 99), max_size=4),
+)
+def test_g18_a_card_s_number_is_found_with_any_power_of_ten(
+    seed: int, point: int, sign: str, plus: bool, cuts: list[int]
+) -> None:
+    digits = squeezed(a_card(random.Random(seed)))
+    if point <= 0:
+        said = f"0.{'0' * -point}{digits}{sign}{'+' * plus}{16 - point}"
+    elif point < 16:
+        said = f"{digits[:point]}.{digits[point:]}{sign}{'+' * plus}{16 - point}"
+    else:
+        said = f"{digits}{'0' * min(point - 16, 3)}{sign}{-min(point - 16, 3)}"
+    text = f'{{"card": {said}}}'
+    assert set(range(9, 9 + len(said))) <= covered(pieces(text, cuts))
+
+
+@pytest.mark.parametrize(
+    "said", ["4.1e15", "1e5", "0.4111111111111111", "6.02214076e23", "a4.111111111111111e15b", "12e99"]
+)
+def test_other_numbers_with_powers_are_no_cards(said: str) -> None:
+    assert not covered([said])
+
+
 def value_in(said: str, how: str) -> tuple[int, int]:
     """Return the part of what was said that must be found: without names before it and letters behind it."""
     low = len("secret_") if "name" in how else len("id") if "behind letters" in how else 0

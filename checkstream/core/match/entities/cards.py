@@ -14,6 +14,7 @@ from checkstream.core.match.entities.entity import (
     digit_groups,
     glued_before,
     glued_behind,
+    is_glued,
     only_digits,
 )
 from checkstream.core.match.entities.payment import iban_around
@@ -91,12 +92,17 @@ _GOES_ON: Final = compile_regex(rf"[^0-9](?:{companion(parse(_LAYOUTS))})\z")
 """Where a card may begin that isn't seen whole."""
 
 
+_POWERS: Final = r"[0-9]{1,19}(?:\.[0-9]{1,18})?[eE][+\-]?[0-9]{1,2}"
+_IN_POWERS: Final = compile_regex(_POWERS)
+
 _ODD_GROUPS: Final = MappingProxyType({2: 8, 3: 6})
 """Size of the first group -> how many there are, in layouts that no other begins like."""
 
 
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
+    if _IN_POWERS.match(text, start) is not None:
+        return _in_powers(text, start, end)
     if not _MAY_HOLD.search(text[start:end]):
         return ()
     groups = digit_groups(text, start, end)
@@ -144,6 +150,8 @@ def skip_card(text: str, start: int, end: int) -> int:
     So was a group of four behind them. A group that continues a number begins a card only where that is seen too.
     """
     segment = text[start:end]
+    if _IN_POWERS.match(text, start) is not None:
+        return start + 1
     if not _MAY_HOLD.search(segment):
         hit = _GOES_ON.search(segment)
         return end if hit is None else _begin_of(text, start + hit.start() + 1)
@@ -242,9 +250,22 @@ def _has_another(text: str, groups: Sequence[SpanPair], first: int, after: int) 
     return after < len(groups) and groups[after][1] - groups[after][0] == 4
 
 
+def _in_powers(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return a number with a power of ten if it is a card's: programs print long ones so (`4.111111111111111e15`)."""
+    if text[start - 1 : start].isalnum() or text[start - 1 : start] in {".", "_"} or is_glued(text[end : end + 1]):
+        return ()
+    figures, _, power = text[start:end].lower().partition("e")
+    whole, _, part = figures.partition(".")
+    size = len(whole) + int(power)
+    if not 0 < size <= _MOST_CARD_DIGITS or (whole + part)[size:].strip("0"):
+        return ()
+    number = (whole + part)[:size].ljust(size, "0").lstrip("0")
+    return ((start, end),) if is_card_number(number) else ()
+
+
 CREDIT_CARD = Entity(
     name="CREDIT_CARD",
-    regex="[0-9](?:[ \\t\\r\\n.,\\-/_'*\u00b7]{0,3}[0-9]){11,29}",
+    regex=f"{_POWERS}|[0-9](?:[ \\t\\r\\n.,\\-/_'*\u00b7]{{0,3}}[0-9]){{11,29}}",
     refine=refine_card,
     skip=skip_card,
     group="pii",
