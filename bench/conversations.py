@@ -1,6 +1,7 @@
 """What rules over a whole conversation refuse: attacks spread over turns, and calm conversations.
 
     python -m bench.conversations [FILE ...] [--real DATA_FOLDER] [--show]
+    python -m bench.conversations [FILE ...] --cost
 
 FILE: policy files or `builtin:NAME` (default `builtin:default`). The conversations are those of
 `transcripts/conversations.jsonl`, written for this: thirty attacks of which no turn is meant to be enough alone, thirty
@@ -8,7 +9,8 @@ calm ones of which some speak of the same things. Each is played turn by turn, a
 with the installed models, until a turn is refused. The first, third, ... of each kind were looked at when the
 thresholds of the default rule were chosen, so they are counted apart. `--real` adds conversations of people with a
 support desk, and of prompts of several people put together by chance, which no conversation is: the worst that there
-may be. Prints Markdown.
+may be. `--cost`: CPU time of the guard, without classifiers, for a prompt of twenty turns of 2,000 characters, of which
+all but the last have come before. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -17,24 +19,38 @@ import argparse
 import gzip
 import json
 import random
+import re
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from checkstream.cli.sources import installed_labels, read_sources
-from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
-from checkstream.core.exchange.guard import Plan
+from checkstream.core.commands import Score
+from checkstream.core.events import (
+    AnyEvent,
+    RequestReceived,
+    Scored,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamOpened,
+)
+from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.trial.exchange import Exchange
+from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
+from checkstream.trial.exchange import Exchange, digest
 from checkstream.trial.installed import InstalledModels
 
-TRANSCRIPTS = Path(__file__).parent / "transcripts" / "conversations.jsonl"
+ROOT = Path(__file__).parents[1]
+TRANSCRIPTS = ROOT / "bench" / "transcripts" / "conversations.jsonl"
 _ANSWER = "All right."
 _MIXED_TURNS = 8
 _REAL = 300
 _MOST_TURNS = 20
 _MOST_CHARS = 1500
 _SEED = 15
+_COST_TURNS, _COST_CHARS, _COST_TIMES = 20, 2000, 15
 
 
 def written(kind: str) -> list[list[str]]:
@@ -87,15 +103,48 @@ def _texts(folder: Path, name: str) -> list[str]:
     return [row["text"] for row in rows if row.get("language", "en") == "en"]
 
 
+def cost_ms(plan: Plan, quiet: QuietOfCaller | None) -> float:
+    """Return the CPU time in which a long history is read, median of some times."""
+    words = [
+        word for word in re.findall(r"[a-z]+", (ROOT / "policies" / "LANGUAGE.md").read_text("utf-8")) if len(word) > 1
+    ]
+    chance = random.Random(_SEED)
+    texts = [" ".join(chance.choices(words, k=_COST_CHARS))[:_COST_CHARS] for _ in range(_COST_TURNS)]
+    roles = ("user", "assistant")
+    messages = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
+    taken = []
+    for number in range(_COST_TIMES + 1):
+        last = {"role": "user", "content": f"And then, number {number}?"}
+        body = json.dumps({"model": "m", "messages": [*messages, last]}).encode()
+        guard = Guard(surface=SURFACES["openai.chat"], plan=plan, digest=digest, quiet=quiet)
+        pending: list[AnyEvent] = [RequestReceived(body)]
+        began = time.process_time()
+        while pending:
+            asked = (each for each in guard.receive(pending.pop(), 0.0) if isinstance(each, Score))
+            pending += (Scored(each.ticket, {"injection.injection": 0.0}) for each in asked)
+        taken.append((time.process_time() - began) * 1000)
+    return median(taken[1:])  # before the first nothing has come
+
+
+def _print_cost(plan: Plan) -> None:
+    anew, again = cost_ms(plan, None), cost_ms(plan, QuietTexts().of("bench", plan.program.hash))
+    print("| a prompt of twenty turns | CPU ms |\n|---|---|")
+    print(f"| read anew | {anew:.1f} |\n| what came before is known | {again:.1f} |")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("policies", nargs="*", default=["builtin:default"])
     parser.add_argument("--real", type=Path)
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--cost", action="store_true")
     args = parser.parse_args()
     program = compile_sources(read_sources(args.policies), installed_labels())
     models, plan = InstalledModels(), Plan(program=program)
+    if args.cost:
+        _print_cost(plan)
+        return
     late = {program.rules[number].id for number in program.late}
     print("| conversations | number | refused by one text | refused by the whole |\n|---|---|---|---|")
     for name, conversations in _sets(args.real):

@@ -46,6 +46,7 @@ from checkstream.proxy.meter import Meter
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers, Names
+from checkstream.proxy.quiet import QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.replies import POLICY, STREAM, error_response
@@ -130,6 +131,7 @@ class Proxy:
         self._digest = digest
         self._counts = counts
         self._confirmations = Confirmations()
+        self._quiet = QuietTexts()
         self._turns = Turns()
         self._running: set[Exchange] = set()
         self._draining = False
@@ -266,7 +268,14 @@ class Proxy:
             confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
             afterwards = Afterwards(self._background, route, stream, identity.name)
             plan, risk = afterwards.plan(route.plan), afterwards.earlier_risk(body)
-            guard: Machine = machine_for(route.surface, plan, self._digest, stream=stream, clock=time.perf_counter)
+            guard: Machine = machine_for(
+                route.surface,
+                plan,
+                self._digest,
+                stream=stream,
+                clock=time.perf_counter,
+                quiet=self._quiet.of(identity.name, plan.program.hash),
+            )
             if self._recorder is not None and not isinstance(route.surface, Mcp):
                 guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
             exchange = Exchange(

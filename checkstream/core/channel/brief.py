@@ -44,6 +44,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     seams: tuple[int, ...] = ()
     """Where texts have been put together that other judges see apart, in order: only findings over a seam count, and no
     classifier is asked."""
+    quiet: bool = False
+    """It is known that no pattern, phrase or entity finds anything in it."""
     scope: Scope | None = None
     """What it needs of the policies; None: what all texts of its channel do."""
     structured: bool = False

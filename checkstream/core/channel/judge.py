@@ -28,7 +28,8 @@ from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.restoring import Restoring
-from checkstream.core.policy.program import RuleMeta
+from checkstream.core.match.patterns import NOTHING, PatternSet
+from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.terms import Channel, Finding, Stage
 
 _TOGETHER_WORK = 7
@@ -55,6 +56,13 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     def ends(self) -> bool:
         """The text ends here, or turns."""
         return self.halt is not None or self.pivot is not None
+
+
+def _searched(scope: Scope, *, leads: bool, restores: bool) -> PatternSet:
+    """Return what a text is searched for."""
+    if not leads:
+        return scope.watch
+    return scope.restored if restores and scope.restored is not None else scope.hold
 
 
 class Judge:
@@ -105,7 +113,7 @@ class Judge:
         restores = leads and scope.restored is not None and len(brief.register) > 0
         self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
         self.holdback = Holdback(
-            scope.watch if not leads else scope.restored if restores and scope.restored is not None else scope.hold,
+            NOTHING if manner.quiet else _searched(scope, leads=leads, restores=restores),
             checks=bool(self.asked),
             settings=brief.settings,
             grid=manner.grid,

@@ -39,11 +39,14 @@ class Matches:
 
     __slots__ = (
         "_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_read_again", "_scan", "found", "free",
+        "hit",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
         """Start before the first character."""
         self.found: deque[Finding] = deque()
+        self.hit = False
+        """Something has been found."""
         self.free = 0
         """Text before this is not held for what may follow: it was let go."""
         self._patterns = patterns
@@ -87,6 +90,7 @@ class Matches:
         if self._alone is not None:
             self._take(found, self._alone.feed(text), self._alone_at)
         elif found:
+            self.hit = True
             self.found.extend(found)
 
     def parting(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
@@ -138,6 +142,7 @@ class Matches:
             self._alone = None
         else:
             self.found.extend(self._scan.end())
+            self.hit = self.hit or bool(self.found)
 
     def stop(self) -> None:
         """Read nothing more, and forget what was found."""
@@ -159,6 +164,7 @@ class Matches:
             self._known = {known for known in self._known if known[1].end > live}
             self._known_most = max(2 * len(self._known), _MANY)
         if new:
+            self.hit = True
             first = _order(min(new, key=_order))
             while self.found and _order(self.found[-1]) > first:
                 new.append(self.found.pop())

@@ -22,6 +22,7 @@ from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.exchange.meter import Meter, done
 from checkstream.core.exchange.plan import BUDGET_CHARS, Plan
+from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.match.hidden import legible
 from checkstream.core.policy.program import Program
 from checkstream.core.pseudonyms.register import Register
@@ -98,6 +99,8 @@ class Checking:
         """What policies know of the exchange; set once the request has been read, before any judge is made."""
         self.register = Register()
         """What stands for which value of the prompt."""
+        self.quiet: Quiet | None = None
+        """Texts of the caller in which nothing was found before; None: nobody remembers."""
         self._plan = plan
         self.digest = digest
         """Keyed digest of a text, hex."""

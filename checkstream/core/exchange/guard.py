@@ -49,6 +49,7 @@ from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.exchange.timers import Timers
@@ -81,6 +82,7 @@ class Guard(Stepping):
         digest: Callable[[str], str],
         stream: str = "",
         clock: Callable[[], float] | None = None,
+        quiet: Quiet | None = None,
     ) -> None:
         """Start before the request.
 
@@ -91,10 +93,13 @@ class Guard(Stepping):
             stream: Id of the exchange, as the caller is told it.
             clock: Tells the time, seconds, to end turns by; None: they end by work that is counted alone. Nothing else
                 depends on it.
+            quiet: Texts of the caller in which nothing was found before. The caller's exchanges share it, and what they
+                come to does not depend on it.
         """
         self._course = Course(surface=surface, plan=plan, digest=digest, stream=stream)
         super().__init__(self._course.checking, self._course.watch)
         self._course.checking.meter.clock = clock
+        self._course.checking.quiet = quiet
         self._incoming = Incoming(self._course)
         self._leaving = Leaving(self._course)
         self._turning = Turning(self._course, self._leaving)
@@ -239,6 +244,7 @@ class Guard(Stepping):
         if refusal is not None:
             course.refuse(refusal)
             return
+        yield from course.prompt.remember_quiet()
         if course.prompt.naming.asks:
             course.state = State.NAMING
             course.do(course.prompt.naming.recall())

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from itertools import accumulate
 
+import msgspec
+
 from checkstream.core.channel.brief import Manner
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
 from checkstream.core.exchange.meter import CHANNEL_WORK
+from checkstream.core.exchange.quiet import LEAST_CHARS
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work
@@ -139,6 +142,9 @@ class Joining:
                 yield
 
     def _take(self, joined: Joined, channel: Channel, manner: Manner) -> None:
+        quiet = self._checking.quiet
+        if quiet is not None and len(joined.text) >= LEAST_CHARS and quiet.knows(channel.kind, joined.text):
+            manner = msgspec.structs.replace(manner, quiet=True)
         joined.judge = self._checking.judge(channel, Stage.INGRESS, manner)
         self._checking.meter.spend(CHANNEL_WORK)
         self.joined.append(joined)

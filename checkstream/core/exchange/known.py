@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 from checkstream.core.exchange.meter import Meter
+from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.match import names
 from checkstream.core.match.entities.canonical import keys
 from checkstream.core.match.patterns import PatternSet
@@ -54,7 +55,11 @@ class Search:
 
 
 def told_of(
-    program: Program, request: Request, meter: Meter, degrade: Callable[[str], None]
+    program: Program,
+    request: Request,
+    meter: Meter,
+    degrade: Callable[[str], None],
+    quiet: Quiet | None = None,
 ) -> Generator[None, None, Told]:
     """Return what stands in the request and the program's triggers may spare, by ingress channel; in steps.
 
@@ -65,6 +70,7 @@ def told_of(
         request: What was read.
         meter: Counts the work.
         degrade: Notes that there was too much.
+        quiet: Texts in which nothing was found before; None: nobody remembers.
     """
     said: list[Delta] = []
     for at in range(0, len(request.unit.deltas), _TEXTS_A_STEP):
@@ -72,13 +78,17 @@ def told_of(
             meter.spend(_TEXTS_WORK)
             yield
         said += (delta for delta in request.unit.deltas[at : at + _TEXTS_A_STEP] if delta.path[0] in _SAID_IN)
-    values = yield from _values(program, said, meter, degrade)
+    values = yield from _values(program, said, meter, degrade, quiet)
     words = yield from _words(program, said, meter, degrade)
     return Told(values=values, words=words)
 
 
 def _values(
-    program: Program, said: Sequence[Delta], meter: Meter, degrade: Callable[[str], None]
+    program: Program,
+    said: Sequence[Delta],
+    meter: Meter,
+    degrade: Callable[[str], None],
+    quiet: Quiet | None,
 ) -> Generator[None, None, Mapping[str, frozenset[bytes]]]:
     """Return what validators find, as digests, so that nothing of it is written out by being remembered."""
     found: dict[str, set[bytes]] = {}
@@ -87,6 +97,9 @@ def _values(
         wanted = program.remembered.get(delta.channel.kind)
         if wanted is None or room <= 0:
             continue
+        kind = f"value:{delta.channel.kind}"
+        if quiet is not None and quiet.knows(kind, delta.text):
+            continue
         patterns, entities = wanted
         search = Search(patterns)
         known = found.setdefault(delta.channel.kind, set())
@@ -94,6 +107,8 @@ def _values(
         findings = yield from meter.feeding(search, delta.text)
         findings += search.end()
         meter.spend(search.take_work())
+        if quiet is not None and not findings:
+            quiet.keep(kind, delta.text)
         findings.reverse()
         while findings:
             finding = findings.pop()  # freed here: thousands at once take long

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from checkstream.core.exchange.guard import Guard
 from checkstream.core.exchange.messages import Messages
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
@@ -19,8 +20,9 @@ def machine_for(
     *,
     stream: str = "",
     clock: Callable[[], float] | None = None,
+    quiet: Quiet | None = None,
 ) -> Stepping:
     """Return a fresh machine for one exchange on a surface; see `Guard` for the arguments."""
     if isinstance(surface, Mcp):
         return Messages(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock)
-    return Guard(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock)
+    return Guard(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock, quiet=quiet)

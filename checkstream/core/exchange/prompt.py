@@ -23,6 +23,7 @@ from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.naming import Naming
 from checkstream.core.exchange.outside import Outside
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.quiet import LEAST_CHARS, is_quiet
 from checkstream.core.exchange.recollection import Recollection
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
@@ -56,6 +57,8 @@ _ASKED_WORK = 10
 """Of asking a question."""
 _LEGIBLE_WORK = 400
 """Of looking at a piece of a text for what it spells out of sight."""
+_NOTED_WORK, _HASHED_CHARS = 2, 1000
+"""Of remembering a text, and how much of it is as much work."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
 _RULINGS_A_STEP = 32
@@ -221,7 +224,7 @@ class Prompt:
             fail_mode=self._plan.fail_mode,
         )
         checking = self._checking
-        told = yield from told_of(self._plan.program, request, checking.meter, checking.degrade)
+        told = yield from told_of(self._plan.program, request, checking.meter, checking.degrade, checking.quiet)
         checking.exchange = msgspec.structs.replace(facts, told=told, conversation=self.conversation.past)
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
@@ -343,6 +346,16 @@ class Prompt:
         """Refuse what a span stands in: the request."""
         del channel
         self._rejects.append((refusing, place))
+
+    def remember_quiet(self) -> Steps:
+        """Note the texts in which nothing was found: they come again with the next request."""
+        quiet, meter = self._checking.quiet, self._checking.meter
+        for joined in self._joined if quiet is not None else ():
+            size = len(joined.text)
+            if quiet is not None and size >= LEAST_CHARS and is_quiet(joined.judge, size):
+                quiet.keep(joined.judge.channel.kind, joined.text)
+            meter.spend(_NOTED_WORK + size // _HASHED_CHARS)
+            yield
 
     def _remove(self, removal: Removal, channel: Channel) -> None:
         """Take out all that a span touches; refuse what can't go without the message that it frames."""

@@ -409,3 +409,7 @@ def phrase_refine(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     if (is_word(before) and is_word(text[start])) or (is_word(after) and is_word(text[end - 1])):
         return ()
     return ((start, end),)
+
+
+NOTHING: Final = PatternSet(())
+"""Finds nothing."""

@@ -13,7 +13,7 @@ from typing import Literal
 from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine
+from checkstream.core.match.patterns import NOTHING, Pattern, PatternSet, phrase_refine
 from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
 from checkstream.core.policy.action import (
     InjectDisclaimer,
@@ -278,12 +278,11 @@ def recent_of(
     scope = scopes[_ADDS_UP]
     if not any(variable.kind == "recent" for variable in variables) or not scope.accumulates:
         return None
-    nothing = PatternSet(())
     return Scope(
         stage=scope.stage,
         channel=scope.channel,
-        hold=nothing,
-        watch=nothing,
+        hold=NOTHING,
+        watch=NOTHING,
         hold_classifiers=tuple(sorted({signals[signal].classifier for signal in scope.accumulates.values()})),
         watch_classifiers=(),
         score_signals=scope.accumulates,
