@@ -150,7 +150,7 @@ def unplaced(upstream: str, policies: Sequence[str] = ()) -> Config:
     guarding = tuple(policies) or DEFAULT_POLICIES
     guarded = [
         RouteSettings(
-            name="-".join(part for part in path.removeprefix("/v1").split("/") if part.replace("_", "").isalnum()),
+            name=_name_at(path),
             match=Match(path=path),
             upstream="default",
             policies=guarding,
@@ -240,6 +240,12 @@ def warnings(config: Config) -> list[str]:
     if record.dir is not None and not record.sample:
         found.append("record.dir is given and record.sample is 0: nothing is recorded")
     return found
+
+
+def _name_at(path: str) -> str:
+    """Return the name of a route at one of the paths that servers have in common."""
+    parts = (part for part in path.removeprefix("/v1").split("/") if part != "{model}")
+    return "-".join(filter(None, (part.strip("{}") for part in parts)))
 
 
 def _takes_all(wide: Match, narrow: Match) -> bool:

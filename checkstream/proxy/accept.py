@@ -14,7 +14,7 @@ from checkstream.core.wire.places import model_in, takes
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
 from checkstream.proxy.questions import Classifiers
-from checkstream.proxy.signpost import Taken, wrong_model, wrong_path
+from checkstream.proxy.signpost import NOT_YET, Taken, wrong_model, wrong_path
 from checkstream.proxy.upstream import UpstreamClient
 
 
@@ -66,6 +66,8 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
     if not there:
         raise RouteUnknown(wrong_path(_taken(routes), path, method))
     found = [route for route in there if method in route.methods]
+    if not found and path in NOT_YET:
+        raise RouteUnknown(wrong_path(_taken(routes), path, method))
     if not found:
         allowed = sorted({each for route in there for each in route.methods})
         raise MethodWrong(f"`{path}` takes {' or '.join(allowed)}, not `{method[:20]}`", allowed)

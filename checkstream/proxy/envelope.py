@@ -7,7 +7,7 @@ only listed headers and parameters go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
@@ -61,6 +61,7 @@ def around(
     *,
     keyed: bool = False,
     strict: bool = False,
+    refused: Collection[str] = (),
 ) -> Around:
     """Return what goes on of what stands around a request's body.
 
@@ -71,15 +72,20 @@ def around(
         headers: The caller's.
         keyed: The upstream has a key of its own: callers' keys stay behind.
         strict: Only what is known goes on.
+        refused: Parameters by which a caller could get an answer in pieces.
 
     Raises:
-        RequestInvalid: a parameter that servers act on stands there twice, so that two readers could take two values.
+        RequestInvalid: a parameter that servers act on stands there twice, so that two readers could take two values;
+            or it asks for a piece of an answer.
     """
     said: list[Said] = []
     for name, text in open_parts(pattern, path):
         if name != "model" or not is_model(text):
             said.append(Said("path", name, text))
     given, strange = _parameters(query, keyed=keyed, strict=strict)
+    for name, _ in parse_qsl(query, keep_blank_values=True):
+        if name in refused:
+            raise RequestInvalid(f"`{name}` asks for a piece of an answer, which can't be checked; leave it out")
     said += (Said("query", name, text) for name, text in given if not _is_said_by_form("query", name, text))
     said += (Said("query", "name", name) for name, _ in given if name not in PARAMETERS)
     kept = _headers(headers, strict=strict)

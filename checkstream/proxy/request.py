@@ -252,7 +252,15 @@ class Proxy:
             path, query = url.raw_path, url.raw_query_string
             given = ((name, text) for name, text in request.headers.items() if name.lower() != identity.key_header)
             strict = route.plan.unknown_fields == "refuse"
-            outer = around(route.match.path, path, query, given, keyed=route.upstream.keyed, strict=strict)
+            outer = around(
+                route.match.path,
+                path,
+                query,
+                given,
+                keyed=route.upstream.keyed,
+                strict=strict,
+                refused=route.surface.parts_of_answers,
+            )
             outgoing = Outgoing(
                 outer.target,
                 outer.headers,

@@ -17,7 +17,7 @@ _UNREAD = frozenset({
 })  # fmt: skip
 """Second parts of paths that model servers know and no surface reads."""
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
-_NOT_YET = {
+NOT_YET = {
     "/v1/responses/compact": "send the items of the conversation to `/v1/responses`",
     "/v1/messages/batches": "call `/v1/messages`, once for each request of the batch",
 }
@@ -36,13 +36,13 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     asked = f"no route takes `{method[:20]} {path[:_SHOWN]}`"
     if path in _OPERATORS:
         return f"{asked}; health, metrics and status are on the operator's listener (`server.admin`)"
+    if path in NOT_YET:
+        return f"{asked}: it can't be guarded in this version; {NOT_YET[path]}"
     upstream = routes[0].upstream if routes else "NAME"
     guarded = f'upstream: {upstream}, policies: ["builtin:default"]'
     if surface_at(path) is not None:
         line = _line(path, method, guarded)
         return f"{asked}; this line under `routes` of the configuration guards it: {line}"
-    if path in _NOT_YET:
-        return f"{asked}: it can't be guarded in this version; {_NOT_YET[path]}"
     parts = path.split("/")
     if len(parts) > 2 and parts[1] == "v1" and parts[2] in _UNREAD and method in _METHODS:
         line = _line(path if len(parts) == 3 else f"/v1/{parts[2]}/*", method, f"upstream: {upstream}, pass: true")
@@ -55,7 +55,8 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     if like is not None and fault_of(path) is None:
         line = _line(path, "POST", f"surface: {like}, {guarded}")
         return f"{asked}; if `{like}` is spoken there, this line under `routes` of the configuration guards it: {line}"
-    known = ", ".join(dict.fromkeys(f"`{route.match.method} {route.match.path}`" for route in routes))
+    plain = [route.match for route in routes if "{" not in route.match.path]
+    known = ", ".join(dict.fromkeys(f"`{match.method} {match.path}`" for match in plain))
     return f"{asked}; routes take {known}" if known else asked
 
 

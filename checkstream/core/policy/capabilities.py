@@ -26,9 +26,11 @@ SURFACES = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE
 """APIs whose answers are text."""
 PROMPT_ONLY = frozenset({
     "openai.embeddings", "openai.moderations", "cohere.rerank", "ollama.embed", "ollama.embeddings",
-    "anthropic.count_tokens",
+    "anthropic.count_tokens", "openai.responses.input_tokens",
 })  # fmt: skip
 """APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
+STORED = frozenset({"openai.responses.stored", "openai.responses.cancel"})
+"""Answers that were given before: the rules of answers are carried out, and no prompt is there for the others."""
 MCP = "mcp"
 """Messages: the rules of the prompt are carried out on those of both sides. None of either side is text that a model
 writes while it is sent, so there is nothing for the other rules."""
@@ -83,7 +85,7 @@ class Target(msgspec.Struct, frozen=True):
     route: str
     """Name of the route."""
     surface: str
-    """One of `SURFACES` or of `PROMPT_ONLY`, or `MCP`."""
+    """One of `SURFACES`, of `PROMPT_ONLY` or of `STORED`, or `MCP`."""
     upstream: str
     """Name of the upstream, as configured."""
     can: frozenset[str]
@@ -101,7 +103,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 def missing(action: AnyAction, stage: Stage, target: Target) -> tuple[Missing, ...]:
     """Return all that `action` needs at `stage` and the target has not."""
-    if target.surface in PROMPT_ONLY or (target.surface == MCP and stage is not Stage.INGRESS):
+    if target.surface in PROMPT_ONLY | STORED or (target.surface == MCP and stage is not Stage.INGRESS):
         return ()
     return tuple(_missing(action, stage, target))
 

@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 SurfaceName = Literal[
     "openai.chat", "openai.completions", "openai.responses", "anthropic.messages", "openai.embeddings",
-    "openai.moderations", "cohere.rerank", "anthropic.count_tokens", "ollama.chat", "ollama.generate", "ollama.embed",
+    "openai.moderations", "cohere.rerank", "openai.responses.stored", "openai.responses.cancel",
+    "openai.responses.input_tokens", "anthropic.count_tokens", "ollama.chat", "ollama.generate", "ollama.embed",
     "ollama.embeddings", "mcp",
 ]  # fmt: skip
 """An API that can be guarded."""
@@ -24,6 +25,10 @@ PLACES: Mapping[str, SurfaceName] = MappingProxyType({
     "/v1/chat/completions": "openai.chat",
     "/v1/completions": "openai.completions",
     "/v1/responses": "openai.responses",
+    "/v1/responses/input_tokens": "openai.responses.input_tokens",
+    "/v1/responses/{id}": "openai.responses.stored",
+    "/v1/responses/{id}/input_items": "openai.responses.stored",
+    "/v1/responses/{id}/cancel": "openai.responses.cancel",
     "/v1/messages": "anthropic.messages",
     "/v1/messages/count_tokens": "anthropic.count_tokens",
     "/v1/embeddings": "openai.embeddings",
@@ -40,6 +45,9 @@ PLACES: Mapping[str, SurfaceName] = MappingProxyType({
     "/openai/v1/chat/completions": "openai.chat",
     "/openai/v1/completions": "openai.completions",
     "/openai/v1/responses": "openai.responses",
+    "/openai/v1/responses/{id}": "openai.responses.stored",
+    "/openai/v1/responses/{id}/input_items": "openai.responses.stored",
+    "/openai/v1/responses/{id}/cancel": "openai.responses.cancel",
     "/openai/responses": "openai.responses",
     "/openai/v1/embeddings": "openai.embeddings",
     "/v1beta/openai/chat/completions": "openai.chat",

@@ -184,6 +184,8 @@ class Spoken(Protocol):
     """Types of events that its clients know (`event:`); others are not told to them."""
     framing: Framing
     """How the events of its streams stand between the bytes."""
+    parts_of_answers: frozenset[str]
+    """Parameters of the query by which a caller could get an answer in pieces, each of which says nothing by itself."""
     methods: frozenset[str]
     """Of HTTP, that it takes."""
 

@@ -13,12 +13,14 @@ from checkstream.core.wire.ollama.surface import CHAT, GENERATE
 from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.openai.inputs import EMBEDDINGS, MODERATIONS, RERANK
+from checkstream.core.wire.responses.counting import COUNTING
+from checkstream.core.wire.responses.stored import CANCEL, STORED
 from checkstream.core.wire.responses.surface import RESPONSES
 from checkstream.core.wire.surface import Surface
 
 _ALL: tuple[Surface, ...] = (
     OpenAIChat(), OpenAICompletions(), RESPONSES, AnthropicMessages(), EMBEDDINGS, MODERATIONS, RERANK,
-    AnthropicCounting(), CHAT, GENERATE, EMBED, OLLAMA_EMBEDDINGS,
+    STORED, CANCEL, COUNTING, AnthropicCounting(), CHAT, GENERATE, EMBED, OLLAMA_EMBEDDINGS,
 )  # fmt: skip
 SURFACES: Mapping[str, Surface] = MappingProxyType({surface.name: surface for surface in _ALL})
 """Name -> surface whose answers are text. Surfaces hold no state: one of each serves every stream (G11)."""

@@ -178,3 +178,51 @@ def test_orders_in_the_result_of_a_tool_are_left_out(case: Case, sdk: str) -> No
     outcome, received = case.received(sdk, "chat", says(text(TEXT), stream=False), messages=asked)
     assert outcome.given()["text"] == TEXT
     assert received[0]["input"][2] == {**result, "output": "[left out: DOC-001]"}
+
+
+DELETED = {"id": "resp_1", "object": "response", "deleted": True}
+
+
+@STREAMS
+@OPENAI
+def test_g01_an_answer_that_is_kept_is_guarded_when_it_is_asked_for_again(case: Case, sdk: str, stream: bool) -> None:
+    turn = says(text(f"Your card is {CARD}, isn't it?"), pays(amount=1, card=CARD), stream=stream)
+    told = case.guarded(sdk, "kept", turn, {"body": DELETED}, stream=stream).given()
+    assert told["text"] == "Your card is [CREDIT_CARD], isn't it?"
+    assert CARD not in str(told)
+    stopped = says(text("All is well. Now launch the missiles at once."), stream=stream)
+    told = case.guarded(sdk, "kept", stopped, {"body": DELETED}, stream=stream).given()
+    assert (told["status"], told["reason"]) == ("incomplete", "content_filter")
+    assert "launch" not in str(told)
+
+
+@OPENAI
+def test_what_was_asked_is_told_again_without_what_is_found(case: Case, sdk: str) -> None:
+    asked = {
+        "object": "list",
+        "data": [{"id": "msg_0", **ASKED}],
+        "first_id": "msg_0",
+        "last_id": "msg_0",
+        "has_more": False,
+    }
+    told = case.guarded(sdk, "items", {"body": asked}).given()
+    assert told == ["My card is [CREDIT_CARD]"]
+
+
+ASKED = {
+    "type": "message", "role": "user", "status": "completed",
+    "content": [{"type": "input_text", "text": f"My card is {CARD}"}],
+}  # fmt: skip
+
+
+@OPENAI
+def test_an_answer_that_runs_in_the_background_is_cancelled(case: Case, sdk: str) -> None:
+    body = responses.response(status="cancelled", usage=None)
+    assert case.guarded(sdk, "cancelled", {"body": body}).given() == "cancelled"
+
+
+@OPENAI
+def test_a_piece_of_an_answer_is_refused_by_name(case: Case, sdk: str) -> None:
+    outcome, asked = case.received(sdk, "piece", says(text(TEXT), stream=True), stream=True)
+    assert "`starting_after` asks for a piece of an answer" in outcome.raised()
+    assert asked == []

@@ -82,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
     model: Upstream
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
+        body = self.rfile.read(int(self.headers["content-length"] or 0)) or b"{}"
         name = self.headers[SCRIPT]
         self.model.heads.setdefault(name, []).append(f"{self.requestline}\n{self.headers}")
         turn = self.model.turn(name, json.loads(body))
@@ -117,6 +117,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(200, wire.whole(answer.whole(asked, scenario), script)[0].data)
             return
         self._stream(answer.events(asked, scenario), script)
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def do_DELETE(self) -> None:
+        self.do_POST()
 
     def _stream(self, events: Sequence[answer.Event], script: Script) -> None:
         self._begin_stream("text/event-stream")

@@ -70,9 +70,26 @@ export async function kept(asked) {
   if (asked.stream) {
     const events = [];
     for await (const event of await client.responses.retrieve("resp_1", { stream: true })) events.push(event);
-    return said(events.at(-1).response);
+    const text = events.filter((each) => each.type === "response.output_text.delta").map((each) => each.delta).join("");
+    return { ...said(events.at(-1).response), text };
   }
   const found = said(await client.responses.retrieve("resp_1"));
   await client.responses.delete("resp_1");
   return found;
+}
+
+export async function items(asked) {
+  const found = [];
+  for await (const item of open(asked).responses.inputItems.list("resp_1")) found.push(...item.content);
+  return found.map((part) => part.text);
+}
+
+export async function cancelled(asked) {
+  return (await open(asked).responses.cancel("resp_1")).status;
+}
+
+export async function piece(asked) {
+  const events = [];
+  for await (const event of await open(asked).responses.retrieve("resp_1", { stream: true, starting_after: 3 })) events.push(event);
+  return events;
 }

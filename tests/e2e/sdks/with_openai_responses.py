@@ -113,3 +113,22 @@ def kept(asked: Asked) -> Any:
         found = _said(client.responses.retrieve("resp_1"))
         client.responses.delete("resp_1")
         return found
+
+
+def items(asked: Asked) -> Any:
+    """What an answer was asked with."""
+    with OpenAI(**_settings(asked)) as client:
+        found: Any = list(client.responses.input_items.list("resp_1"))
+        return [part.text for item in found for part in item.content]
+
+
+def cancelled(asked: Asked) -> Any:
+    """The end of an answer that runs in the background."""
+    with OpenAI(**_settings(asked)) as client:
+        return client.responses.cancel("resp_1").status
+
+
+def piece(asked: Asked) -> Any:
+    """A stream that is told from its middle."""
+    with OpenAI(**_settings(asked)) as client:
+        return list(client.responses.retrieve("resp_1", stream=True, starting_after=3))

@@ -54,6 +54,7 @@ class Mcp:
     events = frozenset({"message"})
     framing = MESSAGES
     methods = frozenset({"POST", "GET", "DELETE"})
+    parts_of_answers = frozenset[str]()
     callers = Side(messages.reading_callers)
     servers = Side(messages.reading_servers)
     errors = Side(messages.reading_errors)

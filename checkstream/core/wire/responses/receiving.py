@@ -51,8 +51,14 @@ _ITEMS_A_STEP = 16
 class ResponseReceiving:
     """What has come of one answer, as far as what comes later repeats it."""
 
-    def __init__(self, request: Request | None) -> None:
-        """Begin before the first event of the answer to a request."""
+    def __init__(self, request: Request | None, *, stored: bool = False) -> None:
+        """Begin before the first event of the answer to a request.
+
+        Args:
+            request: What was asked; None: nobody knows.
+            stored: What comes whole may be something else that the provider keeps: a list, or a word of an end.
+        """
+        self._stored = stored
         self._items = Items()
         self._echo = Echo({} if request is None else request.members)
 
@@ -158,7 +164,7 @@ class ResponseReceiving:
         failure = failure_of(body)
         output = body.get("output")
         if not isinstance(output, list):
-            if failure is None:
+            if failure is None and not self._stored:
                 raise WireError("the answer has neither `output` nor `error`; check the upstream")
             _rest(answer, body, _EVENT | _RESPONSE, _NOTHING, (), choice=COMMON)
             yield from answer.taking()

@@ -45,7 +45,7 @@ def test_g08_every_action_stands_in_the_matrix_of_surfaces() -> None:
 
 def test_g08_the_matrix_speaks_of_the_surfaces_that_there_are() -> None:
     names = {surface.name for surface in SURFACES.values()}
-    assert {*capabilities.SURFACES, *capabilities.PROMPT_ONLY} == names
+    assert {*capabilities.SURFACES, *capabilities.PROMPT_ONLY, *capabilities.STORED} == names
     assert {surface for surfaces in SURFACE_ACTIONS.values() for surface in surfaces} == {
         *capabilities.SURFACES,
         capabilities.MCP,
