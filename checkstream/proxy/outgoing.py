@@ -23,7 +23,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     method: str = "POST"
     """Of a guarded request."""
     patient: bool = False
-    """Its stream may be silent for as long as its server likes."""
+    """Its answer may be silent for as long as one may take to begin, and a stream of the server's own for ever."""
 
     def bare(self, names: Collection[str]) -> Outgoing:
         """Return it without some headers."""

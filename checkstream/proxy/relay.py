@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol, assert_never, cast
 
 import msgspec
+from aiohttp import hdrs
 from aiohttp.http import StreamWriter
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
@@ -163,6 +164,11 @@ class Exchange:
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Nobody waits for its end: it is a stream of a server's own."""
+        return self._request.method == hdrs.METH_GET
 
     def drain(self) -> None:
         """Tell the guard that the process ends: the drain period is over."""

@@ -267,7 +267,7 @@ class Proxy:
                 identity.key_header,
                 caller=identity.name,
                 method=request.method,
-                patient=request.method == hdrs.METH_GET,
+                patient=isinstance(route.surface, Mcp),
             )
             context = _context(request.headers.getall(_CONTEXT, ()))
             asked = Asked(
@@ -352,8 +352,11 @@ class Proxy:
         return scorer in self._in_use
 
     def refuse_new(self) -> None:
-        """Take no new request: the process is about to end."""
+        """Take no new request: the process is about to end. Streams that only wait for their servers end at once."""
         self._draining = True
+        for exchange in self._running:
+            if exchange.waits:
+                exchange.drain()
 
     def drain(self) -> None:
         """Tell every guard that still runs that the drain period is over."""

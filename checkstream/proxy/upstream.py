@@ -61,8 +61,9 @@ class Answer:
         self._response = response
         self._settings = settings
         self._begun = False
-        self._idle_s = None if patient else settings.idle_ms / 1000
-        if patient:
+        self._idle_ms: int | None = settings.first_byte_ms if patient else settings.idle_ms
+        if patient and response.method == hdrs.METH_GET:
+            self._idle_ms = None
             self._wait()
         self.status = response.status
         self.headers = response_headers(response.headers.items(), names=settings.return_headers)
@@ -101,13 +102,13 @@ class Answer:
         """Take silence for a failure from here on as often as the answer's next bytes may be late."""
         connection = self._response.connection
         if connection is not None and connection.protocol is not None:
-            connection.protocol.read_timeout = self._idle_s
+            connection.protocol.read_timeout = None if self._idle_ms is None else self._idle_ms / 1000
             connection.protocol.start_timeout()
 
     def _failure(self, error: Exception) -> UpstreamError:
         if isinstance(error, TimeoutError):
             if self._begun:
-                return UpstreamError(f"silent for {self._settings.idle_ms} ms", kind="idle")
+                return UpstreamError(f"silent for {self._idle_ms} ms", kind="idle")
             return UpstreamError(f"no first byte within {self._settings.first_byte_ms} ms", kind="first_byte")
         return UpstreamError("the connection broke off inside the answer", kind="reset")
 
@@ -192,7 +193,7 @@ class UpstreamClient:
             key_header: The header in which the caller's key for the proxy came.
             content_type: What the body is; None: nothing is said.
             caller: Who asks; a connection serves one caller alone. Those without names are one.
-            patient: Its answer may be silent for any time once it has begun.
+            patient: Its answer may be silent for as long as one may take to begin, what was got with `GET` for ever.
 
         Raises:
             UpstreamError: no answer's head came, or one that two readers could take for two things.

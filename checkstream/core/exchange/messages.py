@@ -123,14 +123,12 @@ class Messages(Stepping):
         while self.state in _RUNNING:
             if self._checking.refused:
                 self._fail(Refusal(503, "overloaded", "checks take too long at present; try again in a moment"))
+            elif self._waits_for_checks:
+                return
             elif self.state is State.INGRESS:
-                if self._checking.undecided and not self._request.rejected:
-                    return
                 yield from self._forward()
                 return
             elif self._message is not None:
-                if self._checking.undecided and not self._message.rejected:
-                    return
                 yield from self._let_go(self._message)
             elif self._waiting:
                 yield from self._take_frame(self._waiting.popleft())
@@ -138,6 +136,17 @@ class Messages(Stepping):
                 self._end_stream()
             else:
                 return
+
+    @property
+    def _waits_for_checks(self) -> bool:
+        """What is to leave next has not been decided."""
+        about = self._request if self.state is State.INGRESS else self._message
+        if about is None:
+            return False
+        if self._checking.undecided and not about.rejected:
+            return True
+        # With a whole answer the exchange ends, and its record is to have all that is found.
+        return self.state is State.WHOLE and self._checking.waiting
 
     def _steps_without_work(self) -> Steps | None:
         """Let the fail mode decide on a message that takes more work than one may; None: it goes on."""
@@ -310,10 +319,8 @@ class Messages(Stepping):
     def _let_go(self, message: Message) -> Steps:
         """Let a message leave, edited, or what stands in its place."""
         request, frame = message.request, self._frame
-        if request is None or self.state not in _RUNNING:
-            return
-        if frame is None and self._checking.waiting:
-            return
+        if request is None:
+            raise AssertionError("a message leaves after it was read")
         head = message.head or Head("error")
         data = yield from self._written(message, head)
         self._message = self._frame = None
@@ -334,7 +341,7 @@ class Messages(Stepping):
         """Return, in steps, what leaves of a message."""
         request, refusal = message.request, message.refusal
         if request is None:
-            raise AssertionError("a message is written after it was read")
+            raise AssertionError("a message leaves after it was read")
         if refusal is None:
             try:
                 data = yield from message.rendering(request)

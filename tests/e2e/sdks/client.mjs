@@ -6,7 +6,7 @@ import { RAN } from "./tools.mjs";
 const LIBRARIES = {
   openai_node: "./with_openai.mjs", vercel: "./with_vercel.mjs", ollama_node: "./with_ollama.mjs",
   anthropic_node: "./with_anthropic.mjs", openai_node_responses: "./with_openai_responses.mjs",
-  vercel_responses: "./with_vercel.mjs",
+  vercel_responses: "./with_vercel.mjs", mcp_node: "./with_mcp.mjs",
 };
 
 function told(error) {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import json
+from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
@@ -12,6 +13,7 @@ from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import Path, Splice
 from checkstream.core.wire.json_text.splices import changed
 from checkstream.core.wire.json_text.strict import shown
+from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.mcp import fields
 from checkstream.core.wire.mcp.heads import Head, head_of, one_message, tool_of
 from checkstream.core.wire.mcp.reading import Reader
@@ -21,6 +23,7 @@ from checkstream.core.wire.requests.reading import reading_body
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
+_VALUE = ("result", "structuredContent")
 _OWN = "checkstream"
 """Under `_meta`: what was done to a result."""
 
@@ -148,7 +151,57 @@ def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None 
         doomed.setdefault(path[:-1], set()).add(path[-1])
     for path, names in doomed.items():
         edits += document.cut(path, frozenset(names))
-    return (yield from document.applying(edits))
+    data = yield from document.applying(edits)
+    return (yield from _agreeing(request, data)) if _edits_value(request, texts) else data
+
+
+def _edits_value(request: Request, texts: Mapping[int, str]) -> bool:
+    return any(request.unit.deltas[i].path[:2] == _VALUE for i in changed(request.unit, texts))
+
+
+def _agreeing(request: Request, data: bytes) -> Generator[None, None, bytes]:
+    """Return, in steps, a result in which the texts that say its value once more, as JSON, say it as it was edited."""
+    result = request.members.get("result")
+    blocks = result.get("content") if isinstance(result, dict) else None
+    before = result.get("structuredContent") if isinstance(result, dict) else None
+    after = (yield from reading_object(data)).get("result")
+    edited = after.get("structuredContent") if isinstance(after, dict) else None
+    document = yield from splices.places(data, None)
+    found: list[Splice] = []
+    for i, block in enumerate(blocks if isinstance(blocks, list) else ()):
+        yield
+        text = block.get("text") if isinstance(block, dict) else None
+        said = _said(text) if isinstance(text, str) else None
+        span = document.span(("result", "content", i, "text")) if said is not None else None
+        if said is not None and span is not None:
+            alike = next((new for old, new in _pairs(before, edited) if old == said), None)
+            if alike is not None:
+                found.append(Splice(*span, quote(json.dumps(alike, ensure_ascii=False, indent=2))))
+    return (yield from document.applying(found)) if found else data
+
+
+def _said(text: str) -> object | None:
+    """Return the object or list that a text is the JSON of."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _pairs(before: object, after: object) -> Iterator[tuple[object, object]]:
+    """Yield the objects and lists of a value, each with what it is after an edit, which changes no list's length."""
+    pending = [(before, after)]
+    while pending:
+        old, new = pending.pop()
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield old, new
+            pending += zip(old.values(), new.values(), strict=False)
+        elif isinstance(old, list) and isinstance(new, list):
+            yield old, new
+            pending += zip(old, new, strict=False)
 
 
 def marking(data: bytes, told: msgspec.Raw) -> Generator[None, None, bytes]:

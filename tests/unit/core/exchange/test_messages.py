@@ -479,3 +479,20 @@ def test_g22_what_is_known_of_a_long_stream_does_not_grow() -> None:
     assert exchange.out.record is not None
     assert exchange.out.record.fired == {"SEC-1": 300}
     assert "findings_not_listed" in exchange.out.record.degradations
+
+
+def test_a_whole_answer_waits_for_checks_that_only_record() -> None:
+    rules = LABELLED.replace("{type: reject, message: A tool tried to give orders.}", "{type: log_event}")
+    plan = Plan(program=compile_sources([("m.yaml", rules)], (ClassifierLabel("lexicon.toxicity"),)))
+    exchange = Exchange(MCP, plan)
+    exchange.send(RequestReceived(call()))
+    exchange.send(UpstreamOpened(200, streaming=False))
+    exchange.send(UpstreamBytes(said("what only may be an order")))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.reply is None
+    [asked] = exchange.unanswered
+    exchange.unanswered.clear()
+    exchange.send(Scored(asked.ticket, {"lexicon.toxicity": 0.9}))
+    assert exchange.out.reply is not None
+    assert exchange.out.record is not None
+    assert [verdict.rule_id for verdict in exchange.out.record.verdicts] == ["INJ-1"]
