@@ -19,6 +19,9 @@ from checkstream.core.policy.capabilities import (
     CHAT,
     COMPLETIONS,
     MESSAGES,
+    OLLAMA_CHAT,
+    OLLAMA_GENERATE,
+    RESPONSES,
     SURFACE_ACTIONS,
     Target,
 )
@@ -30,7 +33,7 @@ from checkstream.core.policy.placing import ACTION_STAGES, POSITION_STAGES
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import PolicyError
-from tests import messages
+from tests import messages, responses
 from tests.playbook import Exchange, Played
 
 FOUND = "zebra crossing"
@@ -56,6 +59,7 @@ ACTIONS = {
     "adapt_tone": "{type: adapt_tone, instruction: Be kind.}",
     "log_event": "{type: log_event}",
 }
+_WITHOUT_REFUSALS = {stage: tuple(kind for kind in STAGE_CHANNELS[stage] if kind != "refusal") for stage in Stage}
 CHANNELS: dict[str, Mapping[Stage, tuple[str, ...]]] = {
     CHAT: {stage: STAGE_CHANNELS[stage] for stage in Stage},
     # A completion is one text, asked for by one text.
@@ -64,16 +68,26 @@ CHANNELS: dict[str, Mapping[Stage, tuple[str, ...]]] = {
         Stage.MIDSTREAM: ("content", "extra"),
         Stage.EGRESS: ("content", "extra"),
     },
-    MESSAGES: {
-        Stage.INGRESS: STAGE_CHANNELS[Stage.INGRESS],
-        Stage.MIDSTREAM: tuple(kind for kind in STAGE_CHANNELS[Stage.MIDSTREAM] if kind != "refusal"),
-        Stage.EGRESS: tuple(kind for kind in STAGE_CHANNELS[Stage.EGRESS] if kind != "refusal"),
+    RESPONSES: {stage: STAGE_CHANNELS[stage] for stage in Stage},
+    MESSAGES: _WITHOUT_REFUSALS,
+    OLLAMA_CHAT: _WITHOUT_REFUSALS,
+    # The system's words and the prompt are each a field.
+    OLLAMA_GENERATE: {
+        Stage.INGRESS: ("system", "user", "document"),
+        Stage.MIDSTREAM: ("content", "reasoning", "extra"),
+        Stage.EGRESS: ("content", "reasoning", "extra"),
     },
 }
+"""API -> the channels that its requests and its answers have; `policies/LANGUAGE.md` publishes them."""
+OLLAMA = frozenset({OLLAMA_CHAT, OLLAMA_GENERATE})
+_OPENAI = frozenset({CHAT, COMPLETIONS})
+NOT_PLAYED = {(RESPONSES, "extra")}
+"""What has tests of its own: there it stands in many events."""
 
 
 def policy(action: str, stage: Stage, channel: str, surface: str = CHAT) -> str:
-    asked = ACTIONS[action] if surface != MESSAGES else ACTIONS[action].replace(", bad_words: [stripes]", "")
+    banning = surface in SURFACE_ACTIONS["safe_mode.bad_words"]
+    asked = ACTIONS[action] if banning else ACTIONS[action].replace(", bad_words: [stripes]", "")
     rule = f"stage: [{stage}], channels: [{channel}], phrases: [{FOUND}], actions: [{asked}]"
     rules = [f"  - {{name: r, id: R-1, priority: 5, {rule}}}"]
     if action == "allow":
@@ -94,7 +108,7 @@ def combinations() -> Iterator[tuple[str, Stage, str, str, bool]]:
                 channels = ("content",) if only_content else CHANNELS[surface][stage]
                 if action == "remove_message":
                     channels = tuple(channel for channel in channels if channel in {"tool_result", "document"})
-                for channel in channels:
+                for channel in (each for each in channels if (surface, each) not in NOT_PLAYED):
                     yield action, stage, channel, surface, streamed
 
 
@@ -105,6 +119,14 @@ def request(surface: str, streamed: bool, texts: dict[str, str]) -> bytes:
         return json.dumps(body | {"prompt": texts.get("user", "Hi")}).encode()
     if surface == MESSAGES:
         return json.dumps(body | message_request(texts)).encode()
+    if surface == RESPONSES:
+        return json.dumps(body | response_request(texts)).encode()
+    if surface in OLLAMA:
+        body["options"] = {"temperature": body.pop("temperature")}
+    if surface == OLLAMA_GENERATE:
+        return json.dumps(
+            body | {"system": texts.get("system", "Be brief."), "prompt": texts.get("user", "Hi")}
+        ).encode()
     call = {"id": "c", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
     body["messages"] = [
         {"role": "system", "content": texts.get("system", "Be brief.")},
@@ -114,6 +136,17 @@ def request(surface: str, streamed: bool, texts: dict[str, str]) -> bytes:
     ]
     body["tools"] = [{"type": "function", "function": {"name": name}} for name in ("look_up", "delete_all")]
     return json.dumps(body).encode()
+
+
+def response_request(texts: dict[str, str]) -> dict[str, Any]:
+    tools = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("look_up", "delete_all")]
+    said = [
+        {"role": "user", "content": texts.get("user", "Hi")},
+        {"role": "assistant", "content": texts.get("assistant", "Yes?")},
+        {"type": "function_call", "call_id": "c", "name": "look_up", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": texts.get("tool_result", "4")},
+    ]
+    return {"instructions": texts.get("system", "Be brief."), "input": said, "tools": tools}
 
 
 def message_request(texts: dict[str, str]) -> dict[str, Any]:
@@ -150,6 +183,64 @@ def message_answer(streamed: bool, texts: dict[str, str]) -> list[bytes]:
     return [messages.whole(*blocks, **note)]
 
 
+def response_answer(streamed: bool, texts: dict[str, str]) -> list[bytes]:
+    items = [responses.reasoning(texts["reasoning"])] if "reasoning" in texts else []
+    items.append(responses.message("Hello there. " + texts.get("content", "")))
+    if "refusal" in texts:
+        items.append(responses.message(texts["refusal"], id="msg_2", form="refusal"))
+    if "tool_name" in texts or "tool_arguments" in texts:
+        items.append(responses.call(texts.get("tool_name", "look_up"), texts.get("tool_arguments", "{}")))
+    return [responses.answer(*items, pieces=1) if streamed else responses.whole(*items)]
+
+
+def response_received(played: Played) -> dict[str, str]:
+    found = json.loads(played.reply.body) if played.reply is not None else responses.read(played.joined)
+    got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
+    got["finish"] = (found.get("incomplete_details") or {}).get("reason", "stop")
+    for item in found["output"]:
+        for part in (*(item.get("content") or ()), *(item.get("summary") or ())):
+            kind = {"output_text": "content", "refusal": "refusal"}.get(part["type"], "reasoning")
+            got[kind] += part.get("text") or part.get("refusal") or ""
+        got["tool_name"] += item.get("name", "")
+        got["tool_arguments"] += item.get("arguments", "")
+    return got
+
+
+def ollama_answer(surface: str, streamed: bool, texts: dict[str, str]) -> list[bytes]:
+    said: dict[str, Any] = {"content": "Hello there. " + texts.get("content", "")}
+    said |= {"thinking": texts["reasoning"]} if "reasoning" in texts else {}
+    if "tool_name" in texts or "tool_arguments" in texts:
+        given = json.loads(texts.get("tool_arguments", "{}"))
+        said["tool_calls"] = [{"function": {"name": texts.get("tool_name", "look_up"), "arguments": given}}]
+    line: dict[str, Any] = {"model": "m", "created_at": "2025-01-01T10:00:00Z"}
+    line |= {"note": texts["extra"]} if "extra" in texts else {}
+    if surface == OLLAMA_CHAT:
+        line["message"] = {"role": "assistant", **said}
+    else:
+        line |= {"response": said.pop("content"), **said}
+    end = {"done": True, "done_reason": "stop"}
+    if not streamed:
+        return [json.dumps(line | end).encode()]
+    last = {"model": "m", "created_at": line["created_at"], **({"response": ""} if "response" in line else {})}
+    last |= {"message": {"role": "assistant", "content": ""}} if "message" in line else {}
+    return [json.dumps(each).encode() + b"\n" for each in (line | {"done": False}, last | end)]
+
+
+def ollama_received(played: Played) -> dict[str, str]:
+    data = played.reply.body if played.reply is not None else played.joined
+    got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
+    for body in map(json.loads, data.splitlines()):
+        said = body.get("message") or {**body, "content": body.get("response")}
+        got["finish"] = body.get("done_reason") or got.get("finish", "")
+        got["extra"] += body.get("note") or ""
+        got["content"] += said.get("content") or ""
+        got["reasoning"] += said.get("thinking") or ""
+        for call in said.get("tool_calls") or ():
+            got["tool_name"] += call["function"].get("name") or ""
+            got["tool_arguments"] += json.dumps(call["function"]["arguments"])
+    return got
+
+
 def message_received(played: Played) -> dict[str, str]:
     message = json.loads(played.reply.body) if played.reply is not None else messages.read(played.joined)
     got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
@@ -166,6 +257,10 @@ def message_received(played: Played) -> dict[str, str]:
 def answer(surface: str, streamed: bool, texts: dict[str, str]) -> list[bytes]:
     if surface == MESSAGES:
         return message_answer(streamed, texts)
+    if surface == RESPONSES:
+        return response_answer(streamed, texts)
+    if surface in OLLAMA:
+        return ollama_answer(surface, streamed, texts)
     said = "Hello there. " + texts.get("content", "")
     if surface == COMPLETIONS:
         choice: dict[str, Any] = {"index": 0, "text": said, "finish_reason": None if streamed else "stop"}
@@ -215,8 +310,9 @@ def forwards(played: Played) -> list[dict[str, Any]]:
 
 def received(played: Played, surface: str) -> dict[str, str]:
     """Return the texts of the answer as the caller gets them, by channel, and its finish reason."""
-    if surface == MESSAGES and (played.reply is None or played.reply.status == 200):
-        return message_received(played)
+    reading = {MESSAGES: message_received, RESPONSES: response_received, **dict.fromkeys(OLLAMA, ollama_received)}
+    if surface in reading and (played.reply is None or played.reply.status == 200):
+        return reading[surface](played)
     bodies = [json.loads(line[6:]) for line in played.joined.decode().splitlines() if line.startswith("data: {")]
     bodies += [json.loads(played.reply.body)] if played.reply is not None else []
     got = dict.fromkeys(STAGE_CHANNELS[Stage.MIDSTREAM], "")
@@ -277,7 +373,14 @@ def check_end(ran: Ran) -> None:
 
 def check_fields(**fields: object) -> Check:
     def check(ran: Ran) -> None:
-        assert fields.items() <= forwards(ran.played)[-1].items()
+        sent = forwards(ran.played)[-1]
+        sent |= sent.get("options", {})
+        if "response_format" not in fields or ran.surface in _OPENAI:
+            assert fields.items() <= sent.items()
+        elif ran.surface == RESPONSES:
+            assert sent["text"]["format"]["schema"] == {"type": "object"}
+        else:
+            assert sent["format"] == {"type": "object"}
 
     return check
 
@@ -310,10 +413,10 @@ def check_sources(ran: Ran) -> None:
 
 
 def check_safe_mode(ran: Ran) -> None:
-    sent = forwards(ran.played)
+    sent = [body | body.get("options", {}) for body in forwards(ran.played)]
     assert len(sent) == (2 if ran.stage == Stage.MIDSTREAM else 1)
     assert (sent[-1]["temperature"], sent[-1].get("bad_words", ["stripes"])) == (0.25, ["stripes"])
-    assert ("bad_words" in sent[-1]) == (ran.surface != MESSAGES)
+    assert ("bad_words" in sent[-1]) == (ran.surface in _OPENAI)
     if ran.stage == Stage.MIDSTREAM:
         assert ran.got["content"] == "Hello there. A Hello there. Safe."
 
@@ -324,8 +427,8 @@ def check_tools(ran: Ran) -> None:
 
 def check_tone(ran: Ran) -> None:
     (sent,) = forwards(ran.played)
-    if ran.surface == MESSAGES:
-        assert sent["system"].endswith("\n\nBe kind.")
+    if ran.surface in {MESSAGES, RESPONSES}:
+        assert sent["system" if ran.surface == MESSAGES else "instructions"].endswith("\n\nBe kind.")
     else:
         assert {"role": "system", "content": "Be kind."} in sent["messages"]
 
@@ -342,6 +445,9 @@ def check_removal(ran: Ran) -> None:
     if ran.channel == "tool_result" and ran.surface == MESSAGES:
         note = {"type": "tool_result", "tool_use_id": "c", "content": "[removed by policy R-1]"}
         assert sent["messages"][-1]["content"] == [note]
+    elif ran.channel == "tool_result" and ran.surface == RESPONSES:
+        note = {"type": "function_call_output", "call_id": "c", "output": "[removed by policy R-1]"}
+        assert sent["input"][-1] == note
     elif ran.channel == "tool_result":
         note = {"role": "tool", "tool_call_id": "c", "content": "[removed by policy R-1]"}
         assert sent["messages"][-1] == note

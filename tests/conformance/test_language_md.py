@@ -50,6 +50,7 @@ from checkstream.core.policy.placing import action_channels, action_stages
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire import context
 from checkstream.trial.cases import Case, Expect
+from tests.conformance.test_action_matrix import CHANNELS
 
 PAGE = (Path(__file__).parents[2] / "policies" / "LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]
@@ -165,6 +166,16 @@ def test_g08_the_matrix_of_actions_surfaces_and_upstreams_is_on_the_page(row: li
         needs = {quoted(lack.need)[0] for lack in missing(action, stage, Target("r", CHAT, "u", frozenset()))}
         asked = set() if midstream_only and stage is not Stage.MIDSTREAM else set(quoted(row[11]))
         assert needs - of_the_whole == asked, stage
+
+
+def test_g08_the_channels_of_each_surface_are_on_the_page() -> None:
+    """Those that `test_action_matrix` carries every action out on."""
+    told = {quoted(row[0])[0]: [tuple(quoted(cell)) for cell in row[1:]] for row in rows("| surface | channels of")}
+    assert told == {
+        surface: [channels[Stage.INGRESS], channels[Stage.MIDSTREAM]] for surface, channels in CHANNELS.items()
+    }
+    assert set(told) == {surface for surface in SURFACES if surface != MCP}
+    assert all(channels[Stage.EGRESS] == channels[Stage.MIDSTREAM] for channels in CHANNELS.values())
 
 
 def test_every_key_of_an_action_is_in_the_tables() -> None:

@@ -100,7 +100,7 @@ class Answer:
             if closing.unless_said:
                 choice.said = choice.said or Said()
                 choice.said.look_for(closing)
-        for closing in wishes.closings:
+        for closing in (*wishes.closings, *self.common.closings):
             self.close_with(choice, closing)
 
     def choice(self, number: int) -> Choice:
@@ -126,8 +126,10 @@ class Answer:
             self.ask(judge, checks[at : at + _CHECKS])
 
     def close_with(self, choice: Choice, closing: Closing) -> None:
-        """Add a text to the end of a choice, once."""
-        if self._prompt.structured:
+        """Add a text to the end of a choice, once; what is asked for by what stands in none, to the end of each."""
+        if self._prompt.structured or choice.closed:
             self._checking.degrade(NOT_ADDED)
         elif closing not in choice.closings:
             choice.closings.append(closing)
+            for each in self.choices.values() if choice is self.common else ():
+                self.close_with(each, closing)
