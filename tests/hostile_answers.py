@@ -77,6 +77,117 @@ def _left_out_in_tens(chars: str) -> Make:
     return lambda size: event({"content": "a"}) + _fill(ten, 2 * size)
 
 
+TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        **{
+            f"U+{ord(char):04X}": char
+            for char in (
+                "\u200b\u200c\u200d\u2060\ufeff\u00ad\u034f\u180e\u3164\u115f\u202e\u202c\u2066\u200e\u2800\u00a0\u3000"
+                "\x01\x7f\x85\u2028\ufe00\ufe0f\U000e0100\U000e0151\U000e0001\U000e0041\U000e0034\u0301\u0336\u20dd\ufffd"
+                "*_`~#|<>&[(\\%\"'=@.-/+:,!{}$09AaZ \n\r\t"
+                "\u6f22\u0436\u05d0\u0e33\u11ab\uff41\u2460\ufdfa\U0001d41a\U0001f600\U0001f1e9\ud83d\ude00"
+            )
+        },
+        **{
+            f"a letter and {name}": f"a{char}"
+            for name, char in {
+                "a space": "\u200b",
+                "a joiner": "\u200d",
+                "an accent": "\u0301",
+                "a stroke": "\u0336",
+                "a selector": "\ufe0f",
+                "a tag": "\U000e0041",
+                "an override": "\u202e",
+                "a dash": "-",
+                "a star": "*",
+                "a dot": ".",
+            }.items()
+        },
+        **{
+            f"a digit and {name}": f"4{char}"
+            for name, char in {
+                "a space": "\u200b",
+                "a selector": "\ufe00",
+                "a tag": "\U000e0034",
+                "an override": "\u202e",
+                "a gap": " ",
+                "a dash": "-",
+                "a dot": ".",
+                "a comma": ",",
+                "a slash": "/",
+                "a colon": ":",
+                "a line": "\n",
+                "an underscore": "_",
+            }.items()
+        },
+        "an override in tens": "411111\u202e",
+        "spaces in tens": "\u200b" * 10 + "a",
+        "mixed marks": "\u0336\u200d\x01\u0301",
+        "groups of digits": "4111 ",
+        "dashed digits": "4111-",
+        "pairs": "41 ",
+        "octets": "1.2.3.",
+        "a list of digits": '"1", ',
+        "eyJ": "eyJ",
+        "eyJ.": "eyJ.",
+        "begun keys": "-----BEGIN ",
+        "private keys": "-----BEGIN PRIVATE KEY-----\n",
+        "percent": "%41",
+        "begun escapes": "\\u00",
+        "braced escapes": "\\u{41}",
+        "references": "&#65;",
+        "ampersands": "&amp;amp;",
+        "octal": "\\101",
+        "hex": "deadbeef",
+        "hex pairs": "de ad ",
+        "escaped hex": "\\x41",
+        "links": "[](",
+        "bold": "**a**",
+        "tags": "<b>",
+        "begun tags": "<b ",
+        "comments": "<!--",
+        "letters apart": "k i l l ",
+        "leet": "1gn0r3 ",
+        "zero": "zero ",
+        "begun addresses": "a@",
+        "addresses": "a@b.c ",
+        "hosts": "http://",
+        "www": "www.",
+        "tokens": "ghp_",
+        "AWS": "AKIA",
+        "passwords": "password: ",
+        "IBAN": "GB82WEST",
+        "phones": "+49 ",
+        "families": "\U0001f468\u200d\U0001f469\u200d",
+        "base64": "d29yZCB3b3JkIHdvcmQg",
+        "runs of base64": "AAAAAAAAAAAAAAAA ",
+        "jamo": "\u1112\u1161\u11ab",
+    }
+)
+"""What one text is made of -> it, to be said over and over: hidden, begun, escaped, encoded, set apart."""
+
+
+def said_over(name: str, size: int) -> str:
+    """Return a text of about so many bytes."""
+    piece = TEXTS[name]
+    return piece * (size // len(piece.encode("utf-8", "surrogatepass")))
+
+
+def told_raw(text: str) -> bytes:
+    """Return a text as JSON, with as few escapes as there may be."""
+    return json.dumps(text, ensure_ascii=any("\ud800" <= char <= "\udfff" for char in text[:64])).encode()
+
+
+def streamed_text(text: str) -> bytes:
+    """Return what streams a text in one event."""
+    return b'data: {"choices":[{"index":0,"delta":{"content":' + told_raw(text) + b"}}]}\n\n"
+
+
+def whole_text(text: str) -> bytes:
+    """Return a whole answer that says a text."""
+    return b'{"choices":[{"index":0,"message":{"content":' + told_raw(text) + b'},"finish_reason":"stop"}]}'
+
+
 STREAMS: Mapping[str, Make] = MappingProxyType({
     "blank lines": lambda size: _fill(b"\n", size),
     "blank lines with returns": lambda size: _fill(b"\r\n", size),

@@ -14,6 +14,7 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import common
+from tests.hostile_answers import TEXTS, said_over
 from tests.watchdog import answered, everything, guard_of, long_steps, steps
 
 CHAT = SURFACES["openai.chat"]
@@ -31,6 +32,10 @@ def messages(*found: Mapping[str, object]) -> bytes:
 
 def call(number: int, arguments: str) -> Mapping[str, object]:
     return {"id": f"call_{number}", "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+
+def said(arguments: str) -> Mapping[str, object]:
+    return {"role": "assistant", "content": None, "tool_calls": [call(0, arguments)]}
 
 
 def schema(number: int) -> Mapping[str, object]:
@@ -62,6 +67,9 @@ def bodies() -> Mapping[str, bytes]:
         "levels": chat("hi", xx=[deep] * 200),
         "more values than are taken": chat("hi", xx=[""] * 200_000),
         "more messages than are taken": messages(*({"role": "user", "content": "x"} for _ in range(9000))),
+        "arguments to edit": messages(said(json.dumps({"a": "u@example.com " * 8000}))),
+        "many arguments to edit": messages(said(json.dumps([f"u{n}@example.com" for n in range(6000)]))),
+        "arguments of escapes": messages(said(json.dumps({"a": '"' * 100_000 + " u@example.com"}))),
         "an image": chat([{"type": "text", "text": "what is it?"}, image]),
         "an image beside an edit": chat([{"type": "text", "text": MAIL}, image]),
         "a file of text": chat([text]),
@@ -107,6 +115,13 @@ def test_g33_no_step_on_a_long_prompt_is_long(kind: str) -> None:
     shipped = Plan(program=compile_sources([("default.yaml", with_classifiers())]))
     received = [RequestReceived(chat(common(40_000)[kind]))]
     assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", TEXTS)
+def test_g33_no_step_on_a_long_prompt_that_says_one_thing_over_and_over_is_long(name: str) -> None:
+    received = [RequestReceived(chat(said_over(name, 400_000).encode("utf-8", "replace").decode()))]
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), received), runs=3) == []
 
 
 def test_g33_no_step_on_token_ids_is_long() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -14,11 +15,13 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.scan import Scan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.terms import Stage
 from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import hostile
-from tests.hostile_answers import END, STREAMS, WHOLE, event
+from tests.hostile_answers import END, STREAMS, TEXTS, WHOLE, event, said_over, streamed_text, told_raw, whole_text
 from tests.relayed import Rig, ScriptedGuard, model, passing, streaming
 from tests.watchdog import (
     MOST_S,
@@ -39,6 +42,8 @@ COMPLETIONS = SURFACES["openai.completions"]
 SIZE = 40_000
 """Bytes of a hostile answer."""
 RUNS = 7
+MOST_US = 60
+"""That a character may take, whatever stands around it."""
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 
 
@@ -97,6 +102,39 @@ def test_g33_no_step_on_a_streamed_answer_is_long(name: str) -> None:
 def test_g33_no_step_on_a_streamed_answer_of_the_largest_events_is_long(name: str) -> None:
     events = answered(request(stream=True), STREAMS[name](1_000_000) + END, streaming=True)
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_g33_no_step_on_a_text_that_says_one_thing_over_and_over_is_long(name: str) -> None:
+    body = streamed_text(said_over(name, 5000)) + END
+    events = answered(request(stream=True), body, streaming=True)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("begun", ["", "a", "4 "])
+@pytest.mark.parametrize("name", TEXTS)
+def test_g33_no_step_on_the_longest_text_that_says_one_thing_over_and_over_is_long(name: str, begun: str) -> None:
+    text = begun + said_over(name, 900_000 if len(told_raw(said_over(name, 900))) < 1000 else 450_000)
+    events = answered(request(stream=True), streamed_text(text) + END, streaming=True)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events), runs=3) == []
+    events = answered(request(stream=False), whole_text(text), streaming=False)
+    assert long_steps(lambda: steps(guard_of(CHAT, everything()), events), runs=3) == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_g33_a_character_costs_a_small_constant_and_not_more_than_is_counted(name: str) -> None:
+    """So a budget of work is one of time, too: a text of one letter took a minute before it had used its budget up."""
+    text, patterns = said_over(name, 4000), everything().program.scope(Stage.MIDSTREAM, "content").hold
+    taken_us, work = list[float](), 0
+    while len(taken_us) < RUNS and min(taken_us, default=1e9) > pace() * min(MOST_US * len(text), 2 * work + 5000):
+        scan, began = Scan(patterns), time.thread_time()
+        for at in range(0, len(text), 256):
+            scan.feed(text[at : at + 256])
+        scan.end()
+        taken_us.append((time.thread_time() - began) * 1e6)
+        work = scan.work.done
+    assert min(taken_us) <= pace() * min(MOST_US * len(text), 2 * work + 5000)
 
 
 @pytest.mark.parametrize("size", [4000, SIZE])

@@ -6,7 +6,7 @@ An edit changes leaves only: the inside of a string, never through an escape, or
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 import msgspec
 
@@ -168,6 +168,9 @@ class JsonLeaves:
 
 
 _UNICODE_ESCAPE_CHARS = 6
+_CHARS_A_STEP = 2048
+_EDITS_A_STEP = 64
+"""Of a text that is there as a whole."""
 _JSON = msgspec.json.Decoder(msgspec.Raw)
 """Reads through JSON and makes nothing of it: a megabyte takes it less than a millisecond."""
 _MOST_LENIENT_CHARS = 65_536
@@ -179,12 +182,21 @@ def inside_json_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def inside_json(text: str, edits: Iterable[Replacement]) -> list[Replacement] | None:
-    """Return edits as they are made in a JSON text, so that it stays JSON; None where one of them touches no leaf."""
+def inside_json(text: str, edits: Iterable[Replacement]) -> Generator[None, None, list[Replacement] | None]:
+    """Return, in steps, edits as they are made in a JSON text, so that it stays JSON; None: one touches no leaf."""
     leaves = JsonLeaves()
-    leaves.feed(text)
-    made = [leaves.written(edit) for edit in edits]
-    return [each for pieces in made for each in pieces] if all(made) else None
+    for at in range(0, len(text), _CHARS_A_STEP):
+        leaves.feed(text[at : at + _CHARS_A_STEP])
+        yield
+    made: list[Replacement] = []
+    for count, edit in enumerate(edits, 1):
+        written = leaves.written(edit)
+        if not written:
+            return None
+        made += written
+        if count % _EDITS_A_STEP == 0:
+            yield
+    return made
 
 
 def is_json(text: str) -> bool:

@@ -189,7 +189,7 @@ def rewriting(delta: Delta, edits: Sequence[Replacement]) -> Generator[None, Non
     of_message = delta.path[0] in _OF_MESSAGES and delta.text.lstrip()[:1] in _OPENING
     if not (delta.path[-1] == "arguments" or of_message) or not is_json(delta.text):
         return (yield from editing(delta.text, edits))
-    inside = inside_json(delta.text, edits)
+    inside = yield from inside_json(delta.text, edits)
     if inside is None and of_message:
         return (yield from editing(delta.text, edits))
     if inside is None:

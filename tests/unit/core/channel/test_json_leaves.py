@@ -17,6 +17,7 @@ from checkstream.core.channel.json_leaves import (
     outside_json_string,
 )
 from checkstream.core.channel.replacements import Replacement, Replacements
+from checkstream.core.steps import done
 from checkstream.core.terms import Span
 
 
@@ -96,10 +97,10 @@ def test_g35_json_is_json_after_any_edits_of_it(
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     replacements = Replacements()
-    for made in inside_json(text, [Replacement(start, end, label, nulls=nulls)]) or ():
+    for made in done(inside_json(text, [Replacement(start, end, label, nulls=nulls)])) or ():
         replacements.add(made, 0)
     for start, end in data.draw(st.lists(st.tuples(st.integers(0, len(text)), st.integers(0, len(text))), max_size=3)):
-        for made in inside_json(text, [Replacement(start, end, label, nulls=nulls)] if start < end else []) or ():
+        for made in done(inside_json(text, [Replacement(start, end, label, nulls=nulls)] if start < end else [])) or ():
             replacements.add(made, 0)
     edited = replacements.render(0, len(text), lambda span: text[span.start : span.end])
     assert is_json(edited)
@@ -123,7 +124,7 @@ def test_g35_a_number_becomes_a_string_or_null_and_what_spans_leaves_is_taken_fr
     def edited(text: str, start: str, end: str, *, nulls: bool = False) -> str:
         replacements = Replacements()
         edit = Replacement(text.index(start), text.index(end) + len(end), "[X]", nulls=nulls)
-        for made in inside_json(text, [edit]) or ():
+        for made in done(inside_json(text, [edit])) or ():
             replacements.add(made, 0)
         return replacements.render(0, len(text), lambda span: text[span.start : span.end])
 
@@ -135,8 +136,8 @@ def test_g35_a_number_becomes_a_string_or_null_and_what_spans_leaves_is_taken_fr
 
 
 def test_an_edit_between_leaves_is_none() -> None:
-    assert inside_json('{"a": 1}', [Replacement(4, 6, "x")]) is None
-    assert inside_json('{"a": 1}', [Replacement(2, 3, "x"), Replacement(4, 6, "x")]) is None
+    assert done(inside_json('{"a": 1}', [Replacement(4, 6, "x")])) is None
+    assert done(inside_json('{"a": 1}', [Replacement(2, 3, "x"), Replacement(4, 6, "x")])) is None
 
 
 def test_g10_a_long_string_of_escapes_is_read_once() -> None:
