@@ -25,6 +25,8 @@ class Said(msgspec.Struct, frozen=True):
     """Of the header, of the parameter, or of the part of the path: the route's pattern calls it so."""
     text: str
     """As the upstream reads it, percent-encoding undone."""
+    is_name: bool = False
+    """The text is the name itself, of a header or parameter that nobody knows."""
 
 
 class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):

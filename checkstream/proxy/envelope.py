@@ -87,9 +87,10 @@ def around(
         if name in refused:
             raise RequestInvalid(f"`{name}` asks for a piece of an answer, which can't be checked; leave it out")
     said += (Said("query", name, text) for name, text in given if not _is_said_by_form("query", name, text))
-    said += (Said("query", "name", name) for name, _ in given if name not in PARAMETERS)
+    said += (Said("query", name, name, is_name=True) for name, _ in given if name not in PARAMETERS)
     kept = _headers(headers, strict=strict)
     said += (Said("header", name, text) for name, text in kept.items() if not _is_said_by_form("header", name, text))
+    said += (Said("header", name, name, is_name=True) for name in kept if not _is_known(name))
     target = f"{path}?{urlencode(given)}" if given else path
     return Around(target, tuple({**_OWN, **kept}.items()), Envelope(tuple(said), strange))
 
@@ -117,8 +118,12 @@ def _headers(given: Iterable[tuple[str, str]], *, strict: bool) -> dict[str, str
     found: dict[str, str] = {}
     for name, text in pairs:
         lower = name.lower()
-        known = lower in KNOWN or lower.startswith(_KNOWN_BEGIN)
-        if (strict and not known) or lower in _OWN or lower.startswith(_OF_THE_PROGRAM) or not _is_plain(text):
+        if (
+            (strict and not _is_known(lower))
+            or lower in _OWN
+            or lower.startswith(_OF_THE_PROGRAM)
+            or not _is_plain(text)
+        ):
             continue
         if lower in of_one_hop or not may_go_on(lower):
             continue
@@ -127,6 +132,10 @@ def _headers(given: Iterable[tuple[str, str]], *, strict: bool) -> dict[str, str
         if len(joined) <= most:
             found[lower] = joined
     return found
+
+
+def _is_known(name: str) -> bool:
+    return name in KNOWN or name.startswith(_KNOWN_BEGIN)
 
 
 def _is_plain(text: str) -> bool:

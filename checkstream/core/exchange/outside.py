@@ -1,7 +1,8 @@
 """What a request says outside its body: parts of the path, parameters of the query, headers.
 
-It is read as the quiet texts of the body are. It can't be edited: a header that rules would change stays behind, and
-for the sake of a path or a parameter the request is refused.
+It is read as the quiet texts of the body are; what several headers, parameters or parts of the path say is also read as
+one text, since a reader may put it together. It can't be edited: a header that rules would change stays behind, and for
+the sake of a path or a parameter the request is refused.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from checkstream.core.channel.replacements import Replacement
-from checkstream.core.events import Envelope
+from checkstream.core.events import Envelope, Said
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joined import EDITS_WORK, Joined
+from checkstream.core.exchange.joined import EDITS_WORK, Joined, Spelled
 from checkstream.core.exchange.refusal import Refusal
-from checkstream.core.terms import Channel, Delta
+from checkstream.core.terms import Channel, Delta, Span
 from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.surface import Request
+
+_ITEMS_A_STEP = 256
+"""Replacements that are looked at at a time."""
 
 
 class Outside:
@@ -29,21 +33,30 @@ class Outside:
         """Headers that stay behind."""
         self._checking = checking
         self._first = 0
+        self._said: tuple[Said, ...] = ()
         self._deltas: tuple[Delta, ...] = ()
 
     def taken_into(self, request: Request, envelope: Envelope) -> Request:
         """Return the request with these texts behind its own."""
         self._first = len(request.unit.deltas)
-        self._deltas = tuple(
-            Delta(Channel("user", 0, at), said.text, (f"{said.place}.{said.name}",))
-            for at, said in enumerate(envelope.said)
-            if said.text
-        )
-        if not self._deltas:
+        self._said = tuple(said for said in envelope.said if said.text)
+        if not self._said:
             return request
+        self._deltas = tuple(
+            Delta(Channel("user", 0, at), said.text, (_where(said),)) for at, said in enumerate(self._said)
+        )
         places = range(self._first, self._first + len(self._deltas))
-        unit = msgspec.structs.replace(request.unit, deltas=(*request.unit.deltas, *self._deltas))
-        return msgspec.structs.replace(request, unit=unit, quiet=request.quiet | frozenset(places))
+        runs: dict[str, list[int]] = {}
+        for place, said in zip(places, self._said, strict=True):
+            if not said.is_name:
+                runs.setdefault(said.place, []).append(place)
+        together = (tuple(run) for run in runs.values() if len(run) > 1)
+        return msgspec.structs.replace(
+            request,
+            unit=msgspec.structs.replace(request.unit, deltas=(*request.unit.deltas, *self._deltas)),
+            quiet=request.quiet | frozenset(places),
+            runs=(*request.runs, *together),
+        )
 
     def has(self, place: int) -> bool:
         """Tell whether a place of the request's texts is one outside its body."""
@@ -56,14 +69,29 @@ class Outside:
                 continue
             edits: dict[int, list[Replacement]] = {}
             yield from self._checking.meter.stepping(joined.edits(edits), EDITS_WORK)
-            for place in filter(self.has, sorted(edits)):
-                where = place_of(self._deltas[place - self._first].path)
-                kind, _, name = where.partition(".")
-                if kind != "header":
+            places = [place for place in sorted(edits) if self.has(place)]
+            if places and not isinstance(joined, Spelled):
+                places = yield from self._staying(joined)
+            for place in places:
+                said, where = self._said[place - self._first], place_of(self._deltas[place - self._first].path)
+                if said.place != "header":
                     return self._refusal(joined, where)
-                self.left_out |= {name}
+                self.left_out |= {said.name}
                 self._checking.ledger.removed((where,))
         return None
+
+    def _staying(self, joined: Joined) -> Generator[None, None, list[int]]:
+        """Return, in steps, the places that edits touch, but those of which a part stays behind for itself already."""
+        found = set[int]()
+        for count, item in enumerate(joined.judge.holdback.replacements, 1):
+            touched = [place for place in joined.touched(Span(item.start, item.end)) if self.has(place)]
+            said = (self._said[place - self._first] for place in touched)
+            if not any(each.place == "header" and each.name in self.left_out for each in said):
+                found.update(touched)
+            if count % _ITEMS_A_STEP == 0:
+                self._checking.meter.spend(EDITS_WORK)
+                yield
+        return sorted(found)
 
     def _refusal(self, joined: Joined, where: str) -> Refusal:
         channel = joined.judge.channel
@@ -71,3 +99,8 @@ class Outside:
         rule = next((each.rule_id for each in found if each.mode == "enforce" and each.excepted_by is None), None)
         message = f"`{where}` says what a rule would change, and it can't be changed there"
         return Refusal(400, "request_blocked", message, rule, param=where)
+
+
+def _where(said: Said) -> str:
+    """Return a place as callers and records may have it."""
+    return f"{said.place}.{'name' if said.is_name else said.name}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote, unquote_plus
+from itertools import pairwise
+from urllib.parse import quote, unquote_plus, urlencode
 
 import msgspec
 import pytest
@@ -201,3 +202,44 @@ def test_g31_a_secret_anywhere_around_the_body_reaches_no_upstream(
     for _ in range(4):
         assert SECRETS[secret] not in leaves.replace("-", "") if secret != MAIL else MAIL not in leaves
         leaves = unquote_plus(leaves)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(SECRETS)),
+    st.lists(st.integers(1, 19), min_size=1, max_size=3, unique=True),
+    st.sampled_from(["header", "one parameter", "parameters", "path"]),
+)
+def test_g31_a_secret_cut_over_headers_parameters_or_parts_of_the_path_reaches_no_upstream(
+    secret: str, cuts: list[int], place: str
+) -> None:
+    ends = [0, *sorted(cut for cut in cuts if cut < len(secret)), len(secret)]
+    parts = [secret[low:high] for low, high in pairwise(ends)]
+    pattern = "/".join(["/of", *(f"{{part{number}}}" for number in range(len(parts)))])
+    path = "/".join(["/of", *(quote(part, safe="") for part in parts)]) if place == "path" else pattern
+    names = ["x" if place == "one parameter" else f"x{number}" for number in range(len(parts))]
+    query = urlencode(list(zip(names, parts, strict=True))) if "parameter" in place else ""
+    headers = list(zip((f"x-{number}" for number in range(len(parts))), parts, strict=True))
+    found = sent(headers if place == "header" else [], query=query, pattern=pattern, path=path)
+    if isinstance(found, Reply):
+        assert found.status == 400
+        assert place != "header"
+        return
+    assert place == "header"
+    assert sum(part in found[1].values() for part in parts) < len(parts)
+
+
+@pytest.mark.parametrize("name", [f"X-{CARD}", "x-4111-1111-1111-1111", CARD])
+def test_g31_a_secret_that_is_the_name_of_a_header_reaches_no_upstream(name: str) -> None:
+    found = sent([(name, "1"), ("X-Other", "2")])
+    assert not isinstance(found, Reply)
+    assert name.lower() not in found[1]
+    assert found[1]["x-other"] == "2"
+
+
+def test_g37_a_secret_that_is_the_name_of_a_header_stands_in_no_record() -> None:
+    outer = around(CHATS, CHATS, "", [(f"x-{CARD}", "1")]).envelope
+    guard = Guard(surface=CHAT, plan=RULED, digest=str)
+    guard.receive(RequestReceived(request(), envelope=outer), 0.0)
+    (record,) = [each.record for each in guard.receive(DownstreamClosed(), 1.0) if isinstance(each, Record)]
+    assert set(record.removed) == {"header.name"}
