@@ -53,6 +53,8 @@ _MOST_UNSHOWN: Final = 64
 """More characters than two gaps have and a sign between them."""
 _MOST_BEGUN: Final = 160
 """More characters than a run has of which it is not known yet that it is one."""
+_MOST_STEPS: Final = 2 * RUN_SINGLES
+"""More letters, and numbers of entries, than such a run has."""
 LEET: Final = str.maketrans("01345789@$|", "oieastbgasl")
 _SIGN: Final = "!"
 LEET_CHARS: Final = "01345789@$!|"
@@ -428,7 +430,9 @@ def apart(text: str, end: int, *, after_word: bool) -> int:
     low = _lone_before(text, end)
     if low == end:
         return end
-    while low and end - low < _MOST_BEGUN:
+    for _ in range(_MOST_STEPS):
+        if not low or end - low >= _MOST_BEGUN:
+            break
         place = _lone_before(text, low)
         if place == low:
             break
