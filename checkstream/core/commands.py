@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.core.conversation import Turn
+from checkstream.core.conversation import Conversation, Turn
 from checkstream.core.terms import Dialogue, Span, Verdict
 
 
@@ -21,7 +21,7 @@ class Recall(Command, frozen=True):
     """Tell what is known of a conversation; always answered by `Recalled`. Nothing of the prompt is decided before."""
 
     key: str
-    """Keyed digest of the caller and of the conversation's name."""
+    """Keyed digest of the caller and of the conversation's name, or of its history."""
 
 
 class RecallNames(Command, frozen=True):
@@ -250,8 +250,10 @@ class Remember(Command, frozen=True):
     """Keep what this exchange has come to, on top of what is known of its conversation by then."""
 
     key: str
-    """As in `Recall`."""
+    """As in `Recall`; of a conversation without a name, the key of its history with this answer."""
     turn: Turn
+    before: Conversation | None = None
+    """What it comes on top of, whatever is kept there: all that has this history has come to the same."""
 
 
 class Record(Command, frozen=True):

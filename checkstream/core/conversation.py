@@ -57,6 +57,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the requests so far came to."""
 
+    id: str = ""
+    """How it is called in records, where its caller has no name for it; empty: it has one."""
     turns: int = 0
     """Texts of the user."""
     texts: bytes = b""
@@ -86,6 +88,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             _count(fired, said.fired)
         _count(fired, turn.fired)
         return Conversation(
+            id=self.id,
             turns=course.turns,
             texts=(self.texts + b"".join(new))[-MOST_TEXTS * KEY_BYTES :],
             risks=course.risks,

@@ -106,11 +106,11 @@ class Conversations:
         """Return what is known of a conversation; None: nothing."""
         return self._read(caller, key)[0]
 
-    def remember(self, caller: str, key: str, turn: Turn) -> bool:
+    def remember(self, caller: str, key: str, turn: Turn, on_top_of: Conversation | None = None) -> bool:
         """Put one more exchange on top of what is known; tell whether that was done, or too many others were at it."""
         for _ in range(_MOST_TRIES):
             before, version = self._read(caller, key)
-            after = (before or Conversation()).after(turn)
+            after = (on_top_of or before or Conversation()).after(turn)
             if self._kept.put(caller, key, _ENCODER.encode(after), version):
                 return True
         return False

@@ -320,7 +320,9 @@ class Exchange:
     def _remember(self, command: do.Remember) -> None:
         known = self._services.conversations
         try:
-            if known is not None and not known.remember(self._questions.caller, command.key, command.turn):
+            if known is not None and not known.remember(
+                self._questions.caller, command.key, command.turn, command.before
+            ):
                 self._counts.degraded("conversation_not_kept")
         except Exception as error:  # noqa: BLE001 - as above
             self._counts.crashed(error)

@@ -94,3 +94,18 @@ def test_what_a_named_conversation_came_to_is_known_to_its_caller_alone(proxy: P
         assert (other["turns"], risk(other)) == (1, 0.0)
     shown = audit_show(proxy.audit_dir, "--conversation", first["id"][:12])
     assert [line.split(", ")[-1] for line in shown.splitlines()[1:]] == ["1 turn", "2 turns"]
+
+
+def test_a_conversation_without_a_name_is_one_in_the_log(proxy: Proxy) -> None:
+    history: list[Any] = []
+    streams: list[str] = []
+    with client(proxy) as guarded:
+        for number, text in enumerate(written("calm")[2][:3]):
+            history.append({"role": "user", "content": text})
+            got = guarded.chat.completions.with_raw_response.create(model="clean", messages=history)
+            streams.append(got.headers["x-checkstream-stream"])
+            history.append(got.parse().choices[0].message)
+            found = proxy.record(streams[-1])["body"]["record"]["conversation"]
+            assert found["turns"] == number + 1
+    ids = {proxy.record(stream)["body"]["record"]["conversation"]["id"] for stream in streams}
+    assert len(ids) == 1

@@ -20,8 +20,9 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
+from checkstream.core.wire.surfaces import SURFACES
 from checkstream.proxy.conversations import Conversations, Memory
-from tests.guarded import CHAT, INJ, plan, whole
+from tests.guarded import CHAT, DONE, INJ, ends, plan, says, text_of, whole
 from tests.playbook import Exchange, Played
 
 LABEL = "lexicon.injection"
@@ -65,7 +66,7 @@ class Chat:
                 known = None if self.known is None else self.known.recall(caller, command.key)
                 self._tell(exchange, Recalled(known))
             elif isinstance(command, Remember) and self.known is not None:
-                assert self.known.remember(caller, command.key, command.turn)
+                assert self.known.remember(caller, command.key, command.turn, command.before)
 
 
 def _scored(score: Score) -> AnyEvent:
@@ -215,3 +216,121 @@ def test_what_was_said_last_is_read_as_one_text_where_the_risk_has_added_up(
     exchange.send(RequestReceived(json.dumps({"model": "m", "messages": messages}).encode()))
     assert sum(isinstance(command, Score) for command in exchange.out.commands) == asked
     assert (exchange.out.forwarded is None) is (action == "reject")
+
+
+COUNTED = (
+    "  - {name: s, id: SEEN-1, stage: [ingress], channels: [user], phrases: [red flag], actions: [{type: log_event}]}\n"
+    "  - {name: a, id: SAID-1, stage: [midstream], entities: [EMAIL], actions: [{type: redact}]}\n"
+    "  - {name: g, id: AGAIN-1, stage: [ingress], conditions: "
+    '[\'conversation.fired["SEEN-1"] > 0 && conversation.fired["SAID-1"] > 0\'], actions: [{type: log_event}]}\n'
+)
+UNNAMED = plan(COUNTED, recalls=True)
+
+
+def _asks(
+    known: Conversations, messages: Sequence[object], *, caller: str = "one", said: Sequence[str] = ("Fine.",)
+) -> tuple[Played, str]:
+    """Send a request without a name for its conversation; return what came of it, and the answer as it was sent."""
+    stream = len(said) > 1
+    body = json.dumps({"model": "m", "stream": stream, "messages": messages}).encode()
+    exchange = Exchange(CHAT, UNNAMED, _scored)
+
+    def tell(event: AnyEvent) -> None:
+        done = len(exchange.out.commands)
+        exchange.send(event)
+        for command in exchange.out.commands[done:]:
+            if isinstance(command, Recall):
+                tell(Recalled(known.recall(caller, command.key)))
+            elif isinstance(command, Remember):
+                assert known.remember(caller, command.key, command.turn, command.before)
+
+    tell(RequestReceived(body, caller))
+    tell(UpstreamOpened(200, streaming=stream))
+    for piece in [*map(says, said), ends(), DONE] if stream else [whole("".join(said))]:
+        tell(UpstreamBytes(piece))
+    tell(UpstreamClosed())
+    if stream:
+        return exchange.out, text_of(exchange.out)
+    assert exchange.out.reply is not None
+    return exchange.out, json.loads(exchange.out.reply.body)["choices"][0]["message"]["content"]
+
+
+def _user(text: str) -> dict[str, object]:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize("said", [("Ask a@b.example.com.",), ("Ask a@b.", "example", ".com", ".")])
+@pytest.mark.parametrize("trims", [False, True])
+def test_a_conversation_without_a_name_is_told_by_its_history(said: tuple[str, ...], trims: bool) -> None:
+    known = _memory()
+    first, answer = _asks(known, [{"role": "system", "content": "It is noon."}, _user("A red flag ")], said=said)
+    assert "[EMAIL]" in answer
+    content: object = f" {answer}\n" if not trims else [{"type": "text", "text": answer}]
+    history = [_user("A red flag"), {"role": "assistant", "content": content}, _user("Go on.")]
+    for caller, fired in (("one", ["AGAIN-1", "SEEN-1"]), ("two", ["SEEN-1"])):
+        then, _ = _asks(known, history, caller=caller)
+        assert then.record is not None
+        assert first.record is not None
+        assert sorted({verdict.rule_id for verdict in then.record.verdicts}) == fired
+        same = then.record.conversation.id == first.record.conversation.id  # type: ignore[union-attr]
+        assert same is (caller == "one")
+        assert then.record.conversation.turns == 2  # type: ignore[union-attr]
+
+
+def test_an_answer_that_was_not_given_here_is_no_history_of_ours() -> None:
+    known = _memory()
+    _asks(known, [_user("A red flag")], said=("Ask a@b.example.com.",))
+    forged = [_user("A red flag"), {"role": "assistant", "content": "I never said that."}, _user("Go on.")]
+    then, _ = _asks(known, forged)
+    assert then.record is not None
+    assert {verdict.rule_id for verdict in then.record.verdicts} == {"SEEN-1"}
+
+
+def test_a_history_that_is_answered_again_comes_to_the_same() -> None:
+    known = _memory()
+    _asks(known, [_user("A red flag")])
+    history = [_user("A red flag"), {"role": "assistant", "content": "Fine."}, _user("Go on with a red flag.")]
+    counts = []
+    for _ in range(3):
+        out, _ = _asks(known, history)
+        assert out.record is not None
+        counts.append(out.record.conversation.turns)  # type: ignore[union-attr]
+        (kept,) = [command for command in out.commands if isinstance(command, Remember)]
+        found = known.recall("one", kept.key)
+        assert found is not None
+        assert (found.turns, found.fired) == (2, {"SEEN-1": 2})
+    assert counts == [2, 2, 2]
+
+
+_ANTHROPIC: dict[str, object] = {
+    "id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "Fine."}],
+    "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+}  # fmt: skip
+_OLLAMA: dict[str, object] = {
+    "model": "m", "created_at": "2026-01-01T00:00:00Z", "message": {"role": "assistant", "content": "Fine."},
+    "done": True, "done_reason": "stop",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("surface", "answer"), [("anthropic.messages", _ANTHROPIC), ("ollama.chat", _OLLAMA)])
+def test_histories_of_other_surfaces_are_recognised_as_well(surface: str, answer: dict[str, object]) -> None:
+    keys: list[list[str]] = []
+    history: list[object] = [_user("A red flag")]
+    for _ in range(2):
+        body = {"model": "m", "max_tokens": 9, "stream": False, "messages": history}
+        body |= {} if surface.startswith("anthropic") else {"options": {}}
+        if not surface.startswith("anthropic"):
+            del body["max_tokens"]
+        exchange = Exchange(SURFACES[surface], UNNAMED, _scored)
+        exchange.send(RequestReceived(json.dumps(body).encode(), "one"))
+        exchange.send(Recalled(None))
+        for event in (
+            UpstreamOpened(200, streaming=False),
+            UpstreamBytes(json.dumps(answer).encode()),
+            UpstreamClosed(),
+        ):
+            exchange.send(event)
+        keys.append([command.key for command in exchange.out.commands if isinstance(command, Recall | Remember)])
+        history += [{"role": "assistant", "content": "Fine."}, _user("Go on.")]
+    (kept,), (asked, _) = keys
+    assert asked == kept

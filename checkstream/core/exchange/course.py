@@ -253,7 +253,7 @@ class Course:
         self.checking.close()
         self.watch.end()
         self._look_whether_scored()
-        remembered = self.prompt.remembered(outcome)
+        remembered = self.prompt.remembered(outcome, self.writer.telling)
         record = self.ledger.record(
             surface=self.surface.name,
             streaming=self.streaming,

@@ -44,7 +44,7 @@ from checkstream.core.events import (
 )
 from checkstream.core.exchange.assessment import MOST_CHARS
 from checkstream.core.exchange.course import RUNNING, Course, Ending, State
-from checkstream.core.exchange.heard import Heard
+from checkstream.core.exchange.heard import Heard, Spoken
 from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
@@ -299,6 +299,7 @@ class Guard(Stepping):
         course.streaming = request.streaming
         course.assessment.read(request)
         most_chars = max(course.plan.scored_chars, MOST_CHARS if course.assessment.waits else 0)
+        course.writer.telling = Spoken() if course.prompt.conversation.keeps and request.choices == 1 else None
         course.writer.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
         course.do(ForwardRequest(body, request.streaming, course.prompt.outside.left_out))
 

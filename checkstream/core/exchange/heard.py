@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+
+
+class Spoken:
+    """Tells a text again that comes in other pieces, and with other white space: clients trim what they send again."""
+
+    __slots__ = ("_hash", "empty")
+
+    def __init__(self) -> None:
+        """Start before the first piece."""
+        self.empty = True
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def feed(self, text: str) -> None:
+        """Take the next piece."""
+        said = "".join(text.split())
+        if said:
+            self.empty = False
+            self._hash.update(said.encode("utf-8", "surrogatepass"))
+
+    @property
+    def digest(self) -> bytes:
+        """Of all that was said so far."""
+        return self._hash.digest()
 
 
 class Heard:

@@ -16,6 +16,7 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted, Remember
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
+from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
 from checkstream.core.exchange.joining import Joining
 from checkstream.core.exchange.known import told_of
@@ -129,10 +130,14 @@ class Prompt:
         self.request = request = self.outside.taken_into(request, event.envelope)
         self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
-        if fault is None and self._plan.recalls and request.extension is not None and request.extension.conversation:
-            self.conversation.name(event.caller, request.extension.conversation)
-        if request.extension is not None and request.extension.conversation:
-            self.naming.conversation = request.extension.conversation
+        named = request.extension.conversation if request.extension is not None else None
+        if fault is None and self._plan.recalls and named:
+            self.conversation.name(event.caller, named)
+        elif fault is None and self._plan.recalls:
+            recognising = self.conversation.recognise(event.caller, request)
+            yield from self._checking.meter.stepping(recognising, READ_WORK)
+        if named:
+            self.naming.conversation = named
         return fault
 
     def begin(self) -> Steps:
@@ -482,9 +487,9 @@ class Prompt:
             conversation=extension.conversation or "",
         )
 
-    def remembered(self, outcome: str) -> Remember | None:
-        """Return what is to be remembered of the exchange; None: nothing is."""
-        return self.conversation.outcome(self._checking.ledger, self._joined, outcome)
+    def remembered(self, outcome: str, spoken: Spoken | None) -> Remember | None:
+        """Return what is to be remembered of the exchange, `spoken` the content of its answer; None: nothing is."""
+        return self.conversation.outcome(self._checking.ledger, self._joined, outcome, spoken)
 
     @property
     def chars(self) -> int:

@@ -6,23 +6,65 @@ have read all of them: rules that ask for it are decided then.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+
+import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import ConversationRecord, Remember
 from checkstream.core.conversation import ALARM, KEY_BYTES, Conversation, Course, Said, Turn
+from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import Joined
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.policy.program import Program
-from checkstream.core.terms import Past, Span, Stage
+from checkstream.core.terms import Delta, Past, Span, Stage
 from checkstream.core.wire.surface import Request
 
 _SAID_IN = frozenset({"messages", "prompt", "input"})
 """Fields in which users speak."""
 _RECENT_TEXTS, _RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
+_SPEAKERS = frozenset({"user", "assistant"})
+_TEXTS_A_STEP = 256
 _DIGITS = 4
+
+
+class History:
+    """What user and model have said to each other, as something that tells the same history again.
+
+    System prompts are left out, since some say what time it is, and so are calls of tools and what they brought.
+    """
+
+    def __init__(self, caller: str) -> None:
+        """Start before the first message; two callers have no history in common."""
+        self._hash = hashlib.blake2b(f"{len(caller)}:{caller}".encode("utf-8", "surrogatepass"), digest_size=32)
+        self._of = ("", -1)
+        self._spoken = Spoken()
+
+    def take(self, kind: str, position: int, text: str) -> None:
+        """Take the next text of the message at a position."""
+        if (kind, position) != self._of:
+            self._close()
+            self._of = (kind, position)
+        self._spoken.feed(text)
+
+    def end(self, spoken: Spoken) -> None:
+        """Take what the model has said last."""
+        self._close()
+        self._of, self._spoken = ("assistant", -1), spoken
+
+    @property
+    def told(self) -> str:
+        """What it comes to, up to here."""
+        self._close()
+        return f"history:{self._hash.hexdigest()}"
+
+    def _close(self) -> None:
+        if not self._spoken.empty:
+            self._hash.update(self._of[0].encode() + b":" + self._spoken.digest)
+        self._spoken = Spoken()
 
 
 class Recollection:
@@ -36,7 +78,9 @@ class Recollection:
             digest: Keyed digest of a text, hex.
         """
         self.key = ""
-        """What the conversation is kept under; empty: it has no name."""
+        """What is asked for; empty: the conversation has no name, and no history."""
+        self.keeps = False
+        """What the exchange comes to is kept."""
         self.raised: Joined | None = None
         """The last text that has raised the risk."""
         self.past = Past()
@@ -49,21 +93,44 @@ class Recollection:
         self._new: list[bool] = []
         """Beside each: it has not counted in an earlier request."""
         self._settled = False
+        self._history = History("")
+        """All that the request has of the conversation."""
+        self._id = ""
+        self._is_named = False
 
     def name(self, caller: str | None, conversation: str) -> None:
         """Take the caller's name for the conversation: two callers that name theirs alike share nothing."""
         caller = caller or ""
-        self.key = self._digest(f"conversation:{len(caller)}:{caller}:{conversation}")
+        self.key = self._id = self._digest(f"conversation:{len(caller)}:{caller}:{conversation}")
+        self.keeps = self._is_named = True
+
+    def recognise(self, caller: str | None, request: Request) -> Generator[None, None, None]:
+        """Tell by its history which conversation a request goes on with, up to the last thing that the model said."""
+        self.keeps = True
+        history = self._history = History(caller or "")
+        said = [delta for delta in request.unit.deltas if delta.path[0] == "messages" and len(delta.path) > 2]
+        last = max((_position(delta) for delta in said if delta.channel.kind == "assistant"), default=-1)
+        behind = False
+        for count, delta in enumerate(said):
+            if not behind and last >= 0 and _position(delta) > last:
+                behind = True
+                self.key = self._digest(history.told)
+            if delta.channel.kind in _SPEAKERS and delta.path[2] == "content" and delta.path[-1] in ("content", "text"):
+                history.take(delta.channel.kind, _position(delta), delta.text)
+            if count % _TEXTS_A_STEP == 0:
+                yield
 
     def recall(self, conversation: Conversation | None) -> None:
         """Take what is known of it."""
         before = self._before = conversation or Conversation()
+        self._id = self._id or before.id
         self.past.fired, self.past.refused, self.past.entities = before.fired, before.refused, before.entities
 
     def read(self, request: Request, joined: Sequence[Joined]) -> None:
         """Take the texts of the request, before they are judged."""
         self._texts = [each for each in joined if _is_said(each, request)]
-        self._said = tuple(Said(key, {}) for key in self._keys(self._texts))
+        keys = self._keys(self._texts) if self.keeps else (b"" for _ in self._texts)
+        self._said = tuple(Said(key, {}) for key in keys)
         self._new = self._before.new(self._said)
         self.past.turns = self._before.turns + sum(self._new)
 
@@ -71,8 +138,9 @@ class Recollection:
         """Yield what each text is known by; one that is said again is another one."""
         times = Counter[str]()
         for joined in texts:
-            times[joined.text] += 1
-            yield self._key("user", joined.text, times[joined.text]) if self.key else b""
+            text = joined.text.strip()  # as clients send it again
+            times[text] += 1
+            yield self._key("user", text, times[text])
 
     def _key(self, kind: str, text: str, times: int = 1) -> bytes:
         return bytes.fromhex(self._digest(f"{kind}:{times}:{text}"))[:KEY_BYTES]
@@ -107,11 +175,31 @@ class Recollection:
         self.past.recents.clear()
         self.past.recents.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
 
-    def outcome(self, ledger: Ledger, places: Iterable[Joined], outcome: str) -> Remember | None:
-        """Return what is to be remembered of the exchange; None: nothing, since it was not judged, or has no name."""
+    def outcome(self, ledger: Ledger, places: Iterable[Joined], outcome: str, spoken: Spoken | None) -> Remember | None:
+        """Return what is to be remembered of the exchange; None: nothing, since it was not judged, or has no name.
+
+        Args:
+            ledger: Has what rules did.
+            places: The texts of the prompt.
+            outcome: How the exchange ended.
+            spoken: The content of the answer as it was sent; None: there is not one.
+        """
         refused = outcome == "refused"
-        if not self.key or not (self._settled or refused):
+        if not self.keeps or not (self._settled or refused):
             return None
+        named = self.key if self._is_named else ""
+        if not named and (refused or spoken is None):
+            return None  # no later request has it in its history
+        turn = self._turn(ledger, places, refused=refused)
+        if named or spoken is None:
+            return Remember(named, turn)
+        self._history.end(spoken)
+        key = self._digest(self._history.told)
+        self._id = self._id or key
+        return Remember(key, turn, msgspec.structs.replace(self._before, id=self._id))
+
+    def _turn(self, ledger: Ledger, places: Iterable[Joined], *, refused: bool) -> Turn:
+        """Return what the exchange came to."""
         own = {joined.judge.channel: joined for joined in places}
         keys = {joined.judge.channel: said.key for joined, said in zip(self._texts, self._said, strict=True)}
         fired: dict[bytes, list[str]] = {}
@@ -124,23 +212,27 @@ class Recollection:
             fired.setdefault(key, []).append(rule)
         said = [Said(each.key, each.scores, tuple(fired.pop(each.key, ()))) for each in self._said]
         said += (Said(key, None, tuple(rules)) for key, rules in fired.items())
-        turn = Turn(
+        return Turn(
             said=() if refused else tuple(said), fired=tuple(besides), entities=ledger.entities(), refused=refused
         )
-        return Remember(self.key, turn)
 
     @property
     def record(self) -> ConversationRecord | None:
         """Where in its conversation the exchange stands; None: it has none."""
-        if not self.key:
+        if not self._id:
             return None
         known = ((name, self.past.risks.get(signal)) for name, signal in self._labels.items())
         return ConversationRecord(
-            id=self.key,
+            id=self._id,
             turns=self.past.turns,
             refused=self.past.refused,
             risks={name: round(risk, _DIGITS) for name, risk in known if risk is not None},
         )
+
+
+def _position(delta: Delta) -> int:
+    """Return which message a text stands in."""
+    return delta.path[1] if isinstance(delta.path[1], int) else -1
 
 
 def _is_said(joined: Joined, request: Request) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.heard import Heard
+from checkstream.core.exchange.heard import Heard, Spoken
 from checkstream.core.exchange.rendering import Rendering
 from checkstream.core.exchange.waiting import CALL, Part, Waiting, is_doubted, last_content
 from checkstream.core.terms import COMMON, Unit
@@ -33,6 +33,7 @@ class Writer:
         "rendering",
         "sending",
         "spent",
+        "telling",
         "turned",
     )
 
@@ -59,6 +60,8 @@ class Writer:
         """What leaves now is the rest of an answer that was cut off: it has the ids of the beginning."""
         self.spent = 0, 0
         """Tokens of the prompt and of the answer that were spent before it turned, as estimated."""
+        self.telling: Spoken | None = None
+        """Tells the content of the only choice again; None: nobody asks."""
         self.heard = Heard()
         """What the caller has got of each choice's content."""
         self.released_chars = 0
@@ -253,6 +256,8 @@ class Writer:
             hidden: As the model has said it, where values of the caller have come back; None: as the text.
         """
         self.heard.feed(number, text if hidden is None else hidden)
+        if self.telling is not None and number == 0:
+            self.telling.feed(text)
         said = self._choices[number].said
         if said is not None:
             said.feed(text)
