@@ -133,6 +133,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """An error object sent by the upstream in place of an answer; its message."""
     unscanned: tuple[str, ...] = ()
     """Names of what may carry text and is not scanned (`image_url`, `delta.audio`), for the record."""
+    sealed: tuple[str, ...] = ()
+    """Names of what servers have encrypted for themselves (`encrypted_content`), for the record."""
     binary: tuple[tuple[str | int, ...], ...] = ()
     """Where bytes stand in it that are spelled as text."""
     stray: Mapping[tuple[str | int, ...], int] = MappingProxyType({})

@@ -64,7 +64,7 @@ class Intake:
         self._look_whether_at_once(unit)
         due: list[tuple[Judge, list[Check]]] = []
         parts = yield from self._take_deltas(unit, due)
-        for name in unit.unscanned:
+        for name in (*unit.unscanned, *unit.sealed):
             ledger.unscanned(f"midstream:{name}")
         if unit.failure is not None:
             ledger.upstream_failure = ledger.upstream_failure or "error_event"

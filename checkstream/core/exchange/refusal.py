@@ -68,6 +68,8 @@ def refused(
         return Refusal(400, "unknown_field", message, param=unknown[0])
     ledger.removed(parameters)
     ledger.read_besides(request.unknown_fields)
+    for name in request.unit.sealed:
+        ledger.unscanned(f"ingress:{name}")
     for name in request.unit.unscanned:
         if plan.parts == "refuse":
             message = f"`{name}` can't be checked and this route refuses it; send text only"

@@ -281,6 +281,7 @@ class Answer:
             finished=tuple(dict.fromkeys(self.finished)),
             broken=self.broken,
             unscanned=tuple(dict.fromkeys(map(name_of, self.extras.binary))),
+            sealed=tuple(self.extras.sealed),
             binary=tuple(self.extras.binary),
             stray=self.stray,
             served=self.served,

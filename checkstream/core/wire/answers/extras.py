@@ -16,6 +16,7 @@ from checkstream.core.wire.answers.numbers import Lists, is_drawn, number
 from checkstream.core.wire.json_text.lists import ANYWHERE, spelled_by, telling
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strings import clean, halves_of
+from checkstream.core.wire.sealed import SEALED, is_sealed
 from checkstream.core.wire.text_files import is_media
 from checkstream.errors import WireError
 
@@ -101,6 +102,8 @@ class Extras:
         self.found: list[Extra] = []
         self.binary: list[Path] = []
         """Where bytes stand that are spelled as text, which can't be read."""
+        self.sealed: dict[str, None] = {}
+        """Names of what servers have encrypted for themselves."""
         self.halves: dict[Path, tuple[str, str]] = {}
         """Path of a text that halves of characters stand in -> those at its ends."""
 
@@ -135,6 +138,9 @@ class Extras:
             self._leaf(choice, value, path, place)
 
     def _put(self, extra: Extra) -> None:
+        if extra.path[-1] in SEALED and is_sealed(extra.text):
+            self.sealed[name_of(extra.path)] = None
+            return
         self._look_whether_many(1)
         self.found.append(extra)
 

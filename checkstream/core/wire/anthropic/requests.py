@@ -44,7 +44,9 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
     user = noted.get("user_id")
     tools = yield from _offered(found)
     return Request(
-        unit=Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned)),
+        unit=Unit(
+            raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned), sealed=tuple(prompt.sealed)
+        ),
         members=found,
         strange=prompt.strange,
         quiet=frozenset(prompt.quiet),

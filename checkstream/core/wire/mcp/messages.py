@@ -114,7 +114,9 @@ def _bodies(reader: Reader, found: Mapping[str, object]) -> Generator[None, None
 
 def _request(body: bytes, found: dict[str, object], prompt: Prompt, head: Head, tool: str | None) -> Request:
     return Request(
-        unit=Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned)),
+        unit=Unit(
+            raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned), sealed=tuple(prompt.sealed)
+        ),
         members=found,
         strange=prompt.strange,
         quiet=frozenset(prompt.quiet),

@@ -16,6 +16,7 @@ from checkstream.core.wire.json_text.lists import ANYWHERE, telling
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strict import shown
 from checkstream.core.wire.requests import fields
+from checkstream.core.wire.sealed import SEALED, is_sealed
 from checkstream.core.wire.text_files import Encoding, is_data_url, is_media, looks_encoded, reading_file
 from checkstream.errors import RequestInvalid
 
@@ -111,6 +112,8 @@ class Prompt:
         """Start with nothing."""
         self.deltas: list[Delta] = []
         self.unscanned: dict[str, None] = {}
+        self.sealed: dict[str, None] = {}
+        """Names of what servers have encrypted for themselves."""
         self.unknown: dict[str, None] = {}
         """Places of fields and members that nobody knows, as messages name them."""
         self.strange: frozenset[str] = frozenset()
@@ -137,6 +140,9 @@ class Prompt:
     def add(self, kind: str, position: int, text: str, path: Path, *, quiet: bool = False) -> None:
         """Take `text` as the next part of the message (or field) at `position`."""
         if not text:
+            return
+        if path[-1] in SEALED and is_sealed(text):
+            self.sealed[str(path[-1])] = None
             return
         index = self._next.get((kind, position), 0)
         self._next[kind, position] = index + 1

@@ -83,7 +83,7 @@ def finish_request(
         raise RequestInvalid("`stream_options` must be an object")
     tools = yield from offered(found)
     metadata = yield from _metadata(prompt, found.get("metadata"))
-    unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned))
+    unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned), sealed=tuple(prompt.sealed))
     return Request(
         unit=unit,
         members=found,
