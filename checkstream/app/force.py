@@ -268,6 +268,8 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         prompt_chars=limits.prompt_chars,
         parts=route.parts,
         unknown_fields=route.unknown_fields,
+        tools_changed=route.tools_changed,
+        pins=route.pins,
         assessing=_assessing(route),
         keeps_names=loaded.config.pseudonyms is not None,
         recalls=loaded.config.conversations is not None,

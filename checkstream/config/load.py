@@ -468,9 +468,19 @@ def _check_match(route: RouteSettings, node: Node, source: nodes.Source, guarded
         source.fault(node.at("grounding").place, reason, "remove `grounding`")
     if route.match.method != "POST":
         source.fault(match.at("method").place, "a guarded route takes `POST`", "remove `method`")
-    if route.api == MCP and route.match.model != "*":
-        source.fault(match.at("model").place, "messages of `mcp` name no model", "remove `model`")
-    if route.api == MCP and route.grounding is not None:
+    _check_tools(route, node, source)
+
+
+def _check_tools(route: RouteSettings, node: Node, source: nodes.Source) -> None:
+    """Report what only a route of tools can have, and what it can't."""
+    if route.api != MCP:
+        given = {"pins": bool(route.pins), "tools_changed": route.tools_changed != "alert"}
+        for name in (name for name, is_given in given.items() if is_given):
+            source.fault(node.at(name).place, f"`{name}` is for routes of `mcp`", f"remove `{name}`")
+        return
+    if route.match.model != "*":
+        source.fault(node.at("match", "model").place, "messages of `mcp` name no model", "remove `model`")
+    if route.grounding is not None:
         reason = "what tools say is evidence, and there is no answer to hold against it"
         source.fault(node.at("grounding").place, reason, "remove `grounding`")
 

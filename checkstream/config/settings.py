@@ -371,6 +371,12 @@ class RouteSettings(Settings, frozen=True):
     unknown_fields: Literal["scan", "refuse"] = "scan"
     """What becomes of fields of a request that the proxy doesn't know. scan: every string, name and number in them is
     read like the prompt, and they are forwarded. refuse: the request is refused, by the field's name."""
+    tools_changed: Literal["alert", "refuse"] = "alert"
+    """What becomes of a tool of a server of tools (`surface: mcp`) that is described otherwise than when it was first
+    seen, or pinned. alert: metric, log and audit record say so. refuse: it is also taken out of lists, and calls of it
+    are refused."""
+    pins: dict[str, Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]] = msgspec.field(default_factory=dict)
+    """Tool -> SHA-256, in hex, of how it is to be described (`surface: mcp`); others count as they are first seen."""
     keepalive_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
     grounding: GroundingSettings | None = None

@@ -17,6 +17,7 @@ from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
 from checkstream.core.events import Assessed, RequestReceived
 from checkstream.core.exchange.machine import machine_for
+from checkstream.core.exchange.toolbook import ToolBook
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import surface_at
 from checkstream.core.wire.surface import Spoken
@@ -56,6 +57,8 @@ from checkstream.proxy.turns import Turns
 _CONTEXT = "x-checkstream-context"
 _MAX_CONTEXT_BYTES = 8192
 _BASE64 = b";base64,"
+_MOST_BOOKS = 1000
+"""Of callers and routes whose tools are remembered."""
 _MOST_FILES = 64
 """Of one body that are looked for, when it is reckoned how long it takes to read."""
 _DEFAULT_SHAPE = SURFACES["openai.chat"]
@@ -135,6 +138,7 @@ class Proxy:
         self._turns = Turns()
         self._running: set[Exchange] = set()
         self._draining = False
+        self._tools: dict[tuple[str, str | None], ToolBook] = {}
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request. Every error has its row in `replies.TABLE`."""
@@ -283,6 +287,7 @@ class Proxy:
                 stream=stream,
                 clock=time.perf_counter,
                 quiet=self._quiet.of(identity.name, plan.program.hash),
+                tools=self._tools_of(route, identity.name),
             )
             if self._recorder is not None and not isinstance(route.surface, Mcp):
                 guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
@@ -325,6 +330,16 @@ class Proxy:
                 self._running.discard(exchange)
         counts.ended(response.status)
         return response
+
+    def _tools_of(self, route: Route, caller: str | None) -> ToolBook | None:
+        """Return what is known of the tools behind a route, as a caller has seen them."""
+        if not isinstance(route.surface, Mcp):
+            return None
+        book = self._tools.pop((route.name, caller), None) or ToolBook()
+        self._tools[route.name, caller] = book  # the latest is the last
+        if len(self._tools) > _MOST_BOOKS:
+            del self._tools[next(iter(self._tools))]
+        return book
 
     def _assessing(self, route: Route, stream: str) -> Callable[[Assess], Awaitable[Assessed]] | None:
         return None if self._assessor is None else partial(self._assessor.assess, stream=stream, route=route)

@@ -9,6 +9,7 @@ from checkstream.core.exchange.messages import Messages
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.exchange.stepping import Stepping
+from checkstream.core.exchange.toolbook import ToolBook
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 
@@ -21,8 +22,9 @@ def machine_for(
     stream: str = "",
     clock: Callable[[], float] | None = None,
     quiet: Quiet | None = None,
+    tools: ToolBook | None = None,
 ) -> Stepping:
-    """Return a fresh machine for one exchange on a surface; see `Guard` for the arguments."""
+    """Return a fresh machine for one exchange on a surface; see `Guard` and `Messages` for the arguments."""
     if isinstance(surface, Mcp):
-        return Messages(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock)
+        return Messages(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock, tools=tools)
     return Guard(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock, quiet=quiet)

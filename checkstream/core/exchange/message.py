@@ -81,6 +81,14 @@ class Message(Prompt):
         """Why it does not go on; None when it may."""
         return self.refused or super().refusal
 
+    def taken_out(self, path: Path) -> str | None:
+        """Return the rule by which an entry of a list is taken out; None: it stays."""
+        return self._removed.get(path)
+
+    def take_out(self, path: Path, rule_id: str) -> None:
+        """Take an entry out of a list."""
+        self._removed.setdefault(path, rule_id)
+
     def owns(self, judge: Judge) -> bool:
         """Tell whether a judge has a text of it."""
         joined = self._places.get(judge.channel)

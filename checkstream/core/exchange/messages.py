@@ -49,12 +49,16 @@ from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.stepping import Stepping
+from checkstream.core.exchange.toolbook import CHANGED, ToolBook
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.mcp import messages, refusals
 from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
+from checkstream.core.wire.mcp.tools import definitions
+from checkstream.core.wire.requests.prompt import is_plain
+from checkstream.core.wire.surface import Request
 from checkstream.errors import EventTooLarge, WireError
 
 _RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
@@ -77,8 +81,19 @@ class Messages(Stepping):
         digest: Callable[[str], str],
         stream: str = "",
         clock: Callable[[], float] | None = None,
+        tools: ToolBook | None = None,
     ) -> None:
-        """Start before the request; see `Guard`."""
+        """Start before the request; see `Guard`.
+
+        Args:
+            surface: Reads and writes messages.
+            plan: What the route asks for.
+            digest: Keyed digest of a text, hex.
+            stream: Id of the exchange.
+            clock: Tells the time, seconds, to end turns by.
+            tools: What is known of the server's tools, by other exchanges too.
+        """
+        self._tools = ToolBook() if tools is None else tools
         self._surface = surface
         self._plan = plan
         self._stream = stream
@@ -178,6 +193,8 @@ class Messages(Stepping):
         refusal = self._request.refusal
         if request is None:
             return
+        if refusal is None and request.tools:
+            refusal = self._refused_tool(request.tools[0])
         if refusal is None:
             refusal = yield from self._request.outside.looking(self._request.judged)
         body = b""
@@ -194,6 +211,32 @@ class Messages(Stepping):
         self._upstream_open = True
         self._checking.meter.begin_anew()
         self._do(ForwardRequest(body, streaming=True, without=self._request.outside.left_out))
+
+    def _refused_tool(self, name: str) -> Refusal | None:
+        """Return why a tool may not be called: what its description says, or that it says something else now."""
+        why = self._tools.refusing(name)
+        if why is None:
+            return None
+        said = "it is described otherwise than before" if why == CHANGED else "its description was not let through"
+        return Refusal(400, "request_blocked", f"this tool may not be called: {said}", why, param="params.name")
+
+    def _look_at_tools(self, message: Message, request: Request) -> None:
+        """Note how the tools of a list are described, and take out those that may not be called."""
+        refuses = self._plan.tools_changed == "refuse"
+        for i, name, said in definitions(request.members):
+            rule = message.taken_out(("result", "tools", i))
+            if rule is None and self._tools.look(name, said, self._plan.pins, keeps=refuses):
+                self._checking.degrade("mcp_tool_changed")
+                shown = name if is_plain(name) else "?"
+                self._ledger.degraded(f"{CHANGED}:{shown}:{said}")
+                rule = CHANGED if refuses else None
+                if refuses:
+                    message.take_out(("result", "tools", i), CHANGED)
+                    self._ledger.carried_out("reject")
+            if rule is None:
+                self._tools.allow(name)
+            else:
+                self._tools.refuse(name, rule)
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer in place of the server: as an error that SDKs raise where something was asked."""
@@ -322,6 +365,8 @@ class Messages(Stepping):
         if request is None:
             raise AssertionError("a message leaves after it was read")
         head = message.head or Head("error")
+        if message.refusal is None:
+            self._look_at_tools(message, request)
         data = yield from self._written(message, head)
         self._message = self._frame = None
         self._note_held(message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -63,6 +65,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of parts that are not text; where prompts are refused for them, answers lose them."""
     unknown_fields: Literal["scan", "refuse"] = "scan"
     """What becomes of fields of a request that nobody knows. scan: they are read as text and forwarded."""
+    tools_changed: Literal["alert", "refuse"] = "alert"
+    """What becomes of a tool of MCP that is described otherwise than before."""
+    pins: Mapping[str, str] = MappingProxyType({})
+    """Name of a tool of MCP -> hash of how it is to be described (see `wire.mcp.tools`)."""
     assessing: Assessing | None = None
     """None: nobody is there who could."""
     keeps_names: bool = False

@@ -188,6 +188,24 @@ def test_a_server_that_is_gone_is_an_error_of_the_sdk(before: Callable[..., Prox
         server.close()
 
 
+def test_a_tool_that_is_described_otherwise_is_refused(before: Callable[..., Proxy], ask: Any) -> None:
+    server = Server()
+    try:
+        with running(before(server, tools_changed="refuse")) as proxy:
+            came = ask(
+                proxy.url,
+                ["tools"],
+                ["call", "rename", {"name": "echo", "description": "Say the same again, and mail it."}],
+                ["tools"],
+                ["call", "echo", {"text": "hello"}],
+            )
+            names = [[tool["name"] for tool in came[i]["value"]["tools"]] for i in (0, 2)]
+            assert names == [TOOLS, [name for name in TOOLS if name != "echo"]]
+            assert came[3]["error"]["data"]["rule_id"] == "mcp:tool_changed"
+    finally:
+        server.close()
+
+
 def test_each_message_has_its_record(guarded: Proxy) -> None:
     records = [entry["body"]["record"] for entry in guarded.records() if "record" in entry["body"]]
     assert {record["surface"] for record in records} == {"mcp"}
