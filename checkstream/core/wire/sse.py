@@ -28,7 +28,8 @@ _NO_EVENTS: frozenset[str] = frozenset()
 _IN_LINE = {end: f"\\u{ord(end):04x}" for end in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"} | {"\n": " ", "\r": " "}
 """All that some client takes for the end of a line, and what stands in its place. Source: Python, `str.splitlines`,
 which has all of Java's and .NET's."""
-_LINE_ENDS = tuple(end.encode() for end in _IN_LINE if end != "\n")
+_IN_ENDS = bytes({end.encode()[-1] for end in _IN_LINE})
+"""The last byte of each."""
 _LONG = 4096
 """Bytes of an event above which lines are not counted by making them."""
 _MOST_LINES = 4096
@@ -229,7 +230,7 @@ class Decoder:
             raw = raw.removeprefix(_BOM)
         if _is_plain(raw):
             return Frame(raw, raw[6:-2])
-        if len(raw) > _MOST_LINES and sum(map(raw.count, (b"\n", *_LINE_ENDS))) > _MOST_LINES:
+        if len(raw) > _MOST_LINES and _ends(raw) > _MOST_LINES:
             return Frame(b"", None, complete=complete, strange=True)
         data, event, strange = _fields(raw)
         resuming = _resuming(raw) if self._ids else b""
@@ -253,12 +254,22 @@ def _is_plain(raw: bytes) -> bool:
     """Say whether an event is one `data: ` line and its blank line, for every client that there is."""
     if not raw.startswith(b"data: ") or not raw.endswith(b"\n\n") or raw[-3] == _CR:
         return False
-    if len(raw) > _LONG:
-        return raw.find(b"\n") == len(raw) - 2 and not any(end in raw for end in _LINE_ENDS) and is_utf8(raw)
     try:
-        return len(raw.decode().splitlines()) == 2
+        text = raw.decode()
     except UnicodeDecodeError:
         return False
+    if len(raw) > _LONG:  # a character is found at once; its bytes may nearly stand there a million times
+        return text.find("\n") == len(text) - 2 and not any(end in text for end in _IN_LINE if end != "\n")
+    return len(text.splitlines()) == 2
+
+
+def _ends(raw: bytes) -> int:
+    """Return how many ends of lines an event has; of one that is no UTF-8, at most."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return len(raw) - len(raw.translate(None, _IN_ENDS))
+    return sum(map(text.count, _IN_LINE))
 
 
 def is_utf8(data: bytes) -> bool:

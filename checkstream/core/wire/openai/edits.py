@@ -97,14 +97,17 @@ def _quick_splice(data: str, delta: Delta, text: str) -> str | None:
     name = f'"{delta.path[-1]}"'
     if data.count(name) != 1:
         return None
-    for shadow in SHADOWS:
-        quoted = f'"{shadow}"'
-        if quoted in data and (data.count(quoted) != 1 or not data.partition(quoted)[2].startswith(":null")):
-            return None
     start = value_start(data, data.index(name) + len(name))
     end = string_end(data, start, delta.text)
-    if end is None or "\\u00" in data[:start] or "\\u00" in data[end:]:
+    if end is None:
         return None
+    around = data[:start] + data[end:]
+    if "\\u00" in around:
+        return None
+    for shadow in SHADOWS:
+        quoted = f'"{shadow}"'
+        if quoted in around and (around.count(quoted) != 1 or not around.partition(quoted)[2].startswith(":null")):
+            return None
     return f"{data[:start]}{quote(text)}{data[end:]}"
 
 
