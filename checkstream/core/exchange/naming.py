@@ -17,17 +17,25 @@ from checkstream.core.events import NamesKnown
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.match.language import language_of
 from checkstream.core.match.placeholders import Placeholders
 from checkstream.core.policy.spares import keys_of
+from checkstream.core.pseudonyms.surrogates import surrogate
+from checkstream.core.terms import Delta
 from checkstream.core.wire.surface import Request
 
 _NAME_WORK = 30
 """Of one value (see `match.work`)."""
 _NAMES_A_STEP = 16
+_SURROGATE_WORK = 150
+"""Of making a surrogate, besides."""
 _LABEL_WORK = 60
 """Of a placeholder that stands in the prompt."""
 
 
+_SALT_CHARS = 4096
+_SEED_DIGITS = 15
+_LANGUAGE_CHARS = 256
 _MOST_TRIES = 8
 """How often names are given anew because other requests of the conversation have kept some meanwhile."""
 
@@ -46,6 +54,10 @@ class Naming:
         self._asked = False
         self._settled = False
         self._seen = 0
+        self._language: str | None = None
+        """Of the first text in which something is named, as a BCP 47 primary tag."""
+        self._salt = ""
+        """Of the surrogates: what the request begins with, so that the next one of a conversation has the same."""
         self._tries = 0
 
     # --- what is kept of a conversation
@@ -100,42 +112,54 @@ class Naming:
             for count, edit in enumerate(_merged(found), 1):
                 text = delta.text[edit.start : edit.end]
                 said = outside_json_string(text) if is_call else text
-                named.append(self._named(edit, said, delta.channel.kind, bare=place in request.quiet))
+                named.append(self._named(edit, said, delta, bare=place in request.quiet))
+                self._meter.spend(_NAME_WORK)
                 if count % _NAMES_A_STEP == 0:
-                    self._meter.spend(_NAMES_A_STEP * _NAME_WORK)
                     yield
+            yield
 
     def _reserve(self, request: Request, placeholders: Placeholders) -> Steps:
         """Leave out the numbers that the prompt itself uses."""
         self._register.reserved = True
+        self._salt = self._checking.digest(request.unit.deltas[0].text[:_SALT_CHARS])
         for delta in request.unit.deltas:
             search = placeholders.search()
             spans = yield from self._meter.feeding(search, delta.text)
             for span in (*spans, *search.end()):
-                label = placeholders.read(delta.text[span.start : span.end])
-                if label is not None:
-                    self._register.reserve(label)
+                used = placeholders.read(delta.text[span.start : span.end])
+                if used is not None:
+                    self._register.reserve(used)
                 self._meter.spend(_LABEL_WORK)
                 yield
             self._meter.spend(search.take_work())
             yield
 
-    def _named(self, edit: Replacement, value: str, channel: str, *, bare: bool) -> Replacement:
+    def _named(self, edit: Replacement, value: str, delta: Delta, *, bare: bool) -> Replacement:
         """Return an edit with what stands for a value; where no number is left, with the plain label."""
         alias = edit.alias
         if alias is None:
             return edit
-        signal = alias.signal
+        kind, key = alias.signal.kind_of_placeholder, _key(alias, value)
+
+        def made() -> str | None:
+            self._meter.spend(_SURROGATE_WORK)
+            if self._language is None:  # of all the request: to tell it takes long
+                self._language = language_of(delta.text[:_LANGUAGE_CHARS])
+            seed = int(self._checking.digest(f"surrogate:{self._salt}:{kind}:{key}")[:_SEED_DIGITS], 16)
+            return surrogate(kind, value, self._language, seed, self._register.is_taken)
+
         given = self._register.give(
-            signal.kind_of_placeholder,
-            _key(alias, value),
+            kind,
+            key,
             value,
-            comes_back=channel in alias.action.restore,
+            comes_back=delta.channel.kind in alias.action.restore,
+            make=made if alias.action.style == "surrogate" else None,
         )
         if given is None:
             self._checking.degrade("values_not_remembered")
             return edit
-        return msgspec.structs.replace(edit, text=given.label.bare if bare else str(given.label))
+        text = given.label.bare if bare and not given.surrogate else given.written
+        return msgspec.structs.replace(edit, text=text)
 
 
 def _key(alias: Alias, value: str) -> str:

@@ -18,6 +18,7 @@ from checkstream.core.match.markup import Unmarked
 from checkstream.core.match.normalise import Folded
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
+from checkstream.core.match.surrogates import surrogate_key, surrogate_pattern
 from checkstream.core.terms import Span
 
 PLACEHOLDER: Final = -1
@@ -57,18 +58,24 @@ def kind_of(name: str) -> str:
 class Placeholders:
     """The kinds of placeholders that one program may put in, and how they are found. Immutable."""
 
-    __slots__ = ("_kinds", "pattern")
+    __slots__ = ("_kinds", "_surrogates", "patterns")
 
-    def __init__(self, kinds: Iterable[str]) -> None:
-        """Take the kinds, one at least."""
+    def __init__(self, kinds: Iterable[str], *, surrogates: bool = False) -> None:
+        """Take the kinds, one at least; with `surrogates` other values stand for some as well."""
         self._kinds = {_squeezed(kind): kind for kind in sorted(set(kinds))}
-        self.pattern = Pattern(
+        self._surrogates = surrogates
+        label = Pattern(
             signal=PLACEHOLDER, name="placeholder", regex=_regex(self._kinds.values()), refine=_refine, views=_VIEWS
         )
+        self.patterns = (label, surrogate_pattern(PLACEHOLDER)) if surrogates else (label,)
 
-    def read(self, text: str) -> Label | None:
-        """Return the placeholder that a text which was found is, however it is written."""
-        plain = _plain(text).strip("<>_*`~ \t\r\n")
+    def read(self, text: str) -> Label | str | None:
+        """Return the placeholder that a text which was found is, however it is written, or a surrogate's key."""
+        plain = _plain(text)
+        label = self._label(plain.strip("<>_*`~ \t\r\n"))
+        return label or (surrogate_key(plain) if self._surrogates else None)
+
+    def _label(self, plain: str) -> Label | None:
         end = len(plain)
         while end and plain[end - 1] in "0123456789":
             end -= 1
@@ -85,7 +92,7 @@ class Search:
 
     def __init__(self, placeholders: Placeholders) -> None:
         """Start before the first character."""
-        self._scan = Scan(_alone(placeholders.pattern))
+        self._scan = Scan(_alone(placeholders.patterns))
 
     @property
     def ahead(self) -> int:
@@ -106,8 +113,8 @@ class Search:
 
 
 @lru_cache(maxsize=64)
-def _alone(pattern: Pattern) -> PatternSet:
-    return PatternSet([pattern])
+def _alone(patterns: tuple[Pattern, ...]) -> PatternSet:
+    return PatternSet(patterns)
 
 
 def _regex(kinds: Iterable[str]) -> str:

@@ -100,8 +100,9 @@ class Pseudonymise(Action, frozen=True, tag="pseudonymise"):
     """Put a placeholder in place of the span towards the model, and the value back where the answer has it."""
 
     name: ClassVar[str] = "pseudonymise"
-    style: Literal["label"] = "label"
-    """label: `<PERSON_1>`, the same for equal values."""
+    style: Literal["label", "surrogate"] = "label"
+    """label: `<PERSON_1>`, the same for equal values. surrogate: another value of the kind, which nobody has; a label
+    where the kind has none."""
     restore: Annotated[tuple[Whose, ...], Meta(max_length=5)] = ("assistant", "system", "user")
     """Ingress channels whose values come back, sorted: the caller has them, or has been shown them."""
 

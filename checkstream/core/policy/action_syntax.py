@@ -37,7 +37,7 @@ from checkstream.errors import TemplateError
 SCOPES = ("span", "word", "sentence")
 STYLES = ("label", "text", "mask", "hash")
 NUMBERS = ("label", "json_null")
-PSEUDONYMS = ("label",)
+PSEUDONYMS = ("label", "surrogate")
 """Styles of `pseudonymise`."""
 
 A = TypeVar("A")

@@ -43,13 +43,16 @@ _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sen
 
 def placeholders_of(signals: Sequence[Signal], rules: Sequence[RuleMeta]) -> Placeholders | None:
     """Return the placeholders that rules may put in; None: no rule that is enforced does."""
-    kinds = {
-        signals[signal].kind_of_placeholder
+    asked = [
+        (signals[signal].kind_of_placeholder, action.style)
         for rule in rules
-        if rule.mode == "enforce" and any(isinstance(action, Pseudonymise) for action in rule.actions)
+        if rule.mode == "enforce"
+        for action in rule.actions
+        if isinstance(action, Pseudonymise)
         for signal in rule.triggers
-    }
-    return Placeholders(kinds) if kinds else None
+    ]
+    surrogates = any(style == "surrogate" for _, style in asked)
+    return Placeholders((kind for kind, _ in asked), surrogates=surrogates) if asked else None
 
 
 def scopes_of(
@@ -79,13 +82,13 @@ def scopes_of(
     def pattern_set(numbers: set[int]) -> PatternSet:
         key = tuple(sorted(numbers))
         if key not in sets:
-            sets[key] = PatternSet([_pattern(number) for number in key])
+            sets[key] = PatternSet([pattern for number in key for pattern in patterns(number)])
         return sets[key]
 
-    def _pattern(number: int) -> Pattern:
+    def patterns(number: int) -> tuple[Pattern, ...]:
         if number == PLACEHOLDER and placeholders is not None:
-            return placeholders.pattern
-        return pattern_of(number, signals[number])
+            return placeholders.patterns
+        return (pattern_of(number, signals[number]),)
 
     streamed = frozenset(variable.name for variable in variables if variable.kind == "stream")
     return MappingProxyType(

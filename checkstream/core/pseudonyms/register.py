@@ -8,12 +8,14 @@ caller has written as `Person 1` is never taken for somebody's name.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from checkstream.core.match.placeholders import MAX_NUMBER, Label
+from checkstream.core.match.surrogates import surrogate_key
 from checkstream.errors import NamesUnreadable
 
 MOST_VALUES = 20_000
@@ -28,6 +30,13 @@ class Given(msgspec.Struct):
     """As it stood in the prompt first."""
     comes_back: bool
     """The caller may see it: it stood in a message whose values come back."""
+    surrogate: str = ""
+    """What stands for it in place of the label; empty: the label."""
+
+    @property
+    def written(self) -> str:
+        """What the model gets."""
+        return self.surrogate or str(self.label)
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -38,6 +47,7 @@ class _Kept(msgspec.Struct, frozen=True, array_like=True):
     key: str
     value: str
     comes_back: bool
+    surrogate: str = ""
 
 
 _KEPT = msgspec.json.Decoder(list[_Kept])
@@ -46,13 +56,25 @@ _KEPT = msgspec.json.Decoder(list[_Kept])
 class Register:
     """The pseudonyms of one exchange."""
 
-    __slots__ = ("_by_key", "_by_label", "_next", "_reserved", "_used", "changed", "reserved", "restored")
+    __slots__ = (
+        "_by_key",
+        "_by_label",
+        "_by_surrogate",
+        "_next",
+        "_reserved",
+        "_used",
+        "changed",
+        "reserved",
+        "restored",
+    )
 
     def __init__(self) -> None:
         """Start with none."""
         self._by_key: dict[tuple[str, str], Given] = {}
         self._by_label: dict[Label, Given] = {}
-        self._reserved: set[Label] = set()
+        self._by_surrogate: dict[str, tuple[Given, str]] = {}
+        """Key of a surrogate, or of a word of a name -> whose, and what comes back for it."""
+        self._reserved: set[Label | str] = set()
         self._next: dict[str, int] = {}
         self._used: set[Label] = set()
         self.reserved = False
@@ -66,11 +88,19 @@ class Register:
         """Return how many values have a pseudonym."""
         return len(self._by_label)
 
-    def reserve(self, label: Label) -> None:
-        """Give this placeholder to no value."""
-        self._reserved.add(label)
+    def reserve(self, used: Label | str) -> None:
+        """Give this placeholder, or the surrogate of this key, to no value."""
+        self._reserved.add(used)
+        if isinstance(used, str):
+            self._reserved.update(used.split())
 
-    def give(self, kind: str, key: str, value: str, *, comes_back: bool) -> Given | None:
+    def is_taken(self, key: str) -> bool:
+        """Tell whether the surrogate of a key, or a word of one, stands for something, or in the prompt."""
+        return key in self._by_surrogate or key in self._reserved
+
+    def give(
+        self, kind: str, key: str, value: str, *, comes_back: bool, make: Callable[[], str | None] | None = None
+    ) -> Given | None:
         """Return what stands for a value, the same as for all that are equal to it.
 
         Args:
@@ -78,6 +108,7 @@ class Register:
             key: The same for values that are equal.
             value: As it stands in the prompt.
             comes_back: The caller may see it.
+            make: Makes a surrogate, None: a label stands for it.
 
         Returns:
             None: no number is left for one more value of the kind.
@@ -92,11 +123,23 @@ class Register:
             if number > MAX_NUMBER:
                 return None
             self._next[kind] = number + 1
-            given = self._by_key[kind, key] = self._by_label[label] = Given(label, value, comes_back)
+            given = self._add(key, Given(label, value, comes_back, (make() if make is not None else None) or ""))
             self.changed = True
         self._used.add(given.label)
         if comes_back and not given.comes_back:
             given.comes_back = self.changed = True
+        return given
+
+    def _add(self, key: str, given: Given) -> Given:
+        self._by_key[given.label.kind, key] = self._by_label[given.label] = given
+        if given.surrogate:
+            self._by_surrogate[surrogate_key(given.surrogate)] = given, given.value
+            words, own = given.surrogate.split(), given.value.split()
+            if (
+                given.label.kind == "PERSON" and len(words) > 1 and len(own) > 1
+            ):  # who has been named in full is called by one name, too
+                self._by_surrogate[surrogate_key(words[0])] = given, own[0]
+                self._by_surrogate[surrogate_key(words[-1])] = given, own[-1]
         return given
 
     def begin_with(self, state: bytes | None) -> None:
@@ -111,30 +154,34 @@ class Register:
             raise NamesUnreadable("what stands for values in the conversation can't be read") from error
         self._by_key.clear()
         self._by_label.clear()
+        self._by_surrogate.clear()
         self._next.clear()
         self._used.clear()
         for each in kept:
-            given = Given(Label(each.kind, each.number), each.value, each.comes_back)
-            self._by_key[each.kind, each.key] = self._by_label[given.label] = given
+            self._add(each.key, Given(Label(each.kind, each.number), each.value, each.comes_back, each.surrogate))
         self.changed = False
 
     def state(self) -> bytes:
         """Return all that has been given, for a later request of the conversation."""
         return msgspec.json.encode(
             [
-                _Kept(kind, given.label.number, key, given.value, given.comes_back)
+                _Kept(kind, given.label.number, key, given.value, given.comes_back, given.surrogate)
                 for (kind, key), given in self._by_key.items()
             ]
         )
 
-    def value(self, label: Label) -> str | None:
-        """Return the value that comes back for a placeholder; None: it stands for none, or for one that doesn't."""
-        given = self._by_label.get(label)
-        return given.value if given is not None and given.comes_back else None
+    def value(self, found: Label | str) -> str | None:
+        """Return what comes back for a placeholder or the key of a surrogate; None: it stands for nothing that does."""
+        if isinstance(found, str):
+            given, value = self._by_surrogate.get(found, (None, ""))
+        else:
+            given = self._by_label.get(found)
+            value = given.value if given is not None else ""
+        return value if given is not None and given.comes_back else None
 
-    def is_given(self, label: Label) -> bool:
-        """Tell whether a placeholder stands for something."""
-        return label in self._by_label
+    def is_given(self, found: Label | str) -> bool:
+        """Tell whether a placeholder, or the surrogate of a key, stands for something."""
+        return found in (self._by_surrogate if isinstance(found, str) else self._by_label)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -1,0 +1,89 @@
+"""The forms of surrogates: values that look real, stand for others, and are nobody's.
+
+All but names come from what is reserved for examples: mail at example.com (RFC 2606), North American numbers 555-01xx,
+addresses of the network for documentation (RFC 5737), cards of the issuer number that is for tests, and numbers of
+social security that are never given (area 900 and above, group below 50). Names are common ones, put together anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from checkstream.core.match.entities.entity import SpanPair, glued_before, glued_behind, only_digits
+from checkstream.core.match.names import words_of
+from checkstream.core.match.patterns import Pattern, compile_regex
+
+_FIRST: Final = """
+en: Amy Brian Carol Derek Ellen Frank Gloria Howard Irene Jack Karen Leo Megan Nathan Olive Peter Rose Scott Tracy
+Victor Wendy Alan Beth Colin Diana Gavin Heather Kevin Linda Marcus
+de: Anke Bernd Carla Dieter Elke Gerd Heike Ingo Jutta Klaus Lotte Manfred Nicole Otto Petra Ralf Sabine Torsten Ute
+Volker
+fr: Aline Bruno Chantal Denis Fabienne Gilles Henri Isabelle Julien Laure Marcel Nadine Odette Pascal Quentin Sylvie
+Thierry Yves
+es: Ana Bruna Carlos Diego Elena Felipe Gonzalo Inés Jorge Lucía Manuel Nuria Pilar Rafael Sergio Teresa Vicente
+Ximena
+"""
+_LAST: Final = """
+en: Abbott Barlow Carver Dalton Ellison Fletcher Garner Harlow Ingram Jarvis Keller Langley Mercer Norton Osborne
+Parsons Quimby Ramsey Sawyer Thornton Underhill Vance Whitaker Yates
+de: Albers Brandt Clausen Dietrich Ebert Franke Gerlach Hartwig Jansen Kessler Lorenz Mertens Nowak Otten Petersen
+Reimann Seidel Thiel Ulrich Vogt
+fr: Aubert Blanchet Carlier Delmas Evrard Fabre Garnier Humbert Jacquet Lacroix Marchand Noiret Pelletier Renaud
+Sauvage Tessier Vasseur
+es: Aguilar Blanco Cabrera Delgado Espinosa Fuentes Gallego Herrero Iglesias Lozano Molina Navarro Ortega Pardo
+Quintana Robles Salinas Velasco
+"""
+
+
+def _pools(table: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the names of a table by language: each begins with `xx:`."""
+    pools: dict[str, list[str]] = {}
+    for word in table.split():
+        if word.endswith(":"):
+            names = pools.setdefault(word[:-1], [])
+        else:
+            names.append(word)
+    return MappingProxyType({language: tuple(names) for language, names in pools.items()})
+
+
+FIRST: Final = _pools(_FIRST)
+LAST: Final = _pools(_LAST)
+KINDS: Final = frozenset({"PERSON", "EMAIL", "PHONE", "CREDIT_CARD", "US_SSN", "IP_ADDRESS"})
+"""Kinds of values that have surrogates; all others get a label."""
+CARDS: Final = "4000000"
+"""What their numbers begin with."""
+_VIEWS: Final = frozenset({"raw", "unescaped", "folded", "unmarked"})
+_EVERY: Final = {word for pools in (FIRST, LAST) for pool in pools.values() for word in pool}
+_WORDS: Final = "|".join(sorted(_EVERY, key=lambda word: (-len(word), word)))
+_SEVERAL: Final = rf"(?:{_WORDS})(?:[\s\-]{{1,2}}(?:{_WORDS})){{0,2}}"
+_ADDRESS: Final = r"[a-z]{2,12}\.[a-z]{2,12}@example\.(?:com|net|org)"
+_PHONE: Final = r"(?:\+?1[ .\-]?)?\(?[2-9][0-9]{2}\)?[ .\-]{0,2}555[ .\-]?01[0-9]{2}"
+_CARD: Final = r"4000[ \-]?000[0-9][ \-]?[0-9]{4}[ \-]?[0-9]{4}"
+_SSN: Final = r"9[0-9]{2}[ \-]?[0-4][0-9][ \-]?[0-9]{4}"
+_IP: Final = r"(?:192\.0\.2|198\.51\.100|203\.0\.113)\.[0-9]{1,3}"
+_NETWORK: Final = compile_regex(rf"\A{_IP}\z")
+
+
+def surrogate_pattern(signal: int) -> Pattern:
+    """Return what finds surrogates of all kinds, and whatever else has their forms."""
+    regex = rf"(?i)(?:{_ADDRESS}|{_PHONE}|{_CARD}|{_SSN}|{_IP}|{_SEVERAL})"
+    return Pattern(signal=signal, name="surrogate", regex=regex, refine=_refine, views=_VIEWS)
+
+
+def _refine(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    return () if glued_before(text, start) or glued_behind(text, end) else ((start, end),)
+
+
+def surrogate_key(text: str) -> str:
+    """Return by what a surrogate is known, in any letter case and with any signs within it."""
+    plain = text.strip()
+    if "@" in plain:
+        return plain.casefold()
+    if any(char.isalpha() for char in plain):
+        return words_of(plain)
+    if _NETWORK.search(plain):
+        return plain
+    digits = only_digits(plain)
+    return digits[1:] if len(digits) == 11 and digits[0] == "1" else digits

@@ -1,0 +1,122 @@
+"""The laws of surrogates (G38): nobody's values go out, the caller's own come back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.core.match.entities import ENTITIES
+from checkstream.core.pseudonyms.surrogates import surrogate
+from tests.guarded import CHAT, DONE, ends, plan, says
+from tests.playbook import Played, capitalised, play
+
+RULES = (
+    "  - {name: p, id: PSN-1, entities: [EMAIL, CREDIT_CARD, US_SSN, PHONE, IP_ADDRESS, IBAN], "
+    "actions: [{type: pseudonymise, style: surrogate}]}\n"
+    "  - {name: o, id: PII-1, stage: midstream, entities: [EMAIL, CREDIT_CARD, US_SSN, PHONE, IP_ADDRESS], "
+    "unless: in_request, actions: [{type: redact}]}\n"
+)
+PLAN = plan(RULES)
+NAMES = plan("  - {name: p, id: PSN-1, entities: [PERSON], actions: [{type: pseudonymise, style: surrogate}]}\n")
+VALUES = {
+    "EMAIL": "mary.baker@northwind.io",
+    "CREDIT_CARD": "4929-1234-5678-9015",
+    "US_SSN": "536-22-8712",
+    "PHONE": "(212) 456-7890",
+    "IP_ADDRESS": "8.8.4.4",
+}
+prose = st.text("aZ0é .,;:-()\n", max_size=10)
+cuts = st.lists(st.integers(0, 400), max_size=5)
+
+
+def body(prompt: str) -> bytes:
+    return json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": prompt}]}).encode()
+
+
+def sent(out: Played) -> str:
+    assert out.forwarded is not None
+    said: str = json.loads(out.forwarded)["messages"][0]["content"]
+    return said
+
+
+def read(out: Played) -> str:
+    events = [json.loads(line[6:]) for line in out.joined.split(b"\n") if line.startswith(b"data: {")]
+    return "".join(choice["delta"].get("content") or "" for one in events for choice in one["choices"])
+
+
+def answered(prompt: str, answer: str, places: list[int]) -> str:
+    bounds = sorted({0, len(answer), *(place % (len(answer) + 1) for place in places)})
+    pieces = [says(answer[low:high]) for low, high in itertools.pairwise(bounds)]
+    return read(play(CHAT, PLAN, body(prompt), [*pieces, ends(), DONE]))
+
+
+@given(st.lists(st.tuples(prose, st.sampled_from(sorted(VALUES))), max_size=5, unique_by=lambda part: part[1]), cuts)
+def test_g38_what_the_model_says_of_surrogates_comes_back_exactly(
+    parts: list[tuple[str, str]], places: list[int]
+) -> None:
+    prompt = "".join(f"{before} and phone {VALUES[kind]} or, " for before, kind in parts)
+    echoed = sent(play(CHAT, PLAN, body(prompt), [says("ok"), ends(), DONE]))
+    for _, kind in parts:
+        assert VALUES[kind] not in echoed
+    assert answered(prompt, echoed, places) == prompt
+
+
+@given(st.sampled_from(sorted(VALUES)), st.integers(0, 2**59))
+def test_g38_a_surrogate_is_of_the_same_kind_and_length_and_nobodys(kind: str, seed: int) -> None:
+    made = surrogate(kind, VALUES[kind], "en", seed, lambda _: False)
+    assert made is not None
+    assert made != VALUES[kind]
+    if kind not in {"EMAIL", "IP_ADDRESS"}:
+        assert [char.isdigit() for char in made] == [char.isdigit() for char in VALUES[kind]]
+    reserved = {"EMAIL": "@example.", "CREDIT_CARD": "4000-000", "US_SSN": "9", "PHONE": " 555-01", "IP_ADDRESS": ""}
+    assert reserved[kind] in made
+    entity = ENTITIES[kind]
+    text = f"phone {made}"
+    assert entity.refine(text, 6, len(text)) or kind in {"PHONE", "IP_ADDRESS"}
+
+
+@given(cuts)
+def test_g38_people_get_other_peoples_names_and_answer_to_them(places: list[int]) -> None:
+    prompt = "ask Ann Louise Lee about bob and Mary Stone."
+    out = play(CHAT, NAMES, body(prompt), [says("ok"), ends(), DONE], scorer=capitalised)
+    echoed = sent(out)
+    for name in ("Ann", "Lee", "Stone"):
+        assert name not in echoed
+    words = echoed.removeprefix("ask ").split()
+    answer = f"{echoed} Ms {words[2]}, {words[0].lower()} and {words[2].upper()}'s; Amy Unknown."
+    bounds = sorted({0, len(answer), *(place % (len(answer) + 1) for place in places)})
+    pieces = [says(answer[low:high]) for low, high in itertools.pairwise(bounds)]
+    told = read(play(CHAT, NAMES, body(prompt), [*pieces, ends(), DONE], scorer=capitalised))
+    assert told.startswith(f"{prompt} Ms Lee, Ann and Lee's;")
+
+
+def test_g38_what_stands_in_the_prompt_is_nobodys_surrogate() -> None:
+    first = sent(play(CHAT, PLAN, body("Mail mary.baker@northwind.io"), [says("ok"), ends(), DONE])).removeprefix(
+        "Mail "
+    )
+    prompt = f"Mail mary.baker@northwind.io, not {first}"  # of another beginning, so that its salt is another
+    seeds = range(50)
+    made = {surrogate("EMAIL", "a@b.io", "en", seed, {first}.__contains__) for seed in seeds}
+    assert first not in made
+    given = sent(play(CHAT, PLAN, body(prompt), [says("ok"), ends(), DONE]))
+    one, _, other = given.removeprefix("Mail ").partition(", not ")
+    assert first not in given
+    assert one != other
+    assert answered(prompt, f"{one} {other} {first}", []) == f"mary.baker@northwind.io {first} {first}"
+
+
+def test_g38_kinds_without_surrogates_get_labels() -> None:
+    prompt = "IBAN DE89 3704 0044 0532 0130 00"
+    assert sent(play(CHAT, PLAN, body(prompt), [says("ok"), ends(), DONE])) == "IBAN <IBAN_1>"
+    assert answered(prompt, "Paid <iban_1>.", []) == "Paid DE89 3704 0044 0532 0130 00."
+
+
+def test_g38_surrogates_are_the_same_in_the_next_request_that_begins_alike() -> None:
+    first = sent(play(CHAT, PLAN, body("Ask mary.baker@northwind.io"), [says("ok"), ends(), DONE]))
+    assert first == sent(play(CHAT, PLAN, body("Ask mary.baker@northwind.io"), [says("ok"), ends(), DONE]))
+    assert first != sent(play(CHAT, PLAN, body("Tell mary.baker@northwind.io"), [says("ok"), ends(), DONE])).replace(
+        "Tell", "Ask"
+    )
