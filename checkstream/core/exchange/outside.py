@@ -81,17 +81,23 @@ class Outside:
         return None
 
     def _staying(self, joined: Joined) -> Generator[None, None, list[int]]:
-        """Return, in steps, the places that edits touch, but those of which a part stays behind for itself already."""
+        """Return, in steps, the places that edits touch.
+
+        Where headers touched stay behind already, one that is left holds but the edge of what stays, and can go on.
+        """
         found = set[int]()
         for count, item in enumerate(joined.judge.holdback.replacements, 1):
             touched = [place for place in joined.touched(Span(item.start, item.end)) if self.has(place)]
-            said = (self._said[place - self._first] for place in touched)
-            if not any(each.place == "header" and each.name in self.left_out for each in said):
-                found.update(touched)
+            rest = [place for place in touched if not self._is_left_out(self._said[place - self._first])]
+            if len(rest) > 1 or len(rest) == len(touched):
+                found.update(rest)
             if count % _ITEMS_A_STEP == 0:
                 self._checking.meter.spend(EDITS_WORK)
                 yield
         return sorted(found)
+
+    def _is_left_out(self, said: Said) -> bool:
+        return said.place == "header" and said.name in self.left_out
 
     def _refusal(self, joined: Joined, where: str) -> Refusal:
         channel = joined.judge.channel

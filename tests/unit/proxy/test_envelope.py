@@ -229,6 +229,14 @@ def test_g31_a_secret_cut_over_headers_parameters_or_parts_of_the_path_reaches_n
     assert sum(part in found[1].values() for part in parts) < len(parts)
 
 
+@pytest.mark.parametrize("before", [[], [CARD], ["calm"], [CARD, "calm"]])
+def test_g31_halves_of_a_secret_stay_behind_beside_a_header_that_does(before: list[str]) -> None:
+    said = [*before, "john.doe@exa", "mple.com"]
+    found = sent([(f"x-{number}", text) for number, text in enumerate(said)])
+    assert not isinstance(found, Reply)
+    assert {"john.doe@exa", "mple.com", CARD}.isdisjoint(found[1].values())
+
+
 @pytest.mark.parametrize("name", [f"X-{CARD}", "x-4111-1111-1111-1111", CARD])
 def test_g31_a_secret_that_is_the_name_of_a_header_reaches_no_upstream(name: str) -> None:
     found = sent([(name, "1"), ("X-Other", "2")])
