@@ -28,7 +28,7 @@ from checkstream.config.settings import (
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
 from checkstream.core.policy.capabilities import MCP, PROMPT_ONLY
-from checkstream.core.wire.places import NAMES, PLACES, covers
+from checkstream.core.wire.places import NAMES, PLACES, covers, takes_model
 from checkstream.errors import ConfigError, Fault
 
 _T = TypeVar("_T")
@@ -250,10 +250,9 @@ def _name_at(path: str) -> str:
 
 def _takes_all(wide: Match, narrow: Match) -> bool:
     """Tell whether one match takes every request that the other would."""
-    return wide.method == narrow.method and all(
-        own == other or (own.endswith("*") and other.startswith(own[:-1]))
-        for own, other in ((wide.path, narrow.path), (wide.model, narrow.model))
-    )
+    beginning = wide.path.endswith("*") and narrow.path.startswith(wide.path[:-1])
+    places = wide.method == narrow.method and (wide.path == narrow.path or beginning)
+    return places and takes_model(wide.model, narrow.model)
 
 
 def _absolute(config: Config, base: Path) -> Config:

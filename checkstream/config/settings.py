@@ -246,7 +246,7 @@ class Match(Settings, frozen=True):
     """Guarded routes take `POST`."""
     model: str = "*"
     """A name, or a beginning of names followed by `*`. It counts what the path has for `{model}`, else the body's
-    `model`."""
+    `model`, whatever its letter case, spaces and percent-encoding are."""
 
     def __post_init__(self) -> None:
         """The path is one, or a pattern; `*` only at an end."""

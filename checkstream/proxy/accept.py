@@ -10,7 +10,7 @@ from checkstream.config import GroundingSettings, Match, Quota
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.wire.json_text.strict import StrictJson
 from checkstream.core.wire.mcp.surface import Mcp
-from checkstream.core.wire.places import model_in, takes
+from checkstream.core.wire.places import model_in, takes, takes_model
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
 from checkstream.proxy.questions import Classifiers
@@ -114,17 +114,13 @@ def chosen(found: Sequence[Route], path: str, model: str | None) -> Route:
     """
     for route in found:
         pattern, named = route.match.model, model_in(route.match.path, path) or model
-        if pattern == "*" or (named is not None and _takes(pattern, named)):
+        if pattern == "*" or (named is not None and takes_model(pattern, named)):
             return route
     raise RouteUnknown(wrong_model(_taken(found), model or ""))
 
 
 def _taken(routes: Sequence[Route]) -> list[Taken]:
     return [Taken(route.match, route.upstream.name) for route in routes]
-
-
-def _takes(pattern: str, model: str) -> bool:
-    return model.startswith(pattern[:-1]) if pattern.endswith("*") else model == pattern
 
 
 def _model(body: bytes) -> str | None:

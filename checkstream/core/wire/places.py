@@ -7,6 +7,7 @@ Models REST API"), Google ("OpenAI compatibility"), Cohere and Jina ("Rerank"); 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -95,6 +96,23 @@ def open_parts(pattern: str, path: str) -> Iterator[tuple[str, str]]:
     for name, part in zip(pattern.split("/"), path.split("/"), strict=False):
         if _is_open(name):
             yield name[1:-1], unquote(part)
+
+
+def takes_model(pattern: str, model: str) -> bool:
+    """Tell whether a model's name is a pattern's, to any server: `gpt-4` takes `GPT-4` and ` gpt%2D4 `, too.
+
+    Some servers look past letter case, spaces and encodings, and a stricter route must not be escaped by any of them.
+    """
+    wanted, given = _known_as(pattern.removesuffix("*")), _known_as(model)
+    return given.startswith(wanted) if pattern.endswith("*") else given == wanted
+
+
+def _known_as(model: str) -> str:
+    """Return a model's name without what some server looks past."""
+    for _ in range(_MOST_ENCODINGS):
+        model = unquote(model)
+    folded = unicodedata.normalize("NFKC", model).casefold()
+    return "".join(char for char in folded if char.isprintable() and not char.isspace())
 
 
 def covers(prefix: str, pattern: str) -> bool:
