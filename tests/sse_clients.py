@@ -9,7 +9,7 @@ import httpx2
 from openai._streaming import SSEDecoder
 
 ONE_FORM = re.compile(
-    rb"(?:: keep-alive\n|(?:event: [a-z_]+\n)?"
+    rb"(?:: keep-alive\n|(?:event: [a-z_.]+\n)?"
     rb"data: (?:[^\n\r\x0b\x0c\x1c-\x1e\xc2\xe2]|\xc2(?!\x85)|\xe2(?!\x80[\xa8\xa9]))*\n\n)*"
 )
 """All that a stream that leaves the proxy may be, byte for byte."""

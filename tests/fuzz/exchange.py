@@ -33,6 +33,7 @@ from tests.sse_clients import ONE_FORM
 CHAT = SURFACES["openai.chat"]
 COMPLETIONS = SURFACES["openai.completions"]
 MESSAGES = SURFACES["anthropic.messages"]
+RESPONSES = SURFACES["openai.responses"]
 SECRET = re.compile("code-[0-9]{2}")
 """What the policy below never lets out."""
 POLICY = """
@@ -64,6 +65,7 @@ REQUESTS = {
     CHAT.name: b'{"model":"m","stream":true,"stream_options":{"include_usage":true},"n":2,'
     b'"messages":[{"role":"user","content":"hi"}]}',
     COMPLETIONS.name: b'{"model":"m","stream":true,"n":2,"prompt":"hi"}',
+    RESPONSES.name: b'{"model":"m","stream":true,"input":"hi"}',
     MESSAGES.name: b'{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}',
 }
 EVENT_BYTES = 4096
@@ -96,7 +98,7 @@ def run_cuts(data: bytes) -> None:
     """
     if len(data) < 2:
         return
-    whole, cut = (Shell(data[0] & 0b1010111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
+    whole, cut = (Shell(data[0] & 0b11010111, random.Random(data[1]), calm=True, cut=cut) for cut in (False, True))
     for shell in (whole, cut):
         shell.run(data[2:])
         shell.check(len(data))
@@ -132,7 +134,8 @@ class Shell:
     """Carries out commands as the proxy does, and asserts that they come in an order that can be carried out."""
 
     def __init__(self, options: int, dice: random.Random, *, calm: bool = False, cut: bool = True) -> None:
-        self.surface: Surface = MESSAGES if options & 64 else COMPLETIONS if options & 1 else CHAT
+        older = COMPLETIONS if options & 1 else CHAT
+        self.surface: Surface = RESPONSES if options & 128 else MESSAGES if options & 64 else older
         self.streaming = not options & 2
         self.closed_mode = not options & 4
         self.classified = bool(options & 8)

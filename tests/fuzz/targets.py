@@ -47,7 +47,7 @@ from checkstream.scoring.catalog import load_models
 from checkstream.scoring.lexicon import Lexicon
 from checkstream.scoring.tokenizer import Tokenizer
 from tests import stored_programs
-from tests.fuzz.exchange import CHAT, COMPLETIONS, MESSAGES, POLICY, run_cuts, run_exchange
+from tests.fuzz.exchange import CHAT, COMPLETIONS, MESSAGES, POLICY, RESPONSES, run_cuts, run_exchange
 from tests.sse_clients import ONE_FORM
 
 Target = Callable[[bytes], None]
@@ -384,6 +384,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             )
         },
         "messages_request": _on(MESSAGES, read_request),
+        "responses_request": _on(RESPONSES, read_request),
         "config": read_configuration,
         "policy": read_policy,
         "program": read_program,

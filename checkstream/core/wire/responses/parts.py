@@ -11,6 +11,7 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.responses import events
 from checkstream.core.wire.responses.objects import Members, is_object, listed, members, written
+from checkstream.errors import WireError
 
 _TEXTS = {"output_text": "text", "refusal": "refusal", "reasoning_text": "text", "summary_text": "text"}
 """Type of a part -> the member that has its text."""
@@ -45,10 +46,16 @@ class Closed:
         return pieces[0] if pieces else ""
 
     def said_again(self, part: Path, there: bytes) -> bytes:
-        """Return what was sent of a part; the value that stands there, where it is just that."""
+        """Return what was sent of a part; the value that stands there, where it is just that.
+
+        Raises:
+            WireError: nothing was sent of it.
+        """
         value = self.values.get(part)
         if value is not None:
             return there if there == value else value
+        if isinstance(part[-1], int):
+            raise WireError("an event says again what has not been said; check the upstream")
         text = self.text(part)
         if there[:1] == b'"' and json.loads(there) == text:
             return there

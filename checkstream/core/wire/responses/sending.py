@@ -108,13 +108,14 @@ class ResponseSending:
 
     def _sent(self, unit: Unit, raw: bytes) -> bytes:
         """Return an event as it may leave: `raw` is as it was edited."""
-        data = sse.parse(raw).data
+        frame = sse.parse(raw)
+        data = frame.data
         if self._over:
             return b""
-        if data is None or not data.strip():
-            return raw
+        if data is None or not data.strip() or (not unit.choices and unit.failure is None):
+            return raw  # nothing, or what could not be read and passes by the fail mode
         top = members(data)
-        kind = str(json.loads(top.get("type", b'""')))
+        kind = str(json.loads(top["type"])) if "type" in top else frame.event
         was = dict(top)
         self._say_again(unit, top)
         self._record(unit, top)
