@@ -136,12 +136,13 @@ class Extras:
         self.otherwise: dict[Path, str | None] = {}
         """What is to be said in the latest unit in place of what it says; None: nothing."""
 
-    def sift(self, unit: Unit, *, whole: bool) -> Generator[None, None, Unit]:
+    def sift(self, unit: Unit, *, whole: bool, most: int) -> Generator[None, None, Unit]:
         """Return a unit with those of its extras among its deltas that a judge must see.
 
         Args:
             unit: As it was read.
             whole: Nothing will follow that callers could join to it.
+            most: Of those that a judge must see; what has more is refused, so none behind them is looked at.
         """
         self.calm = True
         self.otherwise = {}
@@ -164,6 +165,8 @@ class Extras:
             place.open = extra.joins and not whole
             self._note_state(extra)
             judged.append(Delta(place.channel, extra.text, extra.path))
+            if len(judged) > most:
+                break  # nobody reads so many
         self.calm = self.calm and not judged and not self.otherwise
         return msgspec.structs.replace(unit, deltas=(*unit.deltas, *judged)) if judged else unit
 

@@ -87,8 +87,8 @@ class Sieve:
             self._checking.degrade("part_dropped")
             gone += unit.binary
             unit = msgspec.structs.replace(unit, unscanned=())
-        unit = yield from self.extras.sift(unit, whole=whole)
         most = _MOST_DELTAS_OF_WHOLE if whole else MOST_TEXTS
+        unit = yield from self.extras.sift(unit, whole=whole, most=most)
         if len(unit.deltas) > most:
             raise WireError(f"it has more than {most} texts; check the upstream")
         if unit.stray:
