@@ -147,19 +147,21 @@ class JsonLeaves:
         found: list[Replacement] = []
         for piece in self.pieces(Span(edit.start, edit.end)):
             first, span = not found, piece.span
-            text = self._as_leaf(edit.text if first else "", piece, nulls=edit.nulls or not first)
+            text = self._as_leaf(edit.text if first else "", piece, bare=edit.bare if first else "null")
             hidden = (
-                None if edit.hidden is None else self._as_leaf(edit.hidden if first else "", piece, nulls=not first)
+                None
+                if edit.hidden is None
+                else self._as_leaf(edit.hidden if first else "", piece, bare="" if first else "null")
             )
             found.append(msgspec.structs.replace(edit, start=span.start, end=span.end, text=text, hidden=hidden))
         return found
 
-    def _as_leaf(self, text: str, piece: Piece, *, nulls: bool) -> str:
+    def _as_leaf(self, text: str, piece: Piece, *, bare: str) -> str:
         """Return a text as it stands in a leaf."""
         if not self.json:
             return text
         inside = inside_json_string(text)
-        return inside if not piece.bare else "null" if nulls else f'"{inside}"'
+        return inside if not piece.bare else bare or f'"{inside}"'
 
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""

@@ -122,11 +122,22 @@ def _redact(wanted: Iterable[Wanted], original: Original) -> list[Replacement]:
             whole.start,
             whole.end,
             _redacted(whole, each, original),
-            nulls=isinstance(each.action, Redact) and each.action.numbers == "json_null",
+            bare=_bare(each.action),
             alias=each.alias,
         )
         for whole, each in merged
     ]
+
+
+def _bare(action: Redact | Pseudonymise | RewriteSpan) -> str:
+    """Return what a number becomes in JSON, empty where it is to be a string."""
+    match action.numbers if isinstance(action, Redact) else "label":
+        case "label":
+            return ""
+        case "json_null":
+            return "null"
+        case number:
+            return str(number)
 
 
 def _weight(wanted: Wanted) -> tuple[bool, int]:

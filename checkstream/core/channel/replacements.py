@@ -34,8 +34,8 @@ class Replacement(msgspec.Struct, frozen=True):
     text: str
     rewritten: bool = False
     """The text says some of what the original said, so it is not proof against later edits of a part of the span."""
-    nulls: bool = False
-    """In JSON, a number in the span becomes null, not a string."""
+    bare: str = ""
+    """What a number in the span becomes in JSON; empty: a string with the text."""
     behind: str = ""
     """Insertions inside the span: they are sent behind the text."""
     alias: Alias | None = None

@@ -89,8 +89,9 @@ class Redact(Action, frozen=True, tag="redact"):
     """label: the detector's own placeholder (`Signal.placeholder`). mask: `*` for each character that is not white
     space. hash: the label with the first digits of the keyed digest, so that equal texts can be told to be equal."""
     scope: Literal["span", "word", "sentence"] = "span"
-    numbers: Literal["label", "json_null"] = "label"
-    """What becomes of a number in JSON, as in the arguments of a tool call: a string with what is written, or null."""
+    numbers: Literal["label", "json_null"] | int = "label"
+    """What becomes of a number in JSON, as in the arguments of a tool call: a string with what is written, null, or
+    this number."""
 
 
 Whose = Literal["assistant", "document", "system", "tool_result", "user"]

@@ -37,6 +37,8 @@ from checkstream.errors import TemplateError
 SCOPES = ("span", "word", "sentence")
 STYLES = ("label", "text", "mask", "hash")
 NUMBERS = ("label", "json_null")
+MAX_NUMBER = 999_999
+"""That stands in place of numbers: no longer one is needed, and none that could be what it hides."""
 PSEUDONYMS = ("label", "surrogate")
 """Styles of `pseudonymise`."""
 
@@ -110,8 +112,15 @@ def _redact(read: Fields) -> Values:
         read.source.fault(at.at, f"`style: {style}` writes no `text`", "remove one of the two keys")
     if text is not None:
         style = "text"
-    scope, numbers = _plain(read.choice("scope", SCOPES)), _plain(read.choice("numbers", NUMBERS))
-    return {"text": text, "style": style, "scope": scope, "numbers": numbers}
+    return {"text": text, "style": style, "scope": _plain(read.choice("scope", SCOPES)), "numbers": _numbers(read)}
+
+
+def _numbers(read: Fields) -> str | int | None:
+    """Return what becomes of numbers: a word, or a number."""
+    node = read.node("numbers")
+    if isinstance(node, ScalarNode) and fields.scalar_type(node) == "int":
+        return _plain(read.integer("numbers", -MAX_NUMBER, MAX_NUMBER))
+    return _plain(read.choice("numbers", NUMBERS))
 
 
 def _pseudonymise(read: Fields) -> Values:

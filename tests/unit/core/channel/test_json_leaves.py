@@ -92,15 +92,15 @@ CONTAINERS = st.lists(JSON, max_size=4) | st.dictionaries(st.text(max_size=4), J
 def test_g35_json_is_json_after_any_edits_of_it(
     value: object, indent: int | None, ascii_only: bool, data: st.DataObject
 ) -> None:
-    label, nulls = data.draw(st.text(max_size=6)), data.draw(st.booleans())
+    label, bare = data.draw(st.text(max_size=6)), data.draw(st.sampled_from(["", "null", "0", "-7"]))
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     replacements = Replacements()
-    for made in done(inside_json(text, [Replacement(start, end, label, nulls=nulls)])) or ():
+    for made in done(inside_json(text, [Replacement(start, end, label, bare=bare)])) or ():
         replacements.add(made, 0)
     for start, end in data.draw(st.lists(st.tuples(st.integers(0, len(text)), st.integers(0, len(text))), max_size=3)):
-        for made in done(inside_json(text, [Replacement(start, end, label, nulls=nulls)] if start < end else [])) or ():
+        for made in done(inside_json(text, [Replacement(start, end, label, bare=bare)] if start < end else [])) or ():
             replacements.add(made, 0)
     edited = replacements.render(0, len(text), lambda span: text[span.start : span.end])
     assert is_json(edited)
@@ -121,15 +121,16 @@ def test_g03_leaves_are_the_same_however_the_text_is_cut(value: object, data: st
 
 
 def test_g35_a_number_becomes_a_string_or_null_and_what_spans_leaves_is_taken_from_each() -> None:
-    def edited(text: str, start: str, end: str, *, nulls: bool = False) -> str:
+    def edited(text: str, start: str, end: str, *, bare: str = "") -> str:
         replacements = Replacements()
-        edit = Replacement(text.index(start), text.index(end) + len(end), "[X]", nulls=nulls)
+        edit = Replacement(text.index(start), text.index(end) + len(end), "[X]", bare=bare)
         for made in done(inside_json(text, [edit])) or ():
             replacements.add(made, 0)
         return replacements.render(0, len(text), lambda span: text[span.start : span.end])
 
     assert edited('{"card": 4111111111111111, "n": 1}', "411", "1111,") == '{"card": "[X]", "n": 1}'
-    assert edited('{"card": 4111111111111111, "n": 1}', "411", "411", nulls=True) == '{"card": null, "n": 1}'
+    assert edited('{"card": 4111111111111111, "n": 1}', "411", "411", bare="null") == '{"card": null, "n": 1}'
+    assert edited('{"card": 4111111111111111, "n": 1}', "411", "411", bare="0") == '{"card": 0, "n": 1}'
     assert edited("[4111, 1111, true]", "4111", "true") == '["[X]", null, null]'
     assert edited('{"a": "my ann", "b": "bob and"}', "ann", "bob") == '{"a": "my [X]", "": " and"}'
     assert edited("mail ann, or bob", "ann", "ann") == "mail [X], or bob", "no JSON: all of it is text"

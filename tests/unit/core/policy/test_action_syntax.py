@@ -55,6 +55,8 @@ def read(written: str) -> tuple[AnyAction | None, Source]:
         ("{type: redact, text: ''}", Redact(text="", style="text")),
         ("{type: redact, style: text, text: x}", Redact(text="x", style="text")),
         ("{type: redact, style: hash, scope: word}", Redact(style="hash", scope="word")),
+        ("{type: redact, numbers: json_null}", Redact(numbers="json_null")),
+        ("{type: redact, numbers: -1}", Redact(numbers=-1)),
         (
             "{type: rewrite_span, words: {guaranteed: expected, 'no risk': ''}}",
             RewriteSpan(words=(("guaranteed", "expected"), ("no risk", "")), scope="sentence"),
@@ -137,6 +139,12 @@ def test_actions(written: str, action: AnyAction) -> None:
 def test_what_is_no_action_is_refused_and_never_half_read(written: str) -> None:
     found, source = read(written)
     assert found is None
+    assert source.faults
+
+
+@pytest.mark.parametrize("numbers", ["4111111111111111", "0.5", "zero", "true", "[]"])
+def test_what_stands_in_place_of_numbers_is_a_short_one(numbers: str) -> None:
+    source = read(f"{{type: redact, numbers: {numbers}}}")[1]
     assert source.faults
 
 
