@@ -243,7 +243,7 @@ class Match(Settings, frozen=True):
     """A path. `{name}` stands for one part of it of any name, and `{model}` for one that is the model's name, as in
     `/openai/deployments/{model}/chat/completions`. With `pass: true` it may be a beginning of paths followed by `*`."""
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
-    """Guarded routes take `POST`."""
+    """Guarded routes take `POST`, and besides what their API takes."""
     model: str = "*"
     """A name, or a beginning of names followed by `*`. It counts what the path has for `{model}`, else the body's
     `model`, whatever its letter case, spaces and percent-encoding are."""
@@ -430,7 +430,7 @@ class RecordSettings(Settings, frozen=True):
     dir: str | None = None
     """Where they are kept; null: nothing is recorded."""
     sample: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """Share of exchanges that is recorded."""
+    """Share of exchanges that is recorded; those of servers of tools (`surface: mcp`) are not."""
     text: Literal["masked", "plain"] = "masked"
     """masked: specimens stand in place of personal data and secrets; what can't be masked is not recorded."""
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 7

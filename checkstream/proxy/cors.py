@@ -15,7 +15,10 @@ from checkstream.proxy.background import EARLIER_RISK
 from checkstream.proxy.confirm import CONFIRM
 from checkstream.proxy.replies import ACTION, POLICY, STREAM
 
-_EXPOSED = f"{STREAM}, {POLICY}, {ACTION}, {CONFIRM}, {EARLIER_RISK}, x-request-id, x-should-retry, retry-after"
+_EXPOSED = (
+    f"{STREAM}, {POLICY}, {ACTION}, {CONFIRM}, {EARLIER_RISK}, x-request-id, x-should-retry, retry-after, "
+    "mcp-session-id"
+)
 _PREFLIGHT_S = "600"
 _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_, ")
 
@@ -52,7 +55,9 @@ def preflight(routes: Sequence[Route], request: BaseRequest) -> Response | None:
     if "access-control-allow-origin" not in shown:
         return Response(status=403, headers={**shown, "server": "checkstream"})
     asked = request.headers.get("access-control-request-headers", "").lower()
-    shown["access-control-allow-methods"] = ", ".join(sorted({route.match.method for route in found if route.origins}))
+    shown["access-control-allow-methods"] = ", ".join(
+        sorted({method for route in found if route.origins for method in route.methods})
+    )
     if asked and set(asked) <= _TOKEN:
         shown["access-control-allow-headers"] = asked
     if request.headers.get("access-control-request-private-network") == "true":

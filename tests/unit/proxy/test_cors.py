@@ -8,6 +8,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from checkstream.config import Match
+from checkstream.core.wire.mcp.surface import MCP
 from checkstream.proxy.accept import Route
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.upstream import UpstreamClient
@@ -20,7 +21,14 @@ def route(path: str, *origins: str, method: str = "POST") -> Route:
     return Route(name=path, match=match, upstream=cast("UpstreamClient", None), origins=frozenset(origins))
 
 
-ROUTES = [route("/a", PAGE), route("/a", method="GET"), route("/b"), route("/c", "*", method="GET")]
+TOOLS = Route(
+    name="tools",
+    match=Match(path="/mcp"),
+    upstream=cast("UpstreamClient", None),
+    surface=MCP,
+    origins=frozenset({PAGE}),
+)
+ROUTES = [TOOLS, route("/a", PAGE), route("/a", method="GET"), route("/b"), route("/c", "*", method="GET")]
 
 
 def asked(path: str, origin: str = PAGE, method: str = "OPTIONS", **more: str) -> dict[str, str] | None:
@@ -41,6 +49,13 @@ def test_a_preflight_is_answered_here() -> None:
     told = asked("/a", Access_Control_Request_Private_Network="true")
     assert told is not None
     assert told["access-control-allow-private-network"] == "true"
+
+
+def test_a_page_may_use_all_that_a_server_of_tools_takes() -> None:
+    told = asked("/mcp")
+    assert told is not None
+    assert told["access-control-allow-methods"] == "DELETE, GET, POST"
+    assert "mcp-session-id" in told["access-control-expose-headers"]
 
 
 def test_other_pages_and_other_paths_get_nothing() -> None:
