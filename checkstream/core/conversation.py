@@ -25,8 +25,8 @@ MOST = 0.6
 ALARM = 0.3
 """From this risk on it is worth to read together what was said last."""
 KEY_BYTES = 8
-MOST_TEXTS = 1024
-"""Texts of one conversation that are known again; of more the oldest are forgotten, and would count once more."""
+MOST_TEXTS = 512
+"""Texts of one conversation that are known again, and that one request can add; of more the latest count."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""
 

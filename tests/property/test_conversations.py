@@ -20,10 +20,11 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
+from checkstream.core.exchange.recollection import Recollection
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.proxy.conversations import Conversations, Memory
 from tests.guarded import CHAT, DONE, INJ, ends, plan, says, text_of, whole
-from tests.playbook import Exchange, Played
+from tests.playbook import Exchange, Played, digest
 
 LABEL = "lexicon.injection"
 ADDS_UP = (
@@ -334,3 +335,16 @@ def test_histories_of_other_surfaces_are_recognised_as_well(surface: str, answer
         history += [{"role": "assistant", "content": "Fine."}, _user("Go on.")]
     (kept,), (asked, _) = keys
     assert asked == kept
+
+
+def test_a_prompt_of_very_many_messages_is_recognised_in_short_steps() -> None:
+    """In work that is counted: between two steps nothing of a conversation is done that grows with the prompt."""
+    messages = [{"role": "assistant" if at % 2 else "user", "content": f"text {at}"} for at in range(3001)]
+    request = CHAT.read_request(json.dumps({"model": "m", "messages": messages}).encode())
+    recollection = Recollection(UNNAMED.program, lambda text: f"{len(text):064x}")
+    steps = sum(1 for _ in recollection.recognise("one", request))
+    assert recollection.key
+    assert steps >= 2 * (len(messages) // 256)
+    long = [_user("word " * 70_000), {"role": "assistant", "content": "x"}, _user("y")]
+    request = CHAT.read_request(json.dumps({"model": "m", "messages": long}).encode())
+    assert sum(1 for _ in Recollection(UNNAMED.program, digest).recognise("one", request)) > 20

@@ -52,6 +52,8 @@ class Ledger:
         self._carried_out: list[str] = []
         self.fired_on: dict[tuple[Channel, str], None] = {}
         """Texts, and ids of rules that were enforced on them."""
+        self.entities: set[str] = set()
+        """Kinds of entities for which rules have fired."""
         self._fired: dict[str, int] = {}
         """Id of a rule -> how often it has fired."""
         self._kinds: set[tuple[str, str, str, str | None]] = set()
@@ -73,6 +75,7 @@ class Ledger:
                 self.degraded("verdicts_not_listed")
             if verdict.mode == "enforce" and verdict.excepted_by is None and len(self.fired_on) < _MAX_FIRED_ON:
                 self.fired_on.setdefault((verdict.channel, verdict.rule_id))
+            self.entities.update(name.removeprefix(_ENTITY) for name in verdict.triggers if name.startswith(_ENTITY))
             self._fired[verdict.rule_id] = self._fired.get(verdict.rule_id, 0) + 1
 
     def carried_out(self, action: str) -> None:
@@ -108,11 +111,6 @@ class Ledger:
         new = reason not in self._degradations
         self._degradations.setdefault(reason)
         return new
-
-    def entities(self) -> tuple[str, ...]:
-        """Return the kinds of entities that were found."""
-        found = {digest.detector for judge in self.judges for digest in judge.noted.digests}
-        return tuple(sorted(name.removeprefix(_ENTITY) for name in found if name.startswith(_ENTITY)))
 
     @property
     def action(self) -> str:

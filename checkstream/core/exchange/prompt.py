@@ -48,6 +48,8 @@ _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
 read it."""
 
+_KEYED_WORK = 300
+"""Of a step of telling texts that count from those that have counted."""
 _RECENT = 5
 """Index of the channel that the user's last texts are read as one in."""
 READ_WORK = 700
@@ -147,7 +149,7 @@ class Prompt:
             raise AssertionError("what is judged has been read")
         yield from self._know(request, self._event, self._context)
         self._joined = yield from Joining(request, self._checking).steps()
-        self.conversation.read(request, self._joined)
+        yield from self._checking.meter.stepping(self.conversation.read(request, self._joined), _KEYED_WORK)
         self._judge_request()
         yield from self._judging()
 
@@ -489,7 +491,7 @@ class Prompt:
 
     def remembered(self, outcome: str, spoken: Spoken | None) -> Remember | None:
         """Return what is to be remembered of the exchange, `spoken` the content of its answer; None: nothing is."""
-        return self.conversation.outcome(self._checking.ledger, self._joined, outcome, spoken)
+        return self.conversation.outcome(self._checking.ledger, self._places, outcome, spoken)
 
     @property
     def chars(self) -> int:

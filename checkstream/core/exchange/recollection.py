@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import ConversationRecord, Remember
-from checkstream.core.conversation import ALARM, KEY_BYTES, Conversation, Course, Said, Turn
+from checkstream.core.conversation import ALARM, KEY_BYTES, MOST_TEXTS, Conversation, Course, Said, Turn
 from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import Joined
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.policy.program import Program
-from checkstream.core.terms import Delta, Past, Span, Stage
+from checkstream.core.terms import Channel, Delta, Past, Span, Stage
 from checkstream.core.wire.surface import Request
 
 _SAID_IN = frozenset({"messages", "prompt", "input"})
@@ -27,7 +27,7 @@ _SAID_IN = frozenset({"messages", "prompt", "input"})
 _RECENT_TEXTS, _RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
 _SPEAKERS = frozenset({"user", "assistant"})
-_TEXTS_A_STEP = 256
+_TEXTS_A_STEP, _KEYS_A_STEP, _CHARS_A_STEP = 256, 64, 16_384
 _DIGITS = 4
 
 
@@ -108,16 +108,22 @@ class Recollection:
         """Tell by its history which conversation a request goes on with, up to the last thing that the model said."""
         self.keeps = True
         history = self._history = History(caller or "")
-        said = [delta for delta in request.unit.deltas if delta.path[0] == "messages" and len(delta.path) > 2]
-        last = max((_position(delta) for delta in said if delta.channel.kind == "assistant"), default=-1)
-        behind = False
-        for count, delta in enumerate(said):
-            if not behind and last >= 0 and _position(delta) > last:
-                behind = True
+        deltas, last = request.unit.deltas, -1
+        for count, delta in enumerate(deltas):
+            if delta.channel.kind == "assistant":
+                last = max(last, _position(delta))
+            if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
+                yield
+        for count, delta in enumerate(deltas):
+            position = _position(delta)
+            if not self.key and 0 <= last < position:
                 self.key = self._digest(history.told)
-            if delta.channel.kind in _SPEAKERS and delta.path[2] == "content" and delta.path[-1] in ("content", "text"):
-                history.take(delta.channel.kind, _position(delta), delta.text)
-            if count % _TEXTS_A_STEP == 0:
+            if position >= 0 and delta.channel.kind in _SPEAKERS and _is_content(delta):
+                for at in range(0, len(delta.text), _CHARS_A_STEP):
+                    history.take(delta.channel.kind, position, delta.text[at : at + _CHARS_A_STEP])
+                    if at:
+                        yield
+            if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
                 yield
 
     def recall(self, conversation: Conversation | None) -> None:
@@ -126,21 +132,25 @@ class Recollection:
         self._id = self._id or before.id
         self.past.fired, self.past.refused, self.past.entities = before.fired, before.refused, before.entities
 
-    def read(self, request: Request, joined: Sequence[Joined]) -> None:
-        """Take the texts of the request, before they are judged."""
-        self._texts = [each for each in joined if _is_said(each, request)]
-        keys = self._keys(self._texts) if self.keeps else (b"" for _ in self._texts)
-        self._said = tuple(Said(key, {}) for key in keys)
+    def read(self, request: Request, joined: Sequence[Joined]) -> Generator[None, None, None]:
+        """Take, in steps, the texts of the request before they are judged."""
+        texts, said = list[Joined](), list[Said]()
+        for count, each in enumerate(joined):
+            if _is_said(each, request):
+                texts.append(each)
+            if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
+                yield
+        self._texts = texts[-MOST_TEXTS:]
+        times = Counter[str]()
+        for count, each in enumerate(self._texts):
+            text = each.text.strip() if self.keeps else ""  # as clients send it again
+            times[text] += 1
+            said.append(Said(self._key("user", text, times[text]) if self.keeps else b"", {}))
+            if count % _KEYS_A_STEP == _KEYS_A_STEP - 1:
+                yield
+        self._said = tuple(said)
         self._new = self._before.new(self._said)
         self.past.turns = self._before.turns + sum(self._new)
-
-    def _keys(self, texts: Iterable[Joined]) -> Iterable[bytes]:
-        """Yield what each text is known by; one that is said again is another one."""
-        times = Counter[str]()
-        for joined in texts:
-            text = joined.text.strip()  # as clients send it again
-            times[text] += 1
-            yield self._key("user", text, times[text])
 
     def _key(self, kind: str, text: str, times: int = 1) -> bytes:
         return bytes.fromhex(self._digest(f"{kind}:{times}:{text}"))[:KEY_BYTES]
@@ -175,12 +185,14 @@ class Recollection:
         self.past.recents.clear()
         self.past.recents.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
 
-    def outcome(self, ledger: Ledger, places: Iterable[Joined], outcome: str, spoken: Spoken | None) -> Remember | None:
+    def outcome(
+        self, ledger: Ledger, places: Mapping[Channel, Joined], outcome: str, spoken: Spoken | None
+    ) -> Remember | None:
         """Return what is to be remembered of the exchange; None: nothing, since it was not judged, or has no name.
 
         Args:
             ledger: Has what rules did.
-            places: The texts of the prompt.
+            places: Channel -> the text of the prompt that is judged there.
             outcome: How the exchange ended.
             spoken: The content of the answer as it was sent; None: there is not one.
         """
@@ -198,22 +210,25 @@ class Recollection:
         self._id = self._id or key
         return Remember(key, turn, msgspec.structs.replace(self._before, id=self._id))
 
-    def _turn(self, ledger: Ledger, places: Iterable[Joined], *, refused: bool) -> Turn:
+    def _turn(self, ledger: Ledger, places: Mapping[Channel, Joined], *, refused: bool) -> Turn:
         """Return what the exchange came to."""
-        own = {joined.judge.channel: joined for joined in places}
-        keys = {joined.judge.channel: said.key for joined, said in zip(self._texts, self._said, strict=True)}
+        keys = {id(joined): said.key for joined, said in zip(self._texts, self._said, strict=True)}
         fired: dict[bytes, list[str]] = {}
         besides: dict[str, None] = {}
         for channel, rule in ledger.fired_on:
-            if refused or channel not in own:
+            joined = places.get(channel)
+            if refused or joined is None:
                 besides[rule] = None
                 continue
-            key = keys[channel] if channel in keys else self._key(channel.kind, own[channel].text)
+            key = keys.get(id(joined)) or self._key(channel.kind, joined.text)
             fired.setdefault(key, []).append(rule)
         said = [Said(each.key, each.scores, tuple(fired.pop(each.key, ()))) for each in self._said]
         said += (Said(key, None, tuple(rules)) for key, rules in fired.items())
         return Turn(
-            said=() if refused else tuple(said), fired=tuple(besides), entities=ledger.entities(), refused=refused
+            said=() if refused else tuple(said),
+            fired=tuple(besides),
+            entities=tuple(sorted(ledger.entities)),
+            refused=refused,
         )
 
     @property
@@ -231,8 +246,14 @@ class Recollection:
 
 
 def _position(delta: Delta) -> int:
-    """Return which message a text stands in."""
-    return delta.path[1] if isinstance(delta.path[1], int) else -1
+    """Return which message a text stands in, -1: it stands in none."""
+    path = delta.path
+    return path[1] if len(path) > 2 and path[0] == "messages" and isinstance(path[1], int) else -1
+
+
+def _is_content(delta: Delta) -> bool:
+    """Tell whether a text of a message is what it says."""
+    return delta.path[2] == "content" and delta.path[-1] in {"content", "text"}
 
 
 def _is_said(joined: Joined, request: Request) -> bool:
