@@ -127,7 +127,7 @@ def _headers(given: Iterable[tuple[str, str]], *, strict: bool) -> dict[str, str
             continue
         if lower in of_one_hop or not may_go_on(lower):
             continue
-        most = _MOST_OF_A_KEY if lower in AUTH else _MOST_CHARS
+        most = _MOST_OF_A_KEY if _holds_key(lower) else _MOST_CHARS
         joined = f"{found[lower]}, {text}" if lower in found else text  # RFC 9110 5.3
         if len(joined) <= most:
             found[lower] = joined
@@ -147,7 +147,12 @@ def _is_said_by_form(place: str, name: str, text: str) -> bool:
     """Tell whether all that a value says is its form: a key, a day, a yes or no."""
     if text in {"true", "false"} or _is_day(text):
         return True
-    return _is_key(text) if (name == _KEY if place == "query" else name in AUTH) else False
+    return _is_key(text) if (name == _KEY if place == "query" else _holds_key(name)) else False
+
+
+def _holds_key(name: str) -> bool:
+    """Tell whether a header is for a key: of the server, or of a gateway before it (`cf-aig-authorization`)."""
+    return name in AUTH or name.endswith(("-authorization", "-auth", "-api-key"))
 
 
 def _is_day(text: str) -> bool:

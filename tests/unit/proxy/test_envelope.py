@@ -87,6 +87,17 @@ def test_g31_calm_headers_go_on_as_they_came_where_unknown_ones_may(strict: bool
     }
 
 
+@pytest.mark.parametrize("name", ["helicone-auth", "cf-aig-authorization", "portkey-api-key"])
+def test_the_key_of_a_gateway_goes_on_and_text_in_its_place_is_read(name: str) -> None:
+    key = "Bearer sk-proj-abcdefghijklmnopqrstuvwx0123456789ABCDEFGH"
+    found = sent([(name, key)])
+    assert not isinstance(found, Reply)
+    assert found[1][name] == key
+    left = sent([(name, f"for {MAIL}")])
+    assert not isinstance(left, Reply)
+    assert name not in left[1]
+
+
 def test_the_headers_of_one_hop_and_what_no_server_reads_alike_stay_behind() -> None:
     found = sent([("Connection", "x-title"), ("X-Title", "a"), ("X-Request-Id", "\x01b"), ("Tracestate", "ü")])
     assert not isinstance(found, Reply)

@@ -48,7 +48,7 @@ _HEADS: Final = MappingProxyType(
 def is_card_number(digits: str) -> bool:
     """Say whether `digits` has an issuer's prefix, a length that the issuer uses, and a right check digit."""
     size = len(digits)
-    for low, high, least, most in _HEADS[digits[:2]]:
+    for low, high, least, most in _HEADS.get(digits[:2], ()):
         if least <= size <= most and low <= digits[: len(low)] <= high:
             return len(set(digits)) > 1 and luhn(digits)
     return False
@@ -92,7 +92,8 @@ _GOES_ON: Final = compile_regex(rf"[^0-9](?:{companion(parse(_LAYOUTS))})\z")
 """Where a card may begin that isn't seen whole."""
 
 
-_POWERS: Final = r"[0-9]{1,19}(?:\.[0-9]{1,18})?[eE][+\-]?[0-9]{1,2}"
+_POWERS: Final = r"(?:[0-9]{1,18}\.[0-9]{8,18}|[0-9]{9,19}(?:\.[0-9]{1,18})?)[eE][+\-]?[0-9]{1,2}"
+"""A number with a power of ten that has about as many figures as a card: what is shorter stands in each line of hex."""
 _IN_POWERS: Final = compile_regex(_POWERS)
 
 _ODD_GROUPS: Final = MappingProxyType({2: 8, 3: 6})
@@ -150,8 +151,11 @@ def skip_card(text: str, start: int, end: int) -> int:
     So was a group of four behind them. A group that continues a number begins a card only where that is seen too.
     """
     segment = text[start:end]
-    if _IN_POWERS.match(text, start) is not None:
-        return start + 1
+    power = _IN_POWERS.match(text, start)
+    if power is not None:
+        return start + text[start : power.end()].lower().index(
+            "e"
+        )  # what begins within its figures is glued to those before
     if not _MAY_HOLD.search(segment):
         hit = _GOES_ON.search(segment)
         return end if hit is None else _begin_of(text, start + hit.start() + 1)
