@@ -36,8 +36,8 @@ EACH = pytest.mark.parametrize("sdk", SDKS)
 
 @pytest.fixture(scope="module")
 def turning(begin: Callable[..., Proxy], clients: Clients, upstream: Upstream) -> Iterator[Case]:
-    """A proxy before an upstream that goes on with answers; Ollama's generate can't, and would be refused."""
-    places = [place for place in PLACES if place["name"] != "ollama-generate"]
+    """A proxy before an upstream that goes on with answers, for the surfaces that can: others are refused."""
+    places = [place for place in PLACES if place["name"] in {"chat", "messages", "ollama-chat"}]
     with running(begin(["policy.yaml"], policy=POLICY, places=places, upstream={"can": ["continue"]})) as proxy:
         yield Case(clients, upstream, proxy.url)
 
