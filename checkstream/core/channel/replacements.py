@@ -50,11 +50,13 @@ class Replacements:
     An insertion stands before the span that starts at its place and behind the one that ends there, never inside one.
     """
 
-    __slots__ = ("items",)
+    __slots__ = ("hides", "items")
 
     def __init__(self) -> None:
         """Start with none."""
         self.items: list[Replacement] = []
+        self.hides = False
+        """Something is sent, or was, that the model does not know."""
 
     def __iter__(self) -> Iterator[Replacement]:
         return iter(self.items)
@@ -75,6 +77,7 @@ class Replacements:
             sent: End of the text that has been sent, `whole` by that. A span starts there or later; an insertion
                 is put there at least.
         """
+        self.hides = self.hides or item.hidden is not None
         if item.start == item.end:
             self._insert(max(item.start, sent), item.text)
         elif not self.items or item.start >= self.items[-1].end:
@@ -136,11 +139,6 @@ class Replacements:
                 return True
             place += 1
         return False
-
-    @property
-    def hides(self) -> bool:
-        """Something is sent that the model does not know."""
-        return any(item.hidden is not None for item in self.items)
 
     def render(
         self, start: int, end: int, original: Callable[[Span], str], *, cut: bool = False, hidden: bool = False
