@@ -25,7 +25,7 @@ _TEXTS_A_STEP, _TEXTS_WORK = 2048, 200
 _KEYS_A_STEP = 16
 _KEY_WORK = 30
 """Of what was found once, in the forms by which it is known."""
-_SAID_IN = frozenset({"messages", "prompt", "documents", "checkstream"})
+_SAID_IN = frozenset({"messages", "prompt", "input", "system", "instructions", "documents", "checkstream"})
 """Fields whose texts are said by somebody; a setting is not."""
 
 
