@@ -142,7 +142,17 @@ class Incoming:
             if frame.data is not None and not self._is_unwanted():
                 yield from self._take_frame(frame, self._moulds.read(frame))
         if not self._is_unwanted():
-            course.begin_closing(Ending("complete"))
+            course.begin_closing(self._ended())
+
+    def _ended(self) -> Ending:
+        """Return how what has come ends: a stream that has said neither a last word nor an error has broken off."""
+        course = self._course
+        over = course.answer.terminated or not course.surface.has_last_word
+        if over or course.ledger.upstream_failure is not None:
+            return Ending("complete")
+        course.ledger.upstream_failure = "no_end"
+        message = "the upstream ended its stream before the answer was over"
+        return Ending("upstream_failed", ("upstream_error", message, None))
 
     def _take_alike(self, unit: Unit) -> Iterable[None] | None:
         """Take an event like others before it; return what is left to do, None where more is to be: nothing is done."""

@@ -22,6 +22,7 @@ class JsonSurface(ABC):
 
     methods: frozenset[str] = frozenset({"POST"})
     calls_at_once = False
+    has_last_word = False
     parts_of_answers: frozenset[str] = frozenset()
     trims_beginning = False
     counts: ClassVar[Counts] = MappingProxyType({})

@@ -31,6 +31,7 @@ class AnthropicMessages(JsonSurface):
     name = "anthropic.messages"
     events = answers.EVENTS
     framing = EVENTS
+    has_last_word = True
     trims_beginning = True
     counts: ClassVar = {("usage", "input_tokens"): (True, False), ("usage", "output_tokens"): (False, True)}
 

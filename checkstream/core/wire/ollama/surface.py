@@ -33,6 +33,7 @@ class Ollama(JsonSurface):
 
     events: frozenset[str] = frozenset()
     framing = LINES
+    has_last_word = True
     alters = False
     calls_at_once = True
     counts: ClassVar = {("prompt_eval_count",): (True, False), ("eval_count",): (False, True)}

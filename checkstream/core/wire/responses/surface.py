@@ -27,6 +27,7 @@ class OpenAIResponses(JsonSurface):
     name = "openai.responses"
     events = events.EVENTS
     framing = EVENTS
+    has_last_word = True
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
         """Read a caller's body, in steps.
