@@ -54,7 +54,7 @@ def test_g01_all_packs_together_make_one_answer_of_a_stream_and_of_a_whole(
     assert not hides or hides not in streamed[1]
     rules = [{verdict["rule_id"] for verdict in record["verdicts"]} for _, _, record in (streamed, whole)]
     assert rules[0] == rules[1]
-    assert len(streamed[2]["policies"]) == len(PACKS) == 10
+    assert len(streamed[2]["policies"]) == len(PACKS) == 11
 
 
 def test_an_injection_is_refused_whichever_pack_saw_it_first(llm: Llm, proxy: Proxy) -> None:

@@ -81,17 +81,21 @@ def test_g31_nothing_around_a_body_reaches_the_model_unread(upstream: Upstream, 
     name = upstream.says({"body": {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}})
     ask = {"model": "gpt-5", "messages": [{"role": "user", "content": "Which card?"}]}
     told = "the purple password"
-    headers = {SCRIPT: name, "user-agent": told, "x-mine": told, "openai-project": "p1"}
+    headers = {SCRIPT: name, "user-agent": told, "x-mine": "7", "openai-project": "p1"}
     url = f"{guarded.url}/openai/deployments/gpt-5/chat/completions"
-    assert http("POST", f"{url}?api-version=2024-10-21&note=the+purple+password", ask, headers=headers)[0] == 200
+    assert http("POST", f"{url}?api-version=2024-10-21&note=a+day", ask, headers=headers)[0] == 200
     (head,) = upstream.heads[name]
-    assert head.startswith("POST /openai/deployments/gpt-5/chat/completions?api-version=2024-10-21 HTTP/1.1\n")
+    target = "/openai/deployments/gpt-5/chat/completions?api-version=2024-10-21&note=a+day"
+    assert head.startswith(f"POST {target} HTTP/1.1\n")
     assert "purple" not in head
     assert "openai-project: p1\n" in head
+    assert "x-mine: 7\n" in head
     for target, more in (
         (f"{url}?api-version=the%20purple%20password", {}),
+        (f"{url}?note=the+purple+password", {}),
         (url.replace("gpt-5", "the%20purple%20password"), {}),
         (url, {"x-title": told}),
+        (url, {"x-mine": told}),
     ):
         status, _, body = http("POST", target, ask, headers={SCRIPT: name, **more})
         assert (status, json.loads(body)["error"]["rule_id"]) == (400, "ASK-001")
