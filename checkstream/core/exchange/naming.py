@@ -47,6 +47,8 @@ class Naming:
         """Take what counts the work and keeps the names, and what the route asks for."""
         self.conversation = ""
         """The caller's name for it; empty: names are of this request alone."""
+        self.caller = ""
+        """Who calls; empty: callers have no names."""
         self._checking = checking
         self._register = checking.register
         self._meter = checking.meter
@@ -54,6 +56,8 @@ class Naming:
         self._asked = False
         self._settled = False
         self._seen = 0
+        self._goes_on = False
+        """The provider keeps what was said before, with placeholders of which nobody here knows what they stand for."""
         self._language: str | None = None
         """Of the first text in which something is named, as a BCP 47 primary tag."""
         self._salt = ""
@@ -100,6 +104,7 @@ class Naming:
         placeholders = self._checking.program.placeholders
         if placeholders is None:
             raise AssertionError("only rules that have placeholders ask for them")
+        self._goes_on = bool(request.previous or request.conversation) and not self._asked
         if not self._register.reserved:
             yield from self._reserve(request, placeholders)
         for place in sorted(edits):
@@ -148,18 +153,25 @@ class Naming:
             seed = int(self._checking.digest(f"surrogate:{self._salt}:{kind}:{key}")[:_SEED_DIGITS], 16)
             return surrogate(kind, value, self._language, seed, self._register.is_taken)
 
+        number = self._number_seed(kind, key) if self._goes_on else None
         given = self._register.give(
             kind,
             key,
             value,
             comes_back=delta.channel.kind in alias.action.restore,
             make=made if alias.action.style == "surrogate" else None,
+            seed=number,
         )
         if given is None:
             self._checking.degrade("values_not_remembered")
             return edit
         text = given.label.bare if bare and not given.surrogate else given.written
         return msgspec.structs.replace(edit, text=text)
+
+    def _number_seed(self, kind: str, key: str) -> int:
+        """Return what a value's number follows from: `<EMAIL_1>` of an earlier request must be nobody else in this."""
+        self._meter.spend(_NAME_WORK)
+        return int(self._checking.digest(f"number:{len(self.caller)}:{self.caller}:{kind}:{key}")[:_SEED_DIGITS], 16)
 
 
 def _key(alias: Alias, value: str) -> str:

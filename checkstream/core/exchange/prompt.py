@@ -138,6 +138,7 @@ class Prompt:
         elif fault is None and self._plan.recalls:
             recognising = self.conversation.recognise(event.caller, request)
             yield from self._checking.meter.stepping(recognising, READ_WORK)
+        self.naming.caller = event.caller or ""
         if named:
             self.naming.conversation = named
         return fault

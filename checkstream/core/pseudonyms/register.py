@@ -20,6 +20,9 @@ from checkstream.errors import NamesUnreadable
 
 MOST_VALUES = 20_000
 """Of one register; what is found beyond them has no pseudonym."""
+_FIRST_OF_SEEDS = 100_000
+_SEEDS = MAX_NUMBER - _FIRST_OF_SEEDS - MOST_VALUES
+"""Of the numbers that follow from a value; behind them there is room for those that are taken."""
 
 
 class Given(msgspec.Struct):
@@ -99,7 +102,14 @@ class Register:
         return key in self._by_surrogate or key in self._reserved
 
     def give(
-        self, kind: str, key: str, value: str, *, comes_back: bool, make: Callable[[], str | None] | None = None
+        self,
+        kind: str,
+        key: str,
+        value: str,
+        *,
+        comes_back: bool,
+        make: Callable[[], str | None] | None = None,
+        seed: int | None = None,
     ) -> Given | None:
         """Return what stands for a value, the same as for all that are equal to it.
 
@@ -109,6 +119,8 @@ class Register:
             value: As it stands in the prompt.
             comes_back: The caller may see it.
             make: Makes a surrogate, None: a label stands for it.
+            seed: Of the value: the number follows from it, and is none that is counted up to. None: numbers are
+                counted.
 
         Returns:
             None: no number is left for one more value of the kind.
@@ -117,12 +129,13 @@ class Register:
         if given is None:
             if len(self._by_label) >= MOST_VALUES:
                 return None
-            number = self._next.get(kind, 1)
+            number = self._next.get(kind, 1) if seed is None else _FIRST_OF_SEEDS + seed % _SEEDS
             while (label := Label(kind, number)) in self._reserved or label in self._by_label:
                 number += 1
             if number > MAX_NUMBER:
                 return None
-            self._next[kind] = number + 1
+            if seed is None:
+                self._next[kind] = number + 1
             given = self._add(key, Given(label, value, comes_back, (make() if make is not None else None) or ""))
             self.changed = True
         self._used.add(given.label)

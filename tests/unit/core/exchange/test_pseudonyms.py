@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from tests import responses
 from tests.guarded import CHAT, DONE, MAIL, ends, event, plan, says
-from tests.playbook import Played, capitalised, play
+from tests.playbook import Exchange, Played, capitalised, play
 
 RULES = "  - {name: p, id: PSN-1, entities: [EMAIL, PHONE], actions: [{type: pseudonymise}]}\n"
 NAMES = (
@@ -118,3 +120,27 @@ def test_g38_nothing_of_the_values_is_in_the_record() -> None:
     out = ran(PROMPT, "<EMAIL_1> <EMAIL_2>")
     assert out.record is not None
     assert "x.io" not in str(out.record)
+
+
+@pytest.mark.parametrize(
+    "kept", [{"previous_response_id": "resp_1"}, {"conversation": "c"}, {"conversation": {"id": "c"}}]
+)
+def test_g38_a_placeholder_of_a_history_that_the_provider_keeps_is_nobody_else(kept: dict[str, Any]) -> None:
+    def asked(prompt: str, said: str, caller: str = "app") -> tuple[str, str]:
+        received = RequestReceived(responses.request(prompt, **kept), caller)
+        exchange = Exchange(responses.RESPONSES, plan(RULES))
+        exchange.send(received)
+        forwarded: str = json.loads(exchange.out.forwarded or b"{}")["input"]
+        answer = responses.answer(responses.call("mail", json.dumps({"to": said or forwarded})))
+        for came in (UpstreamOpened(200, streaming=True), UpstreamBytes(answer), UpstreamClosed()):
+            exchange.send(came)
+        return forwarded, json.loads(responses.read(exchange.out.joined)["output"][0]["arguments"])["to"]
+
+    earlier = "<EMAIL_1> <EMAIL_2> EMAIL 3"
+    assert asked("bob@y.io, eve@z.io", earlier)[1] == earlier
+    both, back = asked("bob@y.io, eve@z.io, BOB@y.io", "")
+    assert back == "bob@y.io, eve@z.io, bob@y.io"
+    bob, eve, again = both.split(", ")
+    assert bob == again != eve
+    assert asked("eve@z.io", bob) == (eve, bob)  # of another request: what it stands for here is the same, or nothing
+    assert asked("eve@z.io", "", "another")[0] != eve
