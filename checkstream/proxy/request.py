@@ -171,7 +171,7 @@ class Proxy:
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = self._intake.callers.identify(request)
-        found = candidates(self._routes(), request.rel_url.raw_path, request.method)
+        found = candidates(self._routes(), request.rel_url.raw_path, _method(request))
         if self._draining:
             raise NotReady("the proxy is shutting down; try again on another one")
         scorers = {route.scorer for route in found if route.scorer is not None}
@@ -389,6 +389,12 @@ def readable(body: bytes) -> int:
         size -= end - at
         at = body.find(_BASE64, end)
     return size
+
+
+def _method(request: BaseRequest) -> str:
+    """Return how a request asks; `WebSocket` where it asks for one, which no route takes: nobody would read it."""
+    upgrades = ",".join(request.headers.getall(hdrs.UPGRADE, ())).lower().split(",")
+    return "WebSocket" if any(each.strip().startswith("websocket") for each in upgrades) else request.method
 
 
 def _context(given: Sequence[str]) -> str | None:

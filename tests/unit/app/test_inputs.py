@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import openai
 import pytest
 from aiohttp import web
@@ -105,4 +106,19 @@ async def test_what_can_not_be_guarded_is_refused_with_the_line_that_passes_it(
             with pytest.raises(openai.NotFoundError) as refused:
                 await asked()
             assert "upstream: default, pass: true}`" in str(refused.value)
+        assert upstream.got == []
+
+
+@pytest.mark.parametrize("path", ["responses", "chat/completions", "models"])
+async def test_g31_a_websocket_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    asking = {
+        "connection": "Upgrade",
+        "upgrade": "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "k" * 24,
+    }
+    async with served(tmp_path, monkeypatch) as (client, upstream), aiohttp.ClientSession() as session:
+        async with session.get(f"{client.base_url}{path}", headers=asking) as response:
+            assert response.status == 405
+            assert "not `WebSocket`" in (await response.json())["error"]["message"]
         assert upstream.got == []
