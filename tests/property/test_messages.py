@@ -145,10 +145,10 @@ def assert_clean(rules: str, message: dict[str, Any]) -> None:
 
 
 def _text_delta(**more: Any) -> bytes:
-    return event("content_block_delta", index=0, delta={"type": "text_delta", "text": "fine, "}, **more)
+    return event("content_block_delta", index=0, delta={"type": "text_delta", "text": " fine, "}, **more)
 
 
-_SAID: dict[str, Any] = {"type": "text_delta", "text": "fine, "}
+_SAID: dict[str, Any] = {"type": "text_delta", "text": " fine, "}
 PUTS: dict[str, Callable[[str, Any], bytes]] = {
     "event": lambda name, value: event("content_block_delta", index=0, delta=_SAID, **{f"x_{name}": value}),
     "delta": lambda name, value: event("content_block_delta", index=0, delta={**_SAID, f"x_{name}": value}),
