@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import ClassVar
 
-from checkstream.core.terms import COMMON, Unit
-from checkstream.core.wire.answers.answer import Answer
-from checkstream.core.wire.answers.failure import failure_of
+from checkstream.core.terms import Unit
+from checkstream.core.wire.answers.counting import Counting
 from checkstream.core.wire.anthropic import answers, edits, errors, requests
 from checkstream.core.wire.anthropic.sending import MessageSending
 from checkstream.core.wire.anthropic.shaping import undone, writing_request
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import EVENTS
 from checkstream.core.wire.json_surface import JsonSurface
-from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import Path
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.openai import edits as openai_edits
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 from checkstream.errors import WireError
@@ -107,40 +104,14 @@ class AnthropicMessages(JsonSurface):
         return errors.error_body(kind, message, rule_id, param)
 
 
-class AnthropicCounting(AnthropicMessages):
+class AnthropicCounting(Counting, AnthropicMessages):
     """The surface `anthropic.count_tokens`: the requests of the Messages API, and an answer that is a figure.
 
     A request is edited and shaped as it would be for an answer, so that what is counted is what would be sent.
     """
 
     name = "anthropic.count_tokens"
-    events = frozenset[str]()
-
-    def read_event(self, frame: Frame) -> Unit:
-        """Refuse an event.
-
-        Raises:
-            WireError: always.
-        """
-        del frame
-        raise WireError("this API has no streams; check the upstream")
-
-    def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
-        """Read an answer, in steps: figures, without choices.
-
-        Raises:
-            WireError: not a JSON object with a count or an error.
-        """
-        found = yield from reading_object(body)
-        try:
-            answer, failure = Answer(body, whole=True), failure_of(found)
-            if failure is None and "input_tokens" not in found:
-                raise WireError("the answer has neither `input_tokens` nor `error`; check the upstream")
-            answer.rest(COMMON, found, frozenset({"type", "error", "input_tokens", "request_id"}), frozenset(), ())
-            yield from answer.taking()
-            return answer.unit(body, usage=failure is None, failure=failure)
-        finally:
-            yield from dropping(found)
+    figures = frozenset({"type", "error", "input_tokens", "request_id"})
 
     def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
         """Return, in steps, the answer with the edit applied; it has no choices."""
