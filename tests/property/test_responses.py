@@ -115,6 +115,19 @@ def test_g35_an_edited_answer_is_a_legal_sequence_without_what_was_condemned(dat
             json.loads(item["arguments"])
 
 
+def test_g35_an_answer_of_calls_that_are_all_withheld_has_its_end() -> None:
+    calls = [call("f", json.dumps({"q": text}), number=at) for at, text in enumerate(("zero risk", "@example.com"))]
+    made = Stream(1)
+    for index, item in enumerate(calls):
+        made.item(index, item)
+    made.end(*calls)
+    answer = read(play(RESPONSES, plan(REDACT), request(), [made.joined]).joined)
+    assert (answer["status"], [item["type"] for item in answer["output"]]) == ("completed", ["message"])
+    whole = responses.reply(REDACT, responses.whole(*calls)).reply
+    assert whole is not None
+    assert said(parsed(whole.body)) == said(answer)
+
+
 def assert_clean(rules: str, said: object) -> None:
     wanted = [*([MAIL] if "EMAIL" in rules else []), *([RISK] if RISK in rules else [])]
     spelled = json.dumps(said)

@@ -128,10 +128,11 @@ class ResponseSending:
         return before + (sse.reframe(raw, written(top)) if changed else raw)
 
     def _say_again(self, unit: Unit, top: Members) -> None:
-        """Put what was sent in the place of what says it again."""
-        if not unit.again:
+        """Put what was sent in the place of what says it again; items that were taken out are told no more."""
+        again = {path: part for path, part in unit.again.items() if part[0] not in self._gone}
+        if not again:
             return
-        for name, tree in tree_of(unit.again).items():
+        for name, tree in tree_of(again).items():
             if name not in top:
                 continue
             if isinstance(tree, dict):
