@@ -15,12 +15,13 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamRespon
 
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
-from checkstream.core.events import Assessed, RequestReceived
+from checkstream.core.events import Assessed, Envelope, RequestReceived
 from checkstream.core.exchange.machine import machine_for
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.toolbook import ToolBook
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import surface_at
-from checkstream.core.wire.surface import Spoken
+from checkstream.core.wire.surface import Spoken, Surface
 from checkstream.core.wire.surfaces import SURFACES, spoken
 from checkstream.errors import AuditError, BodyTooLarge, CheckstreamError, NotReady, RequestInvalid, UpstreamError
 from checkstream.listen import (
@@ -89,6 +90,17 @@ class Sent(msgspec.Struct, frozen=True):
     def content_type(self) -> str | None:
         """What it is, where it goes on unguarded."""
         return None if self.media is None else str(self.media)
+
+
+class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that is guarded, and what is there for it."""
+
+    route: Route
+    surface: Surface | Mcp
+    plan: Plan
+    services: Services
+    admitted: Admitted
+    counts: StreamCounts
 
 
 class Proxy:
@@ -235,101 +247,87 @@ class Proxy:
     async def _answer(  # noqa: PLR0917 - one request and what it has
         self, request: BaseRequest, stream: str, route: Route, sent: Sent, visit: Visit, load: Load | None
     ) -> StreamResponse:
-        body, identity = sent.body, sent.identity
-        fail_closed = route.plan is None or route.plan.fail_mode == "closed"
-        if self._trail.failure and fail_closed:
+        identity = sent.identity
+        if self._trail.failure and (route.plan is None or route.plan.fail_mode == "closed"):
             raise AuditError(self._trail.failure)
         counts = self._counts.begun(stream, route.name, identity.name)
-        url = request.rel_url
         ledger = _Ledger(self._trail, stream, route.name, identity.name, counts)
         if route.plan is None or route.surface is None or route.scorer is None or load is None:
-            target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
-            outgoing = Outgoing(
-                target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name
-            )
             try:
-                response = await self._pass_on(request, route, outgoing, body, ledger)
+                response = await self._pass_on(request, route, _unread(request, sent), sent.body, ledger)
             except UpstreamError as error:
                 counts.upstream_failed(error)
                 raise
         else:
-            path, query = url.raw_path, url.raw_query_string
-            given = ((name, text) for name, text in request.headers.items() if name.lower() != identity.key_header)
-            strict = route.plan.unknown_fields == "refuse"
-            outer = around(
-                route.match.path,
-                path,
-                query,
-                given,
-                keyed=route.upstream.keyed,
-                strict=strict,
-                refused=route.surface.parts_of_answers,
-            )
-            outgoing = Outgoing(
-                outer.target,
-                outer.headers,
-                identity.key_header,
-                caller=identity.name,
-                method=request.method,
-                patient=isinstance(route.surface, Mcp),
-            )
-            context = _context(request.headers.getall(_CONTEXT, ()))
-            asked = Asked(
-                caller=identity.name, route=route.name, program=route.plan.program.hash, context=context, body=body
-            )
-            confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
-            afterwards = Afterwards(self._background, route, stream, identity.name)
-            plan, risk = afterwards.plan(route.plan), afterwards.earlier_risk(body)
-            guard: Machine = machine_for(
-                route.surface,
-                plan,
-                self._digest,
-                stream=stream,
-                clock=time.perf_counter,
-                quiet=self._quiet.of(identity.name, plan.program.hash),
-                tools=self._tools_of(route, identity.name),
-            )
-            if self._recorder is not None and not isinstance(route.surface, Mcp):
-                guard = self._recorder.follow(guard, route.surface, plan, stream=stream, route=route.name)
-            exchange = Exchange(
-                request,
-                connection_of(request),
-                guard=guard,
+            shed = partial(self._intake.admission.shed, route.name)
+            guarded = _Guarded(
+                route=route,
                 surface=route.surface,
-                upstream=route.upstream,
-                outgoing=outgoing,
+                plan=route.plan,
                 services=Services(
                     scorer=route.scorer,
                     ledger=ledger,
-                    enqueue=afterwards.put,
                     assess=self._assessing(route, stream),
                     conversations=self._conversations,
                     vault=self._vault,
                     turns=self._turns,
                 ),
-                admitted=Admitted(
-                    visit=visit, load=load, share=sent.share, shed=partial(self._intake.admission.shed, route.name)
-                ),
+                admitted=Admitted(visit=visit, load=load, share=sent.share, shed=shed),
                 counts=counts,
-                headers={
-                    STREAM: stream,
-                    POLICY: route.policies,
-                    **risk_header(risk),
-                    **shown_to(route.origins, request),
-                },
-                fail_closed=fail_closed,
-                respond=confirming.respond,
             )
-            received = RequestReceived(
-                body, identity.name, context, confirming.rules, risk, outer.envelope, request.method
-            )
-            self._running.add(exchange)
-            try:
-                response = await exchange.run(received)
-            finally:
-                self._running.discard(exchange)
+            response = await self._answer_guarded(request, stream, sent, guarded)
         counts.ended(response.status)
         return response
+
+    async def _answer_guarded(self, request: BaseRequest, stream: str, sent: Sent, guarded: _Guarded) -> StreamResponse:
+        route, body, caller = guarded.route, sent.body, sent.identity.name
+        outgoing, envelope = _read(request, sent, guarded)
+        context = _context(request.headers.getall(_CONTEXT, ()))
+        asked = Asked(caller=caller, route=route.name, program=guarded.plan.program.hash, context=context, body=body)
+        confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
+        afterwards = Afterwards(self._background, route, stream, caller)
+        plan, risk = afterwards.plan(guarded.plan), afterwards.earlier_risk(body)
+        exchange = Exchange(
+            request,
+            connection_of(request),
+            guard=self._machine(guarded, plan, stream, caller),
+            surface=guarded.surface,
+            upstream=route.upstream,
+            outgoing=outgoing,
+            services=msgspec.structs.replace(guarded.services, enqueue=afterwards.put),
+            admitted=guarded.admitted,
+            counts=guarded.counts,
+            headers={
+                STREAM: stream,
+                POLICY: route.policies,
+                **risk_header(risk),
+                **shown_to(route.origins, request),
+            },
+            fail_closed=guarded.plan.fail_mode == "closed",
+            respond=confirming.respond,
+        )
+        received = RequestReceived(body, caller, context, confirming.rules, risk, envelope, request.method)
+        self._running.add(exchange)
+        try:
+            return await exchange.run(received)
+        finally:
+            self._running.discard(exchange)
+
+    def _machine(self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None) -> Machine:
+        """Return what guards an exchange, recorded where recordings are made."""
+        route, surface = guarded.route, guarded.surface
+        guard: Machine = machine_for(
+            surface,
+            plan,
+            self._digest,
+            stream=stream,
+            clock=time.perf_counter,
+            quiet=self._quiet.of(caller, plan.program.hash),
+            tools=self._tools_of(route, caller),
+        )
+        if self._recorder is None or isinstance(surface, Mcp):
+            return guard
+        return self._recorder.follow(guard, surface, plan, stream=stream, route=route.name)
 
     def _tools_of(self, route: Route, caller: str | None) -> ToolBook | None:
         """Return what is known of the tools behind a route, as a caller has seen them."""
@@ -389,6 +387,40 @@ def readable(body: bytes) -> int:
         size -= end - at
         at = body.find(_BASE64, end)
     return size
+
+
+def _unread(request: BaseRequest, sent: Sent) -> Outgoing:
+    """Return a request as it goes on unguarded."""
+    url, identity = request.rel_url, sent.identity
+    target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
+    return Outgoing(target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name)
+
+
+def _read(request: BaseRequest, sent: Sent, guarded: _Guarded) -> tuple[Outgoing, Envelope]:
+    """Return what of a guarded request stands around its body as it goes on, and what of it rules are to read.
+
+    Raises:
+        RequestInvalid: two readers could read it differently.
+    """
+    url, key_header = request.rel_url, sent.identity.key_header
+    outer = around(
+        guarded.route.match.path,
+        url.raw_path,
+        url.raw_query_string,
+        ((name, text) for name, text in request.headers.items() if name.lower() != key_header),
+        keyed=guarded.route.upstream.keyed,
+        strict=guarded.plan.unknown_fields == "refuse",
+        refused=guarded.surface.parts_of_answers,
+    )
+    outgoing = Outgoing(
+        outer.target,
+        outer.headers,
+        key_header,
+        caller=sent.identity.name,
+        method=request.method,
+        patient=isinstance(guarded.surface, Mcp),
+    )
+    return outgoing, outer.envelope
 
 
 def _method(request: BaseRequest) -> str:
