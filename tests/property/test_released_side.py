@@ -169,7 +169,7 @@ def test_g02_bytes_for_the_caller_are_made_in_few_places_from_what_was_released(
     assert set(calls(messages, "_send")) == {
         "self._send(frame.raw)",  # a message that was judged and stands as it came
         "self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))",
-        "self._send(sse.encode(refusals.error(number, why), 'message'))",
+        "self._send(self._asker.error_event(refusal))",
     }
     assert set(calls(leaving, "_write")) == {
         "self._write(released.data)",

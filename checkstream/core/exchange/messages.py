@@ -42,28 +42,26 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
+from checkstream.core.exchange.asker import NO_VERDICTS, Asker, why_of
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.course import CHARS_PER_TOKEN, State
+from checkstream.core.exchange.described import Described
 from checkstream.core.exchange.message import Message
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.stepping import Stepping
-from checkstream.core.exchange.toolbook import CHANGED, ToolBook
+from checkstream.core.exchange.toolbook import ToolBook
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.mcp import messages, refusals
 from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
-from checkstream.core.wire.mcp.tools import definitions
-from checkstream.core.wire.requests.prompt import is_plain
-from checkstream.core.wire.surface import Request
 from checkstream.errors import EventTooLarge, WireError
 
 _RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
-_NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
 _FRAME_WORK = 20
 _WRITING_WORK = 300
 _OLD_TRANSPORT = "endpoint"
@@ -93,19 +91,18 @@ class Messages(Stepping):
             clock: Tells the time, seconds, to end turns by.
             tools: What is known of the server's tools, by other exchanges too.
         """
-        self._tools = ToolBook() if tools is None else tools
         self._surface = surface
         self._plan = plan
         self._stream = stream
         self._checking = Checking(plan, digest)
         self._checking.meter.clock = clock
+        self._tools = Described(ToolBook() if tools is None else tools, plan, self._checking)
         self._ledger = self._checking.ledger
         self._watch = Watch(plan, self._checking)
         super().__init__(self._checking, self._watch)
         self.state = State.NEW
         self._request = Message(surface.callers, plan, self._checking)
-        self._asked: Head | None = None
-        """What the caller has sent; None: it opens a stream, or ends a session."""
+        self._asker = Asker()
         self._decoder = surface.framing.decoder(plan.event_bytes, surface.events)
         self._waiting: deque[Frame] = deque()
         self._waiting_bytes = 0
@@ -119,9 +116,6 @@ class Messages(Stepping):
         self._streamed = False
         self._ended = False
         """Nothing more will come of the server."""
-        self._answered = False
-        self._resumable = False
-        """The caller has an id by which it can ask for the rest of a stream that broke off."""
         self._said_chars = self._released_chars = 0
         self._begun_at: float | None = None
 
@@ -181,7 +175,7 @@ class Messages(Stepping):
     def _on_request(self, event: RequestReceived) -> Steps:
         self.state = State.INGRESS
         refusal = yield from self._request.take(event)
-        self._asked = self._request.head
+        self._asker.head = self._request.head
         if refusal is not None:
             self._refuse(refusal)
         else:
@@ -194,7 +188,7 @@ class Messages(Stepping):
         if request is None:
             return
         if refusal is None and request.tools:
-            refusal = self._refused_tool(request.tools[0])
+            refusal = self._tools.refusal_of(request.tools[0])
         if refusal is None:
             refusal = yield from self._request.outside.looking(self._request.judged)
         body = b""
@@ -212,65 +206,11 @@ class Messages(Stepping):
         self._checking.meter.begin_anew()
         self._do(ForwardRequest(body, streaming=True, without=self._request.outside.left_out))
 
-    def _refused_tool(self, name: str) -> Refusal | None:
-        """Return why a tool may not be called: what its description says, or that it says something else now."""
-        why = self._tools.refusing(name)
-        if why is None:
-            return None
-        said = "it is described otherwise than before" if why == CHANGED else "its description was not let through"
-        return Refusal(400, "request_blocked", f"this tool may not be called: {said}", why, param="params.name")
-
-    def _look_at_tools(self, message: Message, request: Request) -> None:
-        """Note how the tools of a list are described, and take out those that may not be called."""
-        refuses = self._plan.tools_changed == "refuse"
-        for i, name, said in definitions(request.members):
-            rule = message.taken_out(("result", "tools", i))
-            if rule is None and self._tools.look(name, said, self._plan.pins, keeps=refuses):
-                self._checking.degrade("mcp_tool_changed")
-                shown = name if is_plain(name) else "?"
-                self._ledger.degraded(f"{CHANGED}:{shown}:{said}")
-                rule = CHANGED if refuses else None
-                if refuses:
-                    message.take_out(("result", "tools", i), CHANGED)
-                    self._ledger.carried_out("reject")
-            if rule is None:
-                self._tools.allow(name)
-            else:
-                self._tools.refuse(name, rule)
-
     def _refuse(self, refusal: Refusal) -> None:
         """Answer in place of the server: as an error that SDKs raise where something was asked."""
-        self._ledger_of_refusal(refusal)
-        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
-        self._answer(refusal, retry=False if by_policy else None)
-
-    def _ledger_of_refusal(self, refusal: Refusal) -> None:
         if refusal.kind != "overloaded":
             self._ledger.carried_out("reject" if refusal.confirm is None else "require_confirmation")
-
-    def _answer(self, refusal: Refusal, *, retry: bool | None = None) -> None:
-        """Answer with an error, and close."""
-        asked = self._asked
-        why = refusals.Why(refusal.kind, refusal.message, refusal.rule_id, refusal.param)
-        by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
-        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "refused" if by_policy else "invalid"
-        is_asked = asked is not None and asked.kind == "request"
-        # An error of HTTP reaches nobody but the transport: who has asked gets an answer.
-        status = 200 if is_asked and by_policy and refusal.confirm is None else refusal.status
-        action = outcome if refusal.kind in _NO_VERDICTS else "reject"
-        if refusal.confirm is not None:
-            action = "require_confirmation"
-        self._reply(
-            Reply(
-                status,
-                refusals.error(asked.id if asked is not None and is_asked else None, why),
-                action=action,
-                retry=retry,
-                retry_after_s=1 if status == 503 else None,
-                confirm=refusal.confirm,
-            ),
-            outcome,
-        )
+        self._reply(*self._asker.refused(refusal))
 
     # --- the server's messages
 
@@ -320,7 +260,7 @@ class Messages(Stepping):
             self._unreadable(frame, "an event with fields that nobody knows")
         elif not frame.data:
             self._send(frame.raw)
-            self._resumable = self._resumable or b"id: " in frame.raw
+            self._asker.resumable = self._asker.resumable or b"id: " in frame.raw
         elif frame.event not in ("", *self._surface.events):
             self._checking.degrade("event_dropped")  # clients pass over it
         else:
@@ -335,18 +275,10 @@ class Messages(Stepping):
             self._unreadable(frame, str(error))
             return
         head = message.head
-        if head is not None and head.kind in {"result", "error"} and not self._expects(head):
+        if head is not None and head.kind in {"result", "error"} and not self._asker.expects(head):
             self._unreadable(frame, "it answers what was not asked")
             return
         self._message, self._frame = message, frame
-
-    def _expects(self, head: Head) -> bool:
-        """Tell whether a server may answer so: a stream that is resumed has answers to what was asked before."""
-        if self._asked is None:
-            return True
-        if self._asked.kind != "request":
-            return head.kind == "error"
-        return head.answers(self._asked) and not self._answered
 
     def _unreadable(self, frame: Frame | None, reason: str) -> None:
         """Let the fail mode decide on what can't be checked."""
@@ -366,7 +298,7 @@ class Messages(Stepping):
             raise AssertionError("a message leaves after it was read")
         head = message.head or Head("error")
         if message.refusal is None:
-            self._look_at_tools(message, request)
+            self._tools.look_at(message, request)
         data = yield from self._written(message, head)
         self._message = self._frame = None
         self._note_held(message)
@@ -374,12 +306,13 @@ class Messages(Stepping):
         self._ledger.let_go()
         self._checking.meter.begin_anew()
         self._exhausted = False
-        self._answered = self._answered or head.kind in {"result", "error"}
+        self._asker.answered = self._asker.answered or head.kind in {"result", "error"}
         if frame is None:
             self._give_whole(data or b"", "upstream_failed" if self._status >= 400 else "complete")
         elif data is not None:
             self._released_chars += message.chars
-            self._resumable = self._resumable or b"id: " in frame.raw[: len(frame.raw) - len(frame.data or b"")]
+            named = b"id: " in frame.raw[: len(frame.raw) - len(frame.data or b"")]
+            self._asker.resumable = self._asker.resumable or named
             self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))
 
     def _written(self, message: Message, head: Head) -> Generator[None, None, bytes | None]:
@@ -400,9 +333,7 @@ class Messages(Stepping):
         kind = "response_blocked" if refusal.kind.startswith("request_") else refusal.kind
         if refusal.kind != "overloaded":
             self._ledger.carried_out("reject")
-        asked = self._asked.method if self._asked is not None else ""
-        why = refusals.Why(kind, refusal.message, refusal.rule_id, refusal.param)
-        return refusals.instead(head, asked, why, request.members.get("result"))
+        return refusals.instead(head, self._asker.method, why_of(refusal, kind), request.members.get("result"))
 
     def _note_held(self, message: Message) -> None:
         held_s = self._checking.now - message.arrived
@@ -425,7 +356,7 @@ class Messages(Stepping):
         if self._status >= 400:
             self._ledger.upstream_failure = f"status_{self._status}"
         if not body.strip():
-            if self._asked is not None and self._asked.kind == "request" and self._status < 400:
+            if self._asker.asks and self._status < 400:
                 self._fail(Refusal(502, "upstream_error", f"the upstream answered {self._status} and said nothing"))
             elif self._status >= 400:
                 self._say_status()
@@ -450,10 +381,8 @@ class Messages(Stepping):
 
     def _say_status(self) -> None:
         """Answer with the status of a server that has said nothing that could be checked."""
-        message = f"the upstream answered with status {self._status}"
-        why = refusals.Why("upstream_error", message)
-        number = self._asked.id if self._asked is not None and self._asked.kind == "request" else None
-        self._give_whole(refusals.error(number, why), "upstream_failed")
+        refusal = Refusal(self._status, "upstream_error", f"the upstream answered with status {self._status}")
+        self._give_whole(self._asker.error(refusal), "upstream_failed")
 
     def _give_whole(self, data: bytes, outcome: str) -> None:
         self._released_chars = self._said_chars
@@ -465,42 +394,29 @@ class Messages(Stepping):
         """End a stream whose server has ended it."""
         if self.state is not State.STREAMING:
             return
-        if self._owes_answer:
-            self._send_error(Refusal(502, "upstream_error", "the upstream ended its stream without an answer"))
+        if self._asker.is_owed:
+            refusal = Refusal(502, "upstream_error", "the upstream ended its stream without an answer")
+            self._send(self._asker.error_event(refusal))
             self._ledger.upstream_failure = self._ledger.upstream_failure or "no_answer"
         self._do(CloseDownstream())
         self._close("upstream_failed" if self._ledger.upstream_failure else "complete")
-
-    @property
-    def _owes_answer(self) -> bool:
-        """The caller waits for an answer that nobody else will give: it can't ask for the rest of the stream."""
-        asked = self._asked
-        return asked is not None and asked.kind == "request" and not self._answered and not self._resumable
-
-    def _send_error(self, refusal: Refusal) -> None:
-        asked = self._asked
-        number = asked.id if asked is not None else None
-        why = refusals.Why(refusal.kind, refusal.message, refusal.rule_id, refusal.param)
-        self._send(sse.encode(refusals.error(number, why), "message"))
 
     def _fail(self, refusal: Refusal) -> None:
         """End the exchange with an error: never a silent end of what the caller waits for."""
         if self.state is State.INGRESS:
             self._refuse(refusal)
             return
-        if refusal.kind not in _NO_VERDICTS:
+        if refusal.kind not in NO_VERDICTS:
             self._ledger.upstream_failure = self._ledger.upstream_failure or refusal.kind
         self._cancel_upstream()
-        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "failed"
+        outcome = refusal.kind if refusal.kind in NO_VERDICTS else "failed"
         if self.state is State.STREAMING:
-            if self._asked is not None and self._asked.kind == "request" and not self._answered:
-                self._send_error(refusal)
+            if self._asker.waits:
+                self._send(self._asker.error_event(refusal))
             self._do(CloseDownstream())
             self._close(outcome)
         else:
-            number = self._asked.id if self._asked is not None and self._asked.kind == "request" else None
-            why = refusals.Why(refusal.kind, refusal.message, refusal.rule_id, refusal.param)
-            self._reply(Reply(refusal.status, refusals.error(number, why), action=refusal.kind), outcome)
+            self._reply(Reply(refusal.status, self._asker.error(refusal), action=refusal.kind), outcome)
 
     def _on_upstream_failed(self, event: UpstreamFailed) -> None:
         self._upstream_open = False
@@ -519,20 +435,18 @@ class Messages(Stepping):
         self._waiting.clear()
         self._message = None
         if self.state is State.STREAMING:
-            if self._owes_answer:
-                self._send_error(refusal)
+            if self._asker.is_owed:
+                self._send(self._asker.error_event(refusal))
             self._do(CloseDownstream())
             self._close(outcome)
         else:
-            number = self._asked.id if self._asked is not None and self._asked.kind == "request" else None
-            why = refusals.Why(refusal.kind, refusal.message)
-            self._reply(Reply(refusal.status, refusals.error(number, why), action=refusal.kind), outcome)
+            self._reply(Reply(refusal.status, self._asker.error(refusal), action=refusal.kind), outcome)
 
     def _on_downstream_closed(self, _: DownstreamClosed) -> None:
         """Hear that the caller has gone, as all do who have opened a stream, and many who have their answer."""
         self._cancel_upstream()
         over = self._message is None and not self._waiting and self.state is State.STREAMING
-        self._close("complete" if over and not self._owes_answer else "downstream_closed")
+        self._close("complete" if over and not self._asker.is_owed else "downstream_closed")
 
     def _on_score(self, event: Scored | ScoringFailed) -> Steps:
         return self._ruling(self._checking.answered(event))
