@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests import messages
+from tests.drawn import CALM, RISK, Draw, split
 from tests.guarded import MAIL as REDACT
 from tests.guarded import STOP, plan
 from tests.messages import MAIL, MESSAGES, answer, begun, call, delta, event, head, over, read, request, said
@@ -29,20 +30,11 @@ from tests.property.test_every_string_is_text import (
     strings,
 )
 
-Draw = Callable[..., Any]
-RISK = "zero risk"
-CALM = st.text(st.sampled_from(' .,\n\u00e9\U0001f600"\\{}'), max_size=12)
-
 
 def cut(draw: Draw, text: str) -> list[str]:
     """Return a text in pieces, some of which may be empty."""
     edges = sorted({0, len(text), *draw(st.lists(st.integers(0, len(text)), max_size=4))})
     return [text[low:high] for low, high in itertools.pairwise(edges)]
-
-
-def split(draw: Draw, data: bytes) -> list[bytes]:
-    edges = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=6))})
-    return [data[low:high] for low, high in itertools.pairwise(edges)]
 
 
 @st.composite

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests import responses
+from tests.drawn import CALM, RISK, Draw, split
 from tests.guarded import MAIL as REDACT
 from tests.guarded import STOP, plan
 from tests.playbook import play
@@ -26,15 +27,6 @@ from tests.property.test_every_string_is_text import (
     strings,
 )
 from tests.responses import MAIL, RESPONSES, Stream, call, message, parsed, read, reasoning, request, said, search
-
-Draw = Callable[..., Any]
-RISK = "zero risk"
-CALM = st.text(st.sampled_from(' .,\n\u00e9\U0001f600"\\{}'), max_size=12)
-
-
-def split(draw: Draw, data: bytes) -> list[bytes]:
-    edges = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=6))})
-    return [data[low:high] for low, high in itertools.pairwise(edges)]
 
 
 @st.composite

@@ -16,6 +16,7 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted, Remember
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
+from checkstream.core.exchange.dialogue import dialogue_of
 from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
 from checkstream.core.exchange.joining import Joining
@@ -34,14 +35,14 @@ from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
 from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
-from checkstream.core.terms import Channel, Dialogue, Document, Facts, Message, Span, Stage
+from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
 from checkstream.core.wire.context import read_context
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strict import place_of
-from checkstream.core.wire.requests.extension import DOCUMENTS, reworded
+from checkstream.core.wire.requests.extension import DOCUMENTS
 from checkstream.core.wire.requests.prompt import unit_of
 from checkstream.core.wire.requests.shaping import ITEM_FRAME, MESSAGE_FRAME
-from checkstream.core.wire.surface import Extension, Request, Requests, Shaping
+from checkstream.core.wire.surface import Request, Requests, Shaping
 from checkstream.errors import RequestInvalid
 
 _MANY_TEXTS = 100
@@ -459,36 +460,11 @@ class Prompt:
         request = self.request
         if request is None:
             raise AssertionError("only the answer to a request is heard")
-        extension = request.extension or Extension()
-        messages: dict[tuple[str, int], list[str]] = {}
-        documents: dict[str | int, dict[Path, str]] = {}
-        noted = set[Path]()
-        changed = {request.unit.deltas[place].path[: len(DOCUMENTS) + 1] for place in self._forwarded}
-        for place, delta in enumerate(request.unit.deltas):
-            if place in request.quiet:
-                continue
-            text = self._forwarded.get(place, delta.text)
-            if self._is_removed(request, place):
-                unit = self._unit(request, place)
-                if unit in noted:
-                    continue
-                noted.add(unit)
-                text = self._removed[unit]
-            if delta.path[: len(DOCUMENTS)] == DOCUMENTS:
-                documents.setdefault(delta.path[len(DOCUMENTS)], {})[delta.path[len(DOCUMENTS) + 1 :]] = text
-            else:
-                messages.setdefault((delta.channel.kind, delta.channel.choice), []).append(text)
-        return Dialogue(
-            model=request.model,
-            messages=tuple(Message(role, "\n".join(texts)) for (role, _), texts in messages.items()),
-            answers=answers,
-            documents=tuple(
-                reworded(document, documents[at]) if (*DOCUMENTS, at) in changed else document
-                for at, document in enumerate(extension.documents)
-                if (*DOCUMENTS, at) not in self._removed
-            ),
-            conversation=extension.conversation or "",
-        )
+        gone = [
+            place for place in range(len(request.unit.deltas)) if self._removed and self._is_removed(request, place)
+        ]
+        removed = {place: (unit, self._removed[unit]) for place in gone for unit in [self._unit(request, place)]}
+        return dialogue_of(request, self._forwarded, removed, answers)
 
     def remembered(self, outcome: str, spoken: Spoken | None) -> Remember | None:
         """Return what is to be remembered of the exchange, `spoken` the content of its answer; None: nothing is."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
-from checkstream.core.terms import Unit
+import msgspec
+
 from checkstream.core.wire.anthropic import fields
 from checkstream.core.wire.anthropic.messages import Reader
 from checkstream.core.wire.anthropic.tools import name_of
@@ -43,19 +44,8 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
     noted = metadata if isinstance(metadata, dict) else {}
     user = noted.get("user_id")
     tools = yield from _offered(found)
-    return Request(
-        unit=Unit(
-            raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned), sealed=tuple(prompt.sealed)
-        ),
-        members=found,
-        strange=prompt.strange,
-        quiet=frozenset(prompt.quiet),
-        files=prompt.files,
-        runs=prompt.runs,
-        streaming=bool(streaming),
-        usage_wanted=True,
-        model=model or "",
-        unknown_fields=tuple(prompt.unknown),
+    return msgspec.structs.replace(
+        prompt.request(body, found, model=model or "", streaming=bool(streaming), counts=True),
         extension=extension,
         verification=verification,
         tools=tools,

@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
-from checkstream.core.terms import Unit
 from checkstream.core.wire.json_text import splices
 from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import Path, Splice
@@ -113,21 +112,8 @@ def _bodies(reader: Reader, found: Mapping[str, object]) -> Generator[None, None
 
 
 def _request(body: bytes, found: dict[str, object], prompt: Prompt, head: Head, tool: str | None) -> Request:
-    return Request(
-        unit=Unit(
-            raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned), sealed=tuple(prompt.sealed)
-        ),
-        members=found,
-        strange=prompt.strange,
-        quiet=frozenset(prompt.quiet),
-        files=prompt.files,
-        runs=prompt.runs,
-        streaming=False,
-        usage_wanted=False,
-        model=head.method,
-        unknown_fields=tuple(prompt.unknown),
-        tools=() if tool is None else (tool,),
-    )
+    made = prompt.request(body, found, model=head.method)
+    return made if tool is None else msgspec.structs.replace(made, tools=(tool,))
 
 
 def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None = None) -> Generator[None, None, bytes]:

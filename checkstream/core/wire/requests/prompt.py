@@ -11,12 +11,13 @@ from typing import Literal
 
 from checkstream.core.match.spelled import LEAST_WORDS, names
 from checkstream.core.steps import Steps, done
-from checkstream.core.terms import Channel, Delta
+from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_text.lists import ANYWHERE, telling
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strict import shown
 from checkstream.core.wire.requests import fields
 from checkstream.core.wire.sealed import SEALED, is_sealed
+from checkstream.core.wire.surface import Request
 from checkstream.core.wire.text_files import Encoding, is_data_url, is_media, looks_encoded, reading_file
 from checkstream.errors import RequestInvalid
 
@@ -128,6 +129,32 @@ class Prompt:
         self._next: dict[tuple[str, int], int] = {}
         self._words: set[str] = set()
         """Names of members of schemas that were read, or are words."""
+
+    def request(
+        self, body: bytes, members: Mapping[str, object], *, model: str, streaming: bool = False, counts: bool = False
+    ) -> Request:
+        """Return the request that all of these are the texts of; what else a surface knows of it is still to be said.
+
+        Args:
+            body: As it came.
+            members: The same as an object.
+            model: What it asks for.
+            streaming: The caller wants events.
+            counts: It wants to be told of tokens.
+        """
+        deltas, unscanned = tuple(self.deltas), tuple(self.unscanned)
+        return Request(
+            unit=Unit(raw=body, deltas=deltas, unscanned=unscanned, sealed=tuple(self.sealed)),
+            members=members,
+            strange=self.strange,
+            quiet=frozenset(self.quiet),
+            files=self.files,
+            runs=self.runs,
+            streaming=streaming,
+            usage_wanted=counts,
+            model=model,
+            unknown_fields=tuple(self.unknown),
+        )
 
     def spends(self, work: int = 1) -> bool:
         """Note that something was read; tell whether it is the others' turn (`Steps`)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from collections.abc import Set as AbstractSet
 
-from checkstream.core.terms import Unit
+import msgspec
+
 from checkstream.core.wire.json_text.strict import Reading, StrictJson
 from checkstream.core.wire.requests import fields
 from checkstream.core.wire.requests.extension import read_extension
@@ -83,19 +84,10 @@ def finish_request(
         raise RequestInvalid("`stream_options` must be an object")
     tools = yield from offered(found)
     metadata = yield from _metadata(prompt, found.get("metadata"))
-    unit = Unit(raw=body, deltas=tuple(prompt.deltas), unscanned=tuple(prompt.unscanned), sealed=tuple(prompt.sealed))
-    return Request(
-        unit=unit,
-        members=found,
-        strange=prompt.strange,
-        quiet=frozenset(prompt.quiet),
-        files=prompt.files,
-        runs=prompt.runs,
-        streaming=bool(streaming),
-        usage_wanted=bool(options and options.get("include_usage") is True),
-        model=model or "",
+    counts = bool(options and options.get("include_usage") is True)
+    return msgspec.structs.replace(
+        prompt.request(body, found, model=model or "", streaming=bool(streaming), counts=counts),
         choices=prompts * (n if isinstance(n := found.get("n"), int) else 1),
-        unknown_fields=tuple(prompt.unknown),
         extension=extension,
         verification=verification,
         tools=tools,
