@@ -250,7 +250,7 @@ class Remember(Command, frozen=True):
     """Keep what this exchange has come to, on top of what is known of its conversation by then."""
 
     key: str
-    """As in `Recall`; of a conversation without a name, the key of its history with this answer."""
+    """As in `Recall`; of a conversation without a name, the key of its history with this answer, or of the answer."""
     turn: Turn
     before: Conversation | None = None
     """What it comes on top of, whatever is kept there: all that has this history has come to the same."""

@@ -342,9 +342,9 @@ def test_a_prompt_of_very_many_messages_is_recognised_in_short_steps() -> None:
     messages = [{"role": "assistant" if at % 2 else "user", "content": f"text {at}"} for at in range(3001)]
     request = CHAT.read_request(json.dumps({"model": "m", "messages": messages}).encode())
     recollection = Recollection(UNNAMED.program, lambda text: f"{len(text):064x}")
-    steps = sum(1 for _ in recollection.recognise("one", request))
+    steps = sum(1 for _ in recollection.finding("one", request))
     assert recollection.key
     assert steps >= 2 * (len(messages) // 256)
     long = [_user("word " * 70_000), {"role": "assistant", "content": "x"}, _user("y")]
     request = CHAT.read_request(json.dumps({"model": "m", "messages": long}).encode())
-    assert sum(1 for _ in Recollection(UNNAMED.program, digest).recognise("one", request)) > 20
+    assert sum(1 for _ in Recollection(UNNAMED.program, digest).finding("one", request)) > 20

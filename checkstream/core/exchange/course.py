@@ -270,8 +270,8 @@ class Course:
         self.ledger.judges.clear()
         self.do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
         self.do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
-        if remembered is not None:
-            self.do(remembered)
+        for each in remembered:
+            self.do(each)
         self.do(Record(record))
         self.state = State.CLOSED
 

@@ -59,6 +59,7 @@ class Intake:
             if number not in self._choices:
                 self._answer.begin(number)
                 yield
+        self._prompt.conversation.keep_as(unit.kept_as)
         for number in unit.stray.values():
             self._choices[number].strayed = True
         self._look_whether_at_once(unit)

@@ -134,11 +134,9 @@ class Prompt:
         self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
         named = request.extension.conversation if request.extension is not None else None
-        if fault is None and self._plan.recalls and named:
-            self.conversation.name(event.caller, named)
-        elif fault is None and self._plan.recalls:
-            recognising = self.conversation.recognise(event.caller, request)
-            yield from self._checking.meter.stepping(recognising, READ_WORK)
+        if fault is None and self._plan.recalls:
+            finding = self.conversation.finding(event.caller, request)
+            yield from self._checking.meter.stepping(finding, READ_WORK)
         self.naming.caller = event.caller or ""
         if named:
             self.naming.conversation = named
@@ -466,8 +464,8 @@ class Prompt:
         removed = {place: (unit, self._removed[unit]) for place in gone for unit in [self._unit(request, place)]}
         return dialogue_of(request, self._forwarded, removed, answers)
 
-    def remembered(self, outcome: str, spoken: Spoken | None) -> Remember | None:
-        """Return what is to be remembered of the exchange, `spoken` the content of its answer; None: nothing is."""
+    def remembered(self, outcome: str, spoken: Spoken | None) -> Sequence[Remember]:
+        """Return what is to be remembered of the exchange, `spoken` the content of its answer."""
         return self.conversation.outcome(self._checking.ledger, self._places, outcome, spoken)
 
     @property

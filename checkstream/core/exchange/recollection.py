@@ -27,6 +27,7 @@ _SAID_IN = frozenset({"messages", "prompt", "input"})
 _RECENT_TEXTS, _RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
 _SPEAKERS = frozenset({"user", "assistant"})
+_MESSAGES = frozenset({"messages", "input"})
 _TEXTS_A_STEP, _KEYS_A_STEP, _CHARS_A_STEP = 256, 64, 16_384
 _DIGITS = 4
 
@@ -96,18 +97,40 @@ class Recollection:
         self._history = History("")
         """All that the request has of the conversation."""
         self._id = ""
-        self._is_named = False
+        self._is_named = self._is_told = False
+        """It has a name that stays; its history tells which it is."""
+        self._caller = ""
+        self._kept_as = ""
 
-    def name(self, caller: str | None, conversation: str) -> None:
-        """Take the caller's name for the conversation: two callers that name theirs alike share nothing."""
-        caller = caller or ""
-        self.key = self._id = self._digest(f"conversation:{len(caller)}:{caller}:{conversation}")
-        self.keeps = self._is_named = True
+    def finding(self, caller: str | None, request: Request) -> Generator[None, None, None]:
+        """Tell, in steps, which conversation a request is part of.
 
-    def recognise(self, caller: str | None, request: Request) -> Generator[None, None, None]:
-        """Tell by its history which conversation a request goes on with, up to the last thing that the model said."""
+        That says its caller's name for it, or the provider's, or the answer that it goes on from, or its own history.
+        """
+        self._caller = caller or ""
         self.keeps = True
-        history = self._history = History(caller or "")
+        own = request.extension.conversation if request.extension is not None else None
+        name = ("conversation", own) if own else ("provider", request.conversation) if request.conversation else None
+        if name is not None:
+            self.key = self._id = self._named(*name)
+            self._is_named = True
+        elif request.previous:
+            self.key = self._named("answer", request.previous)
+        else:
+            self._is_told = True
+            yield from self._recognising(request)
+
+    def _named(self, kind: str, name: str) -> str:
+        """Return the key of a name: two callers that name theirs alike share nothing."""
+        return self._digest(f"{kind}:{len(self._caller)}:{self._caller}:{name}")
+
+    def keep_as(self, answer: str) -> None:
+        """Take the id by which a later request goes on from the answer, empty: none; the first counts."""
+        self._kept_as = self._kept_as or answer
+
+    def _recognising(self, request: Request) -> Generator[None, None, None]:
+        """Read the history of a request up to the last thing that the model said."""
+        history = self._history = History(self._caller)
         deltas, last = request.unit.deltas, -1
         for count, delta in enumerate(deltas):
             if delta.channel.kind == "assistant":
@@ -118,7 +141,7 @@ class Recollection:
             position = _position(delta)
             if not self.key and 0 <= last < position:
                 self.key = self._digest(history.told)
-            if position >= 0 and delta.channel.kind in _SPEAKERS and _is_content(delta):
+            if position >= 0 and delta.channel.kind in _SPEAKERS and _is_content(delta, request):
                 for at in range(0, len(delta.text), _CHARS_A_STEP):
                     history.take(delta.channel.kind, position, delta.text[at : at + _CHARS_A_STEP])
                     if at:
@@ -187,8 +210,8 @@ class Recollection:
 
     def outcome(
         self, ledger: Ledger, places: Mapping[Channel, Joined], outcome: str, spoken: Spoken | None
-    ) -> Remember | None:
-        """Return what is to be remembered of the exchange; None: nothing, since it was not judged, or has no name.
+    ) -> tuple[Remember, ...]:
+        """Return what is to be remembered of the exchange: nothing where it was not judged, or nobody goes on with it.
 
         Args:
             ledger: Has what rules did.
@@ -198,17 +221,19 @@ class Recollection:
         """
         refused = outcome == "refused"
         if not self.keeps or not (self._settled or refused):
-            return None
-        named = self.key if self._is_named else ""
-        if not named and (refused or spoken is None):
-            return None  # no later request has it in its history
+            return ()
         turn = self._turn(ledger, places, refused=refused)
-        if named or spoken is None:
-            return Remember(named, turn)
-        self._history.end(spoken)
-        key = self._digest(self._history.told)
-        self._id = self._id or key
-        return Remember(key, turn, msgspec.structs.replace(self._before, id=self._id))
+        found = [Remember(self.key, turn)] if self._is_named or (refused and self.key) else []
+        if refused:
+            return tuple(found)  # what was not answered is in no history
+        keys = [self._named("answer", self._kept_as)] if self._kept_as else []
+        if self._is_told and spoken is not None:
+            self._history.end(spoken)
+            keys.append(self._digest(self._history.told))
+        for key in keys:
+            self._id = self._id or key
+            found.append(Remember(key, turn, msgspec.structs.replace(self._before, id=self._id)))
+        return tuple(found)
 
     def _turn(self, ledger: Ledger, places: Mapping[Channel, Joined], *, refused: bool) -> Turn:
         """Return what the exchange came to."""
@@ -248,11 +273,19 @@ class Recollection:
 def _position(delta: Delta) -> int:
     """Return which message a text stands in, -1: it stands in none."""
     path = delta.path
-    return path[1] if len(path) > 2 and path[0] == "messages" and isinstance(path[1], int) else -1
+    if path == ("input",):
+        return 0
+    return path[1] if len(path) > 2 and path[0] in _MESSAGES and isinstance(path[1], int) else -1
 
 
-def _is_content(delta: Delta) -> bool:
-    """Tell whether a text of a message is what it says."""
+def _is_content(delta: Delta, request: Request) -> bool:
+    """Tell whether a text of a message is what it says, and no thought."""
+    if len(delta.path) == 1:
+        return True
+    items = request.members.get(str(delta.path[0]))
+    item = items[_position(delta)] if isinstance(items, list) else None
+    if isinstance(item, dict) and item.get("type") == "reasoning":
+        return False
     return delta.path[2] == "content" and delta.path[-1] in {"content", "text"}
 
 

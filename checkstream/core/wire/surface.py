@@ -69,7 +69,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, str] = MappingProxyType({})
     """The caller's own notes, never trusted as context."""
     previous: str | None = None
-    """Id of the answer that this request goes on from, which the provider keeps."""
+    """Id of the answer that this request goes on from, which the provider keeps (see `Unit.kept_as`)."""
     conversation: str | None = None
     """Id of the conversation that it is part of, which the provider keeps."""
     structured: bool = False

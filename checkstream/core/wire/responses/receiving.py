@@ -114,7 +114,7 @@ class ResponseReceiving:
         response = body.get("response")
         usage = last and isinstance(response, dict) and response.get("usage") is not None
         unit = answer.unit(frame.raw, usage=usage, failure=failure)
-        return msgspec.structs.replace(unit, terminator=last, again=self._items.again)
+        return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=_id_of(response))
 
     def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> str | None:
         """Read an event that has all of the answer as far as it goes; return why it has failed."""
@@ -182,7 +182,14 @@ class ResponseReceiving:
             answer.begin_text(0, ("output", len(output), "content", 0, "text"))
         yield from answer.taking()
         yield from answer.filling()
-        return answer.unit(data, usage=body.get("usage") is not None, failure=failure)
+        unit = answer.unit(data, usage=body.get("usage") is not None, failure=failure)
+        return msgspec.structs.replace(unit, kept_as=_id_of(body))
+
+
+def _id_of(response: object) -> str:
+    """Return by what a later request goes on from an answer."""
+    name = response.get("id") if isinstance(response, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _finish(answer: Answer, response: Mapping[str, object], kind: str) -> None:

@@ -1,0 +1,147 @@
+"""Which conversation a request is part of, where the provider keeps it: told by its id, or the last answer's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from checkstream.core.commands import Recall, Remember
+from checkstream.core.events import AnyEvent, Recalled, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.wire.surfaces import SURFACES
+from checkstream.proxy.conversations import Conversations, Memory
+from tests.guarded import plan
+from tests.playbook import Exchange, Played
+
+SURFACE = SURFACES["openai.responses"]
+PLAN = plan(
+    "  - {name: s, id: SEEN-1, stage: [ingress], channels: [user], phrases: [red flag], actions: [{type: log_event}]}\n"
+    "  - {name: n, id: NO-1, stage: [ingress], channels: [user], phrases: [nonsense], actions: [{type: reject}]}\n"
+    "  - {name: g, id: AGAIN-1, stage: [ingress], conditions: "
+    "['conversation.fired[\"SEEN-1\"] > 0'], actions: [{type: log_event}]}\n"
+    "  - {name: r, id: OFTEN-1, stage: [ingress], conditions: [conversation.refused > 1], actions: [{type: reject}]}\n",
+    recalls=True,
+)
+
+
+def _answer(name: str, said: str = "Fine.") -> dict[str, Any]:
+    part = {"type": "output_text", "text": said, "annotations": []}
+    thought = {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    message = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": [part]}
+    return {"id": name, "object": "response", "status": "completed", "model": "m", "output": [thought, message]}
+
+
+def _events(answer: dict[str, Any]) -> bytes:
+    begun = {**answer, "status": "in_progress", "output": []}
+    events = [
+        {"type": "response.created", "response": begun},
+        *(
+            {"type": f"response.output_item.{step}", "output_index": at, "item": item}
+            for at, item in enumerate(answer["output"])
+            for step in ("added", "done")
+        ),
+        {"type": "response.completed", "response": answer},
+    ]
+    return b"".join(b"event: %s\ndata: %s\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events)
+
+
+class Client:
+    """Sends requests that are guarded one after the other, with one memory."""
+
+    def __init__(self) -> None:
+        self.known = Conversations(Memory(ttl_s=60, most_bytes=1 << 20, clock=lambda: 0.0))
+
+    def ask(
+        self, said: object, answer: str = "resp_1", *, caller: str = "one", stream: bool = False, **more: Any
+    ) -> Played:
+        exchange = Exchange(SURFACE, PLAN)
+        body = json.dumps({"model": "m", "input": said, "stream": stream, **more}).encode()
+
+        def tell(event: AnyEvent) -> None:
+            done = len(exchange.out.commands)
+            exchange.send(event)
+            for command in exchange.out.commands[done:]:
+                if isinstance(command, Recall):
+                    tell(Recalled(self.known.recall(caller, command.key)))
+                elif isinstance(command, Remember):
+                    assert self.known.remember(caller, command.key, command.turn, command.before)
+
+        tell(RequestReceived(body, caller))
+        if exchange.out.forwarded is not None:
+            whole = _answer(answer)
+            tell(UpstreamOpened(200, streaming=stream))
+            tell(UpstreamBytes(_events(whole) if stream else json.dumps(whole).encode()))
+            tell(UpstreamClosed())
+        return exchange.out
+
+
+def fired(out: Played) -> list[str]:
+    assert out.record is not None
+    return sorted({verdict.rule_id for verdict in out.record.verdicts})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_goes_on_from_the_answer_that_it_names(stream: bool) -> None:
+    client = Client()
+    first = client.ask("A red flag", "resp_1", stream=stream)
+    second = client.ask("Go on.", "resp_2", stream=stream, previous_response_id="resp_1")
+    third = client.ask("And then?", "resp_3", stream=stream, previous_response_id="resp_2")
+    assert [fired(each) for each in (first, second, third)] == [["SEEN-1"], ["AGAIN-1"], ["AGAIN-1"]]
+    records = [each.record.conversation for each in (first, second, third) if each.record is not None]
+    assert [each.turns for each in records] == [1, 2, 3]  # type: ignore[union-attr]
+    assert len({each.id for each in records}) == 1  # type: ignore[union-attr]
+    other = client.ask("Go on.", "resp_4", stream=stream, previous_response_id="resp_0")
+    assert fired(other) == []
+
+
+def test_two_requests_that_go_on_from_one_answer_know_nothing_of_each_other() -> None:
+    client = Client()
+    client.ask("Hello", "resp_1")
+    client.ask("A red flag", "resp_2", previous_response_id="resp_1")
+    assert fired(client.ask("Go on.", "resp_3", previous_response_id="resp_1")) == []
+    assert fired(client.ask("Go on.", "resp_4", previous_response_id="resp_2")) == ["AGAIN-1"]
+
+
+@pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
+def test_a_conversation_that_the_provider_keeps_is_one(conversation: object) -> None:
+    client = Client()
+    client.ask("A red flag", "resp_1", conversation=conversation)
+    assert fired(client.ask("Go on.", "resp_2", conversation="conv_1")) == ["AGAIN-1"]
+    assert fired(client.ask("Go on.", "resp_3", conversation="conv_2")) == []
+    assert fired(client.ask("Go on.", "resp_4", previous_response_id="resp_2")) == ["AGAIN-1"]
+    named = client.ask("Go on.", "resp_5", checkstream={"conversation": "conv_1"})
+    assert fired(named) == []  # the caller's name is another than the provider's
+
+
+def test_nobody_goes_on_with_another_callers_answer() -> None:
+    client = Client()
+    client.ask("A red flag", "resp_1", conversation="conv_1")
+    client.ask("A red flag", "resp_2")
+    mine: list[dict[str, Any]] = [{"previous_response_id": f"resp_{n}"} for n in (1, 2)]
+    for more in (*mine, {"conversation": "conv_1"}):
+        assert fired(client.ask("Go on.", "resp_1", caller="two", **more)) == []
+    assert fired(client.ask("Go on.", "resp_3", previous_response_id="resp_2")) == ["AGAIN-1"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_history_of_items_that_is_sent_again_is_recognised(stream: bool) -> None:
+    client = Client()
+    client.ask("A red flag", "resp_1", stream=stream, store=False)
+    said = [{"role": "user", "content": "A red flag"}, *_answer("resp_1")["output"], {"role": "user", "content": "Hm"}]
+    assert fired(client.ask(said, "resp_2", stream=stream)) == ["AGAIN-1", "SEEN-1"]
+
+
+@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {}])
+def test_refusals_add_up_wherever_a_request_goes_on(more: dict[str, Any]) -> None:
+    client = Client()
+    client.ask("Hello", "resp_1", conversation=more.get("conversation"))
+
+    def said(text: str) -> object:
+        history = [{"role": "user", "content": "Hello"}, *_answer("resp_1")["output"]]
+        return text if more else [*history, {"role": "user", "content": text}]
+
+    assert fired(client.ask(said("nonsense"), **more)) == ["NO-1"]
+    assert fired(client.ask(said("nonsense indeed"), **more)) == ["NO-1"]
+    assert fired(client.ask(said("And now?"), **more)) == ["OFTEN-1"]
+    assert fired(client.ask("And now?")) == []
