@@ -5,8 +5,8 @@ BIN := .venv/bin
 .PHONY: demo test train lint types layers nightly bench lock clean
 .DELETE_ON_ERROR:
 
-demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running
-	$(BIN)/python -m checkstream demo $(if $(KEEP),--keep)
+demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running, SURFACE=responses asks by another API
+	$(BIN)/python -m checkstream demo $(if $(KEEP),--keep) $(if $(SURFACE),--surface $(SURFACE))
 
 test: lint types layers .venv-sdks/stamp  ## what CI runs
 	$(BIN)/python -m pytest -n 2 -m "not nightly"

@@ -13,13 +13,13 @@ import sys
 import uvloop
 
 from checkstream.cli.parser import Parser
-from checkstream.demo.heard import PATHS
+from checkstream.demo.heard import SURFACES
 from checkstream.demo.page import MAX_COLUMNS, Page
 from checkstream.demo.play import play
 
 _EXAMPLES = """examples:
   checkstream demo
-  checkstream demo --surface anthropic
+  checkstream demo --surface anthropic    # or responses, or ollama
   checkstream demo --keep        # then talk to it with curl, until Ctrl-C
 """
 
@@ -32,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
         examples=_EXAMPLES,
     )
     parser.add_argument(
-        "--surface", choices=sorted(PATHS), default="openai", help="the API that is spoken (default: openai)"
+        "--surface", choices=sorted(SURFACES), default="openai", help="the API that is spoken (default: openai)"
     )
     parser.add_argument("--keep", action="store_true", help="leave the proxy running until Ctrl-C")
 

@@ -255,7 +255,7 @@ def _tokens(choice: Choice, split: Split, asked: Asked) -> Iterator[Token]:
             times = choice.repeat if kind == "content" else 1
             for place, piece in enumerate(list(tokens(_filled(text, asked), split)) * times):
                 yield Token(kind, piece, place)
-    if asked.api in ("chat", "ollama.chat", "anthropic.messages"):
+    if asked.api not in ("completions", "ollama.generate"):
         for call, tool in enumerate(choice.tool_calls):
             for place, piece in enumerate(tokens(_filled(tool.arguments, asked), split)):
                 yield Token("tool", piece, place, call)

@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.errors import RequestInvalid
 
-Api = Literal["chat", "completions", "anthropic.messages", "ollama.chat", "ollama.generate"]
+Api = Literal["chat", "completions", "openai.responses", "anthropic.messages", "ollama.chat", "ollama.generate"]
 IN_LINES = frozenset({"ollama.chat", "ollama.generate"})
 """Whose streams are a line of JSON each."""
 
@@ -78,6 +78,23 @@ class _Messages(msgspec.Struct, kw_only=True):
     stream: bool | None = None
 
 
+class _Item(msgspec.Struct):
+    role: str = ""
+    content: str | list[_Part] | None = None
+    output: Any = None
+
+    def said(self) -> str:
+        return self.output if isinstance(self.output, str) else _Message(self.role, self.content).said()
+
+
+class _Responses(msgspec.Struct, kw_only=True):
+    model: str
+    input: str | Annotated[list[_Item], msgspec.Meta(min_length=1)]
+    instructions: str | None = None
+    max_output_tokens: _Positive | None = None
+    stream: bool | None = None
+
+
 class _Options(msgspec.Struct):
     num_predict: int | None = None
 
@@ -104,6 +121,8 @@ def read_asked(api: Api, body: bytes) -> Asked:
     try:
         if api == "chat":
             return _chat(msgspec.json.decode(body, type=_Chat))
+        if api == "openai.responses":
+            return _response(msgspec.json.decode(body, type=_Responses))
         if api == "anthropic.messages":
             return _message(msgspec.json.decode(body, type=_Messages))
         if api in ("ollama.chat", "ollama.generate"):
@@ -143,6 +162,25 @@ def _message(request: _Messages) -> Asked:
         last_user=users[-1] if users else "",
         continues=request.messages[-1].role == "assistant",
         prompt_tokens=sum(len(message.said().split()) for message in said),
+    )
+
+
+def _response(request: _Responses) -> Asked:
+    items = request.input if isinstance(request.input, list) else [_Item("user", request.input)]
+    users = [item.said() for item in items if item.role == "user"]
+    said = [_Item("system", request.instructions), *items]
+    return Asked(
+        api="openai.responses",
+        model=request.model,
+        streaming=bool(request.stream),
+        usage_wanted=True,
+        choices=1,
+        max_tokens=request.max_output_tokens,
+        logprobs=False,
+        top_logprobs=0,
+        last_user=users[-1] if users else "",
+        continues=False,
+        prompt_tokens=sum(len(item.said().split()) for item in said),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from checkstream.demo.heard import Heard
+from checkstream.demo.spoken import Json
 
 _EMAIL, _CARD = "maria.lindstrom@example.com", "4242 4242 4242 4242"
 _RECEIPT_EMAIL, _RECEIPT_CARD = "john.doe@example.org", "5555 5555 5555 4444"
@@ -32,6 +33,7 @@ Henrik Dahl, Dahl Pumps
 _FINISHES: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "anthropic": {"stop": "end_turn", "content_filter": "refusal", "tool_calls": "tool_use"},
     "ollama": {"tool_calls": "stop"},
+    "responses": {"stop": "completed", "content_filter": "incomplete (content_filter)", "tool_calls": "completed"},
 })  # fmt: skip
 """API -> how it says why an answer has ended, where that is not as OpenAI's says it."""
 
@@ -68,7 +70,11 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
         if surface == "anthropic":
             return {"max_tokens": 1024, **self._body(), "messages": self._in_blocks()}
         if surface == "ollama":
-            return {name: value for name, value in self._body().items() if name != "n"} | {"messages": self._plain()}
+            return self._body() | {"messages": self._plain()}
+        if surface == "responses":
+            body = self._body() | {"input": self._items()}
+            del body["messages"]
+            return body
         return self._body()
 
     def _plain(self) -> Sequence[dict[str, Any]]:
@@ -79,6 +85,14 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
             return [asked]
         call = {"role": "assistant", "content": "", "tool_calls": [read]}
         return [asked, call, {"role": "tool", "tool_name": "read_mail", "content": self.document}]
+
+    def _items(self) -> Sequence[dict[str, Any]]:
+        """Return the messages as the Responses API has them: calls and what came of them stand beside messages."""
+        asked = {"role": "user", "content": self.prompt}
+        if not self.document:
+            return [asked]
+        call = {"type": "function_call", "call_id": "call_1", "name": "read_mail", "arguments": '{"folder": "inbox"}'}
+        return [asked, call, {"type": "function_call_output", "call_id": "call_1", "output": self.document}]
 
     def _in_blocks(self) -> Sequence[dict[str, Any]]:
         """Return the messages as Anthropic has them: what a tool has said stands in a block of the user's."""
@@ -188,7 +202,7 @@ CONVERSATIONS: Sequence[Conversation] = (
 
 
 def conversations(surface: str) -> Sequence[Conversation]:
-    """Return those that can be had by an API: only OpenAI's gives several answers to a question."""
+    """Return those that can be had by an API: only OpenAI's older one gives several answers to a question."""
     return [each for each in CONVERSATIONS if surface == "openai" or each.choices == 1]
 
 
@@ -222,7 +236,19 @@ def faults(
         for words in conversation.contradicted
         if not any(words in claim for claim in told)
     ]
-    answer = [event for event in guarded.events if not conversation.evidence or "risk" not in event]
+    answer = _unjudged(guarded.events) if conversation.evidence else list(guarded.events)
     if not conversation.fires and answer != list(raw.events):
         found.append("the events are not those that the model sent")
+    return found
+
+
+def _unjudged(events: Sequence[Json]) -> list[Json]:
+    """Return events without what evidence says: in one of its own, or in the answer that a stream ends with."""
+    found = []
+    for event in events:
+        if isinstance(event.get("response"), dict):
+            answer = {name: value for name, value in event["response"].items() if name not in {"risk", "checkstream"}}
+            found.append(event | {"response": answer})
+        elif "risk" not in event:
+            found.append(event)
     return found

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import aiohttp
 import msgspec
 
 from checkstream.core.wire.framing import EVENTS, LINES, Framing
+from checkstream.demo.spoken import Json, choices, failure
 from checkstream.errors import EventTooLarge
 
 _MAX_BYTES = 16 * 1024 * 1024
 _TEXTS = ("reasoning_content", "reasoning", "content", "refusal")
-Json = dict[str, Any]
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +40,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def claims(self) -> list[Json]:
         """What evidence says of each claim of the answer."""
-        return [claim for event in self.events for claim in (event.get("checkstream") or {}).get("claims", ())]
+        return [claim for event in self.events for claim in _claims(event)]
 
     @property
     def everything(self) -> str:
@@ -50,14 +48,26 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join((*self.choices, self.failure, msgspec.json.encode(self.events).decode()))
 
 
-PATHS: Mapping[str, tuple[str, Framing]] = MappingProxyType(
+class Surface(msgspec.Struct, frozen=True):
+    """An API, as the demo speaks it."""
+
+    path: str
+    """Where a chat is asked for."""
+    reason: str
+    """The member that says why an answer has ended."""
+    framing: Framing = EVENTS
+    base: str = "/v1"
+    """What clients of this API are given behind the server's address."""
+
+
+SURFACES: Mapping[str, Surface] = MappingProxyType(
     {
-        "openai": ("/v1/chat/completions", EVENTS),
-        "anthropic": ("/v1/messages", EVENTS),
-        "ollama": ("/api/chat", LINES),
+        "openai": Surface("/v1/chat/completions", "finish_reason"),
+        "responses": Surface("/v1/responses", "status"),
+        "anthropic": Surface("/v1/messages", "stop_reason", base=""),
+        "ollama": Surface("/api/chat", "done_reason", LINES, base=""),
     }
 )
-"""API -> where a chat is asked for, and how its streams are framed."""
 
 
 async def hear(session: aiohttp.ClientSession, url: str, body: Json, surface: str = "openai") -> Heard:
@@ -71,7 +81,7 @@ async def hear(session: aiohttp.ClientSession, url: str, body: Json, surface: st
     first_ms: float | None = None
     text_at = judged_at = begun
     parts = _Parts()
-    path, framing = PATHS[surface]
+    path, framing = SURFACES[surface].path, SURFACES[surface].framing
     async with session.post(url + path, json=body) as response:
         headers = {name.lower(): value for name, value in response.headers.items()}
         if response.content_type != framing.media:
@@ -147,17 +157,10 @@ class _Parts:
             self.failure = self.failure or "an event was not JSON"
             return
         self.events.append(event)
-        self.judged = self.judged or "checkstream" in event
+        self.judged = self.judged or bool(_claims(event))
         self.speaks = False
-        if isinstance(event.get("error"), dict):
-            self.failure = str(event["error"].get("message", "an error without words"))
-        elif event.get("error"):
-            self.failure = str(event["error"])
-        if isinstance(event.get("type"), str):
-            self._block(event)
-        elif isinstance(event.get("message"), dict):
-            self._choice(_as_choice(event))
-        for choice in event.get("choices") or ():
+        self.failure = failure(event) or self.failure
+        for choice in choices(event):
             self._choice(choice)
 
     def _choice(self, choice: Json) -> None:
@@ -175,16 +178,6 @@ class _Parts:
         if choice.get("finish_reason"):
             self.finishes[index] = choice["finish_reason"]
 
-    def _block(self, event: Json) -> None:
-        """Take an event of Anthropic's, which has one answer, of blocks."""
-        delta, block, index = event.get("delta") or {}, event.get("content_block") or {}, event.get("index", 0)
-        calls: list[Json] = []
-        if block.get("type") == "tool_use" or "partial_json" in delta:
-            function = {"name": block.get("name"), "arguments": delta.get("partial_json")}
-            calls.append({"index": index, "function": function})
-        said = {"reasoning": delta.get("thinking"), "content": delta.get("text"), "tool_calls": calls}
-        self._choice({"index": 0, "delta": said, "finish_reason": delta.get("stop_reason")})
-
     def choices(self) -> tuple[str, ...]:
         """Return the text of each choice, with its tool calls."""
         for (index, _), (name, arguments) in sorted(self._calls.items()):
@@ -193,15 +186,10 @@ class _Parts:
         return tuple(self._texts[index] for index in sorted(self._texts))
 
 
-def _as_choice(event: Json) -> Json:
-    """Return an object of Ollama's as a choice of OpenAI's."""
-    message = event["message"]
-    calls = [
-        {"index": at, "function": {**call["function"], "arguments": json.dumps(call["function"].get("arguments"))}}
-        for at, call in enumerate(message.get("tool_calls") or ())
-    ]
-    delta = {"reasoning": message.get("thinking"), "content": message.get("content"), "tool_calls": calls}
-    return {"index": 0, "delta": delta, "finish_reason": event.get("done_reason") if event.get("done") else None}
+def _claims(event: Json) -> list[Json]:
+    """Return what evidence says of each claim: in an event of its own, or in the answer that a stream ends with."""
+    told = event.get("checkstream") or (event.get("response") or {}).get("checkstream") or {}
+    return list(told.get("claims", ()))
 
 
 __all__ = ["EventTooLarge", "Heard", "hear"]

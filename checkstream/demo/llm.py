@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import signal
 import socket
 import struct
@@ -25,15 +26,15 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from types import MappingProxyType, TracebackType
+from typing import Any, Literal, Protocol, Self
 
 import msgspec
 import orjson
 import uvloop
 from aiohttp import web
 
-from checkstream.demo import answer, anthropic, ollama, wire
+from checkstream.demo import answer, anthropic, ollama, responses, wire
 from checkstream.demo.asked import IN_LINES, Api, Asked, read_asked
 from checkstream.demo.scenario import ECHO, Scenario, built_in, choose, read_folder, read_scenario
 from checkstream.demo.script import SCENARIO_HEADER, Breakage, Failure
@@ -42,6 +43,40 @@ from checkstream.errors import FaultyFile, RequestInvalid
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_RECORDS = 20_000
 ENDLESS_PIECE_BYTES = 16 * 1024
+
+_PATHS: Mapping[str, Api] = MappingProxyType(
+    {
+        "/v1/chat/completions": "chat",
+        "/v1/completions": "completions",
+        "/v1/responses": "openai.responses",
+        "/openai/deployments/{name}/chat/completions": "chat",  # Azure's, whose clients name the model in the body, too
+        "/openai/v1/chat/completions": "chat",
+        "/openai/v1/responses": "openai.responses",
+        "/v1/messages": "anthropic.messages",
+        "/api/chat": "ollama.chat",
+        "/api/generate": "ollama.generate",
+    }
+)
+
+
+class _Speech(Protocol):
+    """Says a scenario in an API's form."""
+
+    def events(self, asked: Asked, scenario: Scenario) -> list[answer.Event]: ...
+
+    def whole(self, asked: Asked, scenario: Scenario) -> answer.Json: ...
+
+
+_SPEECHES: Mapping[Api, _Speech] = MappingProxyType(
+    {
+        "chat": answer,
+        "completions": answer,
+        "openai.responses": responses,
+        "anthropic.messages": anthropic,
+        "ollama.chat": ollama,
+        "ollama.generate": ollama,
+    }
+)
 
 State = Literal["open", "complete", "closed_by_client", "reset", "closed", "failed"]
 
@@ -96,11 +131,7 @@ class ScriptedLlm:
         app = web.Application(client_max_size=MAX_BODY_BYTES)
         app.add_routes(
             [
-                web.post("/v1/chat/completions", self._chat),
-                web.post("/v1/completions", self._completions),
-                web.post("/v1/messages", self._messages),
-                web.post("/api/chat", self._ollama_chat),
-                web.post("/api/generate", self._ollama_generate),
+                *(web.post(path, functools.partial(self._answer, api=api)) for path, api in _PATHS.items()),
                 web.get("/v1/models", self._models),
                 web.get("/_scripted/requests", self._show_requests),
                 web.get("/_scripted/connections", self._show_connections),
@@ -128,21 +159,6 @@ class ScriptedLlm:
     def url(self) -> str:
         """The server's root, without `/v1`."""
         return f"http://{self._host}:{self._port}"
-
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "chat")
-
-    async def _completions(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "completions")
-
-    async def _messages(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "anthropic.messages")
-
-    async def _ollama_chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "ollama.chat")
-
-    async def _ollama_generate(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "ollama.generate")
 
     async def _answer(self, request: web.Request, api: Api) -> web.StreamResponse:
         body = await request.read()
@@ -187,7 +203,7 @@ class ScriptedLlm:
             return _refusal(script.error, asked.api)
         sent: Sequence[wire.Sent]
         in_lines = asked.api in IN_LINES
-        speech = ollama if in_lines else anthropic if asked.api == "anthropic.messages" else answer
+        speech = _SPEECHES[asked.api]
         if asked.streaming:
             sent = (wire.lines if in_lines else wire.stream)(speech.events(asked, scenario), script)
             media = "application/x-ndjson" if in_lines else "text/event-stream"

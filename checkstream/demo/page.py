@@ -38,6 +38,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     held_ms: float | None
     """Longest time that text which was then sent had been held; None: there is no audit entry."""
     faults: tuple[str, ...]
+    reason: str = "finish_reason"
+    """What the API calls why an answer has ended."""
 
 
 class Page:
@@ -60,7 +62,8 @@ class Page:
         yield self.paint("bold", title) + self.paint("dim", "─" * max(self._columns - len(title), 0))
         yield from self._entry("asked", printable(shown.conversation.prompt))
         yield from self._sides(
-            self._side("straight from the model", shown.raw), self._side("through checkstream", shown.guarded)
+            self._side("straight from the model", shown.raw, shown.reason),
+            self._side("through checkstream", shown.guarded, shown.reason),
         )
         yield from self._entry("fired", self._fired(shown))
         yield from self._entry("held", held(shown))
@@ -79,7 +82,7 @@ class Page:
         for fault in shown.faults:
             yield from self._entry("WRONG", printable(fault), "red")
 
-    def _side(self, head: str, heard: Heard) -> list[tuple[str, str]]:
+    def _side(self, head: str, heard: Heard, reason: str) -> list[tuple[str, str]]:
         """Return (colour, line) pairs of one column."""
         lines = [("dim", head)]
         for index, text in enumerate(heard.choices):
@@ -89,7 +92,7 @@ class Page:
             refused = f"{heard.status}: {heard.failure}" if heard.status != 200 else heard.failure
             lines += [("red", line) for line in self._wrap(printable(refused), self._half)]
         if heard.finishes:
-            lines.append(("dim", "finish_reason: " + ", ".join(printable(finish) for finish in heard.finishes)))
+            lines.append(("dim", f"{reason}: " + ", ".join(printable(finish) for finish in heard.finishes)))
         return lines
 
     def _sides(self, left: Sequence[tuple[str, str]], right: Sequence[tuple[str, str]]) -> Iterator[str]:

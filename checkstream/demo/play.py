@@ -22,7 +22,7 @@ from checkstream.audit.chain import read
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.demo.child import Child, ChildFailed, child, command, environment
 from checkstream.demo.conversations import CONVERSATIONS, Conversation, conversations, faults
-from checkstream.demo.heard import PATHS, Heard, hear
+from checkstream.demo.heard import SURFACES, Heard, hear
 from checkstream.demo.page import Fired, Page, Shown, printable
 from checkstream.errors import AuditError, EventTooLarge
 
@@ -67,7 +67,7 @@ async def play(page: Page, say: Say, *, keep: bool, surface: str = "openai") -> 
         page: Lays out what is said.
         say: Takes each line.
         keep: Go on serving after the conversations, until the task is cancelled (which is then a good end).
-        surface: The API that is spoken, `openai`, `anthropic` or `ollama`.
+        surface: The API that is spoken, one of `heard.SURFACES`.
 
     Returns:
         0: all came as it must; 1: something did not, and was named; 2: a server did not start.
@@ -92,6 +92,7 @@ async def _play(page: Page, say: Say, folder: Path, *, keep: bool, surface: str)
     async with _servers(folder) as servers:
         say(page.paint("bold", "checkstream demo: the same conversations with a model, and with checkstream between"))
         say(f"scripted model {servers.llm}   proxy {servers.proxy}   policies builtin:default")
+        say(f"asked by {SURFACES[surface].path}, streamed")
         wrong = 0
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
             for url in (servers.llm, servers.proxy):  # connections and caches are warm before anything is timed
@@ -103,10 +104,11 @@ async def _play(page: Page, say: Say, folder: Path, *, keep: bool, surface: str)
                     say(line)
         say("")
         say(page.paint("dim", "times are of one run on this machine; `bench/` measures them properly"))
-        if wrong:
+        complaints = servers.proxy_child.complaints() if wrong else []
+        if complaints:
             say(page.paint("dim", "what the proxy says:"))
-            for line in servers.proxy_child.complaints():
-                say(printable(line))
+        for line in complaints:
+            say(printable(line))
         if keep:
             await _keep(page, say, servers, surface)
         return wrong
@@ -144,6 +146,7 @@ def _config(llm: str, folder: Path) -> dict[str, Any]:
         "routes": [
             {"name": "chat", "match": {"path": "/v1/chat/completions"}, **guarded},
             {"name": "completions", "match": {"path": "/v1/completions"}, **guarded},
+            {"name": "responses", "match": {"path": "/v1/responses"}, **guarded},
             {"name": "messages", "match": {"path": "/v1/messages"}, **guarded},
             {"name": "ollama", "match": {"path": "/api/chat"}, **guarded},
             {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "scripted", "pass": True},
@@ -171,6 +174,7 @@ async def _converse(
         fired=fired,
         held_ms=None if entry is None else float(entry.record.held_ms),
         faults=tuple(found),
+        reason=SURFACES[surface].reason,
     )
 
 
@@ -213,7 +217,12 @@ async def _keep(page: Page, say: Say, servers: Servers, surface: str) -> None:
     say(page.paint("bold", "The proxy goes on until Ctrl-C. Try it:"))
     for line in curl(servers.proxy, CONVERSATIONS[1], surface):
         say(line)
-    say("models: " + ", ".join(conversation.model for conversation in CONVERSATIONS) + "; any other name echoes")
+    say(f"clients: {servers.proxy}{SURFACES[surface].base} as the base URL, any key")
+    say(
+        "models: "
+        + ", ".join(conversation.model for conversation in conversations(surface))
+        + "; any other name echoes"
+    )
     try:
         await servers.proxy_child.ended()
     except asyncio.CancelledError:
@@ -227,7 +236,7 @@ async def _keep(page: Page, say: Say, servers: Servers, surface: str) -> None:
 def curl(url: str, conversation: Conversation, surface: str = "openai") -> Sequence[str]:
     """Return the command line that has a conversation by hand."""
     return (
-        f"curl -N {url}{PATHS[surface][0]} -H 'content-type: application/json' \\",
+        f"curl -N {url}{SURFACES[surface].path} -H 'content-type: application/json' \\",
         f"  -d '{json.dumps(conversation.body(surface))}'",
     )
 

@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from checkstream.demo.conversations import Conversation
 from checkstream.demo.heard import hear
 from checkstream.demo.llm import ScriptedLlm
 from checkstream.demo.scenario import built_in, read_folder, read_scenario
+from checkstream.demo.spoken import failure
 
 ODD = {
     "odd": """
@@ -16,6 +18,8 @@ choices:
   - {content: three, tool_calls: [{name: f, arguments: ['{"a":', ' 1}']}]}
 wire: {cut: {by: fixed, size: 7}, line_end: crlf, bom: true, comments: {every: 2}, tail: no_newline}
 """,
+    "thinks": "choices: [{reasoning: hm, content: one two}]",
+    "calls": 'choices: [{tool_calls: [{name: f, arguments: ["{\\"a\\":", " 1}"]}]}]',
     "limited": "error: {status: 429, message: slow down}",
     "malformed": "choices: [{content: x}]\ninsert: [{after_events: 1, data: '{'}]",
     "failing": 'choices: [{content: x}]\ninsert: [{after_events: 2, data: \'{"error": {"message": "no more"}}\'}]',
@@ -67,3 +71,40 @@ async def test_an_error_inside_a_stream_is_told(
 async def test_a_torn_stream_raises(llm: ScriptedLlm, session: aiohttp.ClientSession) -> None:
     with pytest.raises(aiohttp.ClientError):
         await hear(session, llm.url, _body("torn"))
+
+
+def _asked(surface: str, model: str) -> dict[str, object]:
+    return Conversation(title="", model=model, prompt="hi").body(surface)
+
+
+@pytest.mark.parametrize(
+    ("surface", "finish"),
+    [("openai", "stop"), ("responses", "completed"), ("anthropic", "end_turn"), ("ollama", "stop")],
+)
+async def test_every_api_is_heard_alike(
+    llm: ScriptedLlm, session: aiohttp.ClientSession, surface: str, finish: str
+) -> None:
+    heard = await hear(session, llm.url, _asked(surface, "thinks"), surface)
+    assert heard.choices == ("hmone two",)
+    assert heard.finishes == (finish,)
+    assert not heard.failure
+    called = await hear(session, llm.url, _asked(surface, "calls"), surface)
+    assert called.choices == ('f({"a": 1})',)
+    refused = await hear(session, llm.url, _asked(surface, "limited"), surface)
+    assert (refused.status, refused.failure) == (429, "slow down")
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ({"error": {"message": "no more"}}, "no more"),
+        ({"error": "no more"}, "no more"),
+        ({"type": "error", "error": {"type": "api_error", "message": "no more"}}, "no more"),
+        ({"type": "error", "code": "x", "message": "no more", "param": None, "sequence_number": 1}, "no more"),
+        ({"type": "response.failed", "response": {"status": "failed", "error": {"message": "no more"}}}, "no more"),
+        ({"type": "response.created", "response": {"error": None}}, ""),
+        ({"choices": []}, ""),
+    ],
+)
+def test_an_error_is_told_in_any_api_s_form(event: dict[str, object], told: str) -> None:
+    assert failure(event) == told
