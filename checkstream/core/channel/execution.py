@@ -99,7 +99,7 @@ class Execution:
     def restore(self, edits: Iterable[Replacement]) -> None:
         """Put the caller's own values back; where that can't be, what stands for them stays."""
         for edit in edits:
-            self._replace(edit)
+            self._put(edit)
 
     def _in_answer(self, verdict: Verdict) -> Verdict:
         """Return a verdict whose spans count from the start of the answer."""
@@ -110,9 +110,11 @@ class Execution:
 
     def _replace(self, edit: Replacement) -> bool:
         """Put the edit in place; return True where it can't be made without breaking what the text is."""
-        if self._place.channel.kind == "tool_name":
-            return True
+        return self._place.channel.kind == "tool_name" or not self._put(edit)
+
+    def _put(self, edit: Replacement) -> bool:
+        """Put the edit in place; return False where the text has no place for it."""
         made = [edit] if self._json is None else self._json.written(edit)
         for each in made:
             self._holdback.replacements.add(each, self._holdback.sent)
-        return not made
+        return bool(made)

@@ -154,7 +154,7 @@ class Endings:
         """End the choice before a call of a tool that a rule does not permit; else let the name go."""
         channel, holdback = judge.channel, judge.holdback
         span = Span(0, holdback.received)
-        name = holdback.text(span)
+        name = judge.page.restored(holdback.text(span))
         limit = next((limit for limit in self._prompt.wishes.limits if not limit.permits(name)), None)
         holdback.fence = EVERYTHING
         if limit is None:

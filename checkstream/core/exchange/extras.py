@@ -17,6 +17,7 @@ from checkstream.core.exchange.meter import Meter
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
+from checkstream.core.pseudonyms.register import Register
 from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.json_text.lists import ANYWHERE
@@ -97,20 +98,23 @@ class Extras:
         "_places",
         "_program",
         "_quiet",
+        "_register",
         "_states",
         "_words",
         "calm",
         "otherwise",
     )
 
-    def __init__(self, program: Program, meter: Meter) -> None:
+    def __init__(self, program: Program, meter: Meter, register: Register) -> None:
         """Start with nothing known.
 
         Args:
             program: Its rules for the channel `extra` say what is quiet.
             meter: Counts the work of looking.
+            register: Where it has something, what stands for values of the prompt is looked for, too.
         """
         self._meter = meter
+        self._register = register
         self.calm = True
         """Nothing of the latest unit was left for a judge."""
         self._program = program
@@ -335,7 +339,8 @@ class Extras:
     def _finds(self, text: str) -> Generator[None, None, bool]:
         for stage in _STAGES:
             scope = self._program.scope(stage, "extra")
-            for patterns in (scope.hold, scope.watch):
+            restored = scope.restored if len(self._register) else None
+            for patterns in (restored or scope.hold, scope.watch):
                 if len(patterns):
                     look = _Look(patterns)
                     if (yield from self._meter.feeding(look, text)) or look.end():

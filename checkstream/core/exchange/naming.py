@@ -22,6 +22,7 @@ from checkstream.core.match.placeholders import Placeholders
 from checkstream.core.policy.spares import keys_of
 from checkstream.core.pseudonyms.surrogates import surrogate
 from checkstream.core.terms import Delta
+from checkstream.core.wire.requests.prompt import is_plain
 from checkstream.core.wire.surface import Request
 
 _NAME_WORK = 30
@@ -43,12 +44,19 @@ _MOST_TRIES = 8
 class Naming:
     """Puts placeholders into the edits of one request."""
 
-    def __init__(self, checking: Checking, plan: Plan) -> None:
-        """Take what counts the work and keeps the names, and what the route asks for."""
+    def __init__(self, checking: Checking, plan: Plan, *, says_again: bool) -> None:
+        """Begin with no names.
+
+        Args:
+            checking: Counts the work and keeps the names.
+            plan: What the route asks for.
+            says_again: No model speaks in the answer, which says documents again: who has sent them reads them.
+        """
         self.conversation = ""
         """The caller's name for it; empty: names are of this request alone."""
         self.caller = ""
         """Who calls; empty: callers have no names."""
+        self._says_again = says_again
         self._checking = checking
         self._register = checking.register
         self._meter = checking.meter
@@ -117,7 +125,7 @@ class Naming:
             for count, edit in enumerate(_merged(found), 1):
                 text = delta.text[edit.start : edit.end]
                 said = outside_json_string(text) if is_call else text
-                named.append(self._named(edit, said, delta, bare=place in request.quiet))
+                named.append(self._named(edit, said, delta, bare=place in request.quiet or _is_name(delta)))
                 self._meter.spend(_NAME_WORK)
                 if count % _NAMES_A_STEP == 0:
                     yield
@@ -158,7 +166,7 @@ class Naming:
             kind,
             key,
             value,
-            comes_back=delta.channel.kind in alias.action.restore,
+            comes_back=("user" if self._says_again else delta.channel.kind) in alias.action.restore,
             make=made if alias.action.style == "surrogate" else None,
             seed=number,
         )
@@ -172,6 +180,11 @@ class Naming:
         """Return what a value's number follows from: `<EMAIL_1>` of an earlier request must be nobody else in this."""
         self._meter.spend(_NAME_WORK)
         return int(self._checking.digest(f"number:{len(self.caller)}:{self.caller}:{kind}:{key}")[:_SEED_DIGITS], 16)
+
+
+def _is_name(delta: Delta) -> bool:
+    """Tell whether a text is the name of a tool or of somebody, which servers take no brackets in."""
+    return delta.path[-1] == "name" and is_plain(delta.text)
 
 
 def _key(alias: Alias, value: str) -> str:

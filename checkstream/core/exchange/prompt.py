@@ -33,6 +33,7 @@ from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
+from checkstream.core.policy.capabilities import PROMPT_ONLY
 from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
@@ -89,7 +90,7 @@ class Prompt:
         """What it says outside its body."""
         self.conversation = Recollection(plan.program, checking.digest)
         """What is known of the conversation that the request is part of."""
-        self.naming = Naming(checking, plan)
+        self.naming = Naming(checking, plan, says_again=surface.name in PROMPT_ONLY)
         """What stands for values that the model is not to know."""
         self._surface = surface
         self._plan = plan

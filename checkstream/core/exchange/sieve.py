@@ -56,7 +56,7 @@ class Sieve:
         """
         self._choices = choices
         self._judges = judges
-        self.extras = Extras(checking.program, checking.meter)
+        self.extras = Extras(checking.program, checking.meter, checking.register)
         self._halves = Halves(judges)
         self.doubled = ""
         """White space with which what comes next may begin, and which has been sent: it leaves once."""

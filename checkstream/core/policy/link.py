@@ -30,8 +30,6 @@ from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
 
 _PLAIN_CHANNELS = frozenset({"tool_name", "tool_arguments", "extra"})
 """Edits here stay within the span: a name or a field is no sentence, and JSON has strings for words."""
-_RESTORED = frozenset({"content", "refusal", "reasoning", "tool_arguments"})
-"""Channels of the answer into which values of the prompt come back."""
 _SILENT = frozenset({"allow", "log_event"})
 """Actions that change neither request nor answer."""
 _STEADY = frozenset({"context", "request", "given", "conversation", "fired", *RECALLED})
@@ -101,7 +99,7 @@ def scopes_of(
                 entries,
                 pattern_set=pattern_set,
                 streamed=streamed,
-                restores=placeholders is not None and stage is Stage.MIDSTREAM and channel in _RESTORED,
+                restores=placeholders is not None and stage is Stage.MIDSTREAM,
                 recalled=recalled if (stage, channel) == _ADDS_UP else frozenset(),
             )
             for stage, channels in STAGE_CHANNELS.items()
