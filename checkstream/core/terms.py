@@ -145,9 +145,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     again: Mapping[tuple[str | int, ...], tuple[str | int, ...]] = MappingProxyType({})
     """Where it says again what others have said, of which nothing was read -> the part that was said there (see
     `Delta`): it leaves with what has left of that."""
-    kept_as: str = ""
-    """Id by which a later request goes on from the answer that this is of, where the provider keeps it (see
-    `Request.previous`); empty: it says none."""
+    kept_as: tuple[str, ...] = ()
+    """Ids by which a later request goes on from the answer that this is of, where the provider keeps it: its own, and
+    those of its items (see `Request.previous` and `Request.referred`)."""
     opaque: bool = False
     """Nothing here is known to the surface: the route's fail mode decides."""
 

@@ -100,7 +100,10 @@ class Recollection:
         self._is_named = self._is_told = False
         """It has a name that stays; its history tells which it is."""
         self._caller = ""
-        self._kept_as = ""
+        self._after = ""
+        """Id of the answer behind which all that the request says is said for the first time."""
+        self.kept_as: tuple[str, ...] = ()
+        """Ids by which a later request goes on from the answer."""
 
     def finding(self, caller: str | None, request: Request) -> Generator[None, None, None]:
         """Tell, in steps, which conversation a request is part of.
@@ -114,8 +117,9 @@ class Recollection:
         if name is not None:
             self.key = self._id = self._named(*name)
             self._is_named = True
-        elif request.previous:
-            self.key = self._named("answer", request.previous)
+        elif request.previous or request.referred:
+            self.key = self._named("answer", request.previous or request.referred or "")
+            self._after = request.previous or ""
         else:
             self._is_told = True
             yield from self._recognising(request)
@@ -124,26 +128,29 @@ class Recollection:
         """Return the key of a name: two callers that name theirs alike share nothing."""
         return self._digest(f"{kind}:{len(self._caller)}:{self._caller}:{name}")
 
-    def keep_as(self, answer: str) -> None:
-        """Take the id by which a later request goes on from the answer, empty: none; the first counts."""
-        self._kept_as = self._kept_as or answer
+    def keep_as(self, ids: Sequence[str]) -> None:
+        """Take ids by which a later request goes on from the answer, first its own; of its items two count.
+
+        A client that refers to items does so to all of them, or to what the model thought first.
+        """
+        if ids:
+            known = tuple(dict.fromkeys((*self.kept_as, *ids)))
+            self.kept_as = (*known[:2], *known[2:][-1:])
 
     def _recognising(self, request: Request) -> Generator[None, None, None]:
         """Read the history of a request up to the last thing that the model said."""
         history = self._history = History(self._caller)
-        deltas, last = request.unit.deltas, -1
-        for count, delta in enumerate(deltas):
-            if delta.channel.kind == "assistant":
-                last = max(last, _position(delta))
-            if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
-                yield
-        for count, delta in enumerate(deltas):
-            position = _position(delta)
+        last = yield from _last_answer(request.unit.deltas)
+        of, begun = "", -1
+        for count, delta in enumerate(request.unit.deltas):
+            position, kind = _position(delta), delta.channel.kind
             if not self.key and 0 <= last < position:
                 self.key = self._digest(history.told)
-            if position >= 0 and delta.channel.kind in _SPEAKERS and _is_content(delta, request):
+            if kind != of or kind != "assistant":  # what the model says in several items is one answer
+                of, begun = kind, position
+            if position >= 0 and kind in _SPEAKERS and _is_content(delta, request):
                 for at in range(0, len(delta.text), _CHARS_A_STEP):
-                    history.take(delta.channel.kind, position, delta.text[at : at + _CHARS_A_STEP])
+                    history.take(kind, begun, delta.text[at : at + _CHARS_A_STEP])
                     if at:
                         yield
             if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
@@ -164,11 +171,11 @@ class Recollection:
             if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
                 yield
         self._texts = texts[-MOST_TEXTS:]
-        times = Counter[str]()
+        times, who = Counter[str](), f"user:{self._after}" if self._after else "user"
         for count, each in enumerate(self._texts):
             text = each.text.strip() if self.keeps else ""  # as clients send it again
             times[text] += 1
-            said.append(Said(self._key("user", text, times[text]) if self.keeps else b"", {}))
+            said.append(Said(self._key(who, text, times[text]) if self.keeps else b"", {}))
             if count % _KEYS_A_STEP == _KEYS_A_STEP - 1:
                 yield
         self._said = tuple(said)
@@ -226,7 +233,7 @@ class Recollection:
         found = [Remember(self.key, turn)] if self._is_named or (refused and self.key) else []
         if refused:
             return tuple(found)  # what was not answered is in no history
-        keys = [self._named("answer", self._kept_as)] if self._kept_as else []
+        keys = [self._named("answer", each) for each in self.kept_as]
         if self._is_told and spoken is not None:
             self._history.end(spoken)
             keys.append(self._digest(self._history.told))
@@ -268,6 +275,17 @@ class Recollection:
             refused=self.past.refused,
             risks={name: round(risk, _DIGITS) for name, risk in known if risk is not None},
         )
+
+
+def _last_answer(deltas: Sequence[Delta]) -> Generator[None, None, int]:
+    """Return, in steps, where in a history the model has said something last, -1: nowhere."""
+    last = -1
+    for count, delta in enumerate(deltas):
+        if delta.channel.kind == "assistant":
+            last = max(last, _position(delta))
+        if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
+            yield
+    return last
 
 
 def _position(delta: Delta) -> int:

@@ -70,6 +70,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's own notes, never trusted as context."""
     previous: str | None = None
     """Id of the answer that this request goes on from, which the provider keeps (see `Unit.kept_as`)."""
+    referred: str | None = None
+    """Id of what it refers to last of earlier answers, which the provider keeps: it stands in the place of that."""
     conversation: str | None = None
     """Id of the conversation that it is part of, which the provider keeps."""
     structured: bool = False

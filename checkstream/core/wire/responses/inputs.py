@@ -21,6 +21,8 @@ class Reader:
     def __init__(self, prompt: Prompt) -> None:
         """Read into `prompt`."""
         self._prompt = prompt
+        self.referred: str | None = None
+        """Id of the last item that only refers to one of an earlier answer."""
 
     def reading(self, given: object) -> Generator[None, None, int]:
         """Read `input`, in steps; return the first position that is free.
@@ -58,6 +60,8 @@ class Reader:
             yield from prompt.settings(kind, position, form, (*path, "type"), words=True)
         if form == "item_reference":
             prompt.unscanned["item_reference"] = None
+            given = item.get("id")
+            self.referred = given if isinstance(given, str) and given else self.referred
         for name, value in item.items():
             at = (*path, name)
             if value is None or name in ("type", "role"):

@@ -114,7 +114,8 @@ class ResponseReceiving:
         response = body.get("response")
         usage = last and isinstance(response, dict) and response.get("usage") is not None
         unit = answer.unit(frame.raw, usage=usage, failure=failure)
-        return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=_id_of(response))
+        ids = _ids_of(response, body.get("item"))
+        return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=ids)
 
     def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> str | None:
         """Read an event that has all of the answer as far as it goes; return why it has failed."""
@@ -183,13 +184,13 @@ class ResponseReceiving:
         yield from answer.taking()
         yield from answer.filling()
         unit = answer.unit(data, usage=body.get("usage") is not None, failure=failure)
-        return msgspec.structs.replace(unit, kept_as=_id_of(body))
+        return msgspec.structs.replace(unit, kept_as=_ids_of(body, *output))
 
 
-def _id_of(response: object) -> str:
-    """Return by what a later request goes on from an answer."""
-    name = response.get("id") if isinstance(response, dict) else None
-    return name if isinstance(name, str) else ""
+def _ids_of(*found: object) -> tuple[str, ...]:
+    """Return by what a later request goes on from an answer, or refers to items of it."""
+    given = (each.get("id") for each in found if isinstance(each, dict))
+    return tuple(each for each in given if isinstance(each, str) and each)
 
 
 def _finish(answer: Answer, response: Mapping[str, object], kind: str) -> None:

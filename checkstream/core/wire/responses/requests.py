@@ -26,7 +26,8 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
     for name in fields.ELSEWHERE:
         if found.get(name) is not None:
             prompt.unscanned[name] = None
-    position = yield from Reader(prompt).reading(found.get("input"))
+    reader = Reader(prompt)
+    position = yield from reader.reading(found.get("input"))
     request = yield from finish_request(prompt, body, found, position, apart={"input"}, texts=fields.TEXT_FIELDS)
     tools = yield from _offered(found)
     return msgspec.structs.replace(
@@ -36,6 +37,7 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
         tools=tuple(dict.fromkeys((*request.tools, *tools))),
         user=request.user or _text(found, "safety_identifier"),
         previous=_text(found, "previous_response_id"),
+        referred=reader.referred,
         conversation=_conversation(found.get("conversation")),
         structured=is_structured(found),
     )
