@@ -39,7 +39,7 @@ import msgspec
 import uvloop
 
 from bench.scenario import DONE, FIRST, FOLDER, LAST, event, request
-from checkstream.config.settings import Limits
+from checkstream.config import Limits
 
 _ROOT = Path(__file__).resolve().parents[1]
 _TEXTS = ("benign.txt", "code.txt", "languages.txt")

@@ -1,16 +1,10 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
 from checkstream.config.background import GroundingSettings, JobsSettings, PseudonymSettings, WebhookSettings
+from checkstream.config.checks import warnings
 from checkstream.config.described import json_schema
 from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
-from checkstream.config.load import (
-    default_config,
-    load_config,
-    override,
-    read_config,
-    reveal,
-    warnings,
-)
+from checkstream.config.load import default_config, load_config, override, read_config
 from checkstream.config.own_models import (
     ModelSource,
     OwnModel,
@@ -21,23 +15,18 @@ from checkstream.config.own_models import (
 from checkstream.config.parts import Secret
 from checkstream.config.reference import reference
 from checkstream.config.sample import sample
+from checkstream.config.secrets import reveal
+from checkstream.config.servers import Address, Caller, Limits, Quota, Server, Upstream, parse_address
 from checkstream.config.settings import (
-    Address,
     AuditSettings,
     Budget,
-    Caller,
     Config,
     Deadline,
     HoldbackSettings,
-    Limits,
     Match,
-    Quota,
     RecordSettings,
     RouteSettings,
-    Server,
     TelemetrySettings,
-    Upstream,
-    parse_address,
 )
 from checkstream.config.trusted import EmbedderKind, EvidenceSettings
 

@@ -16,7 +16,7 @@ from msgspec import Meta
 from checkstream.config.files import read_file
 from checkstream.config.parts import Secret, Settings
 from checkstream.config.reader import build, read_tree
-from checkstream.config.settings import Address
+from checkstream.config.servers import Address
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import inspect as types
 
+from checkstream.config.default import unplaced
 from checkstream.config.described import descriptions, structs_in
-from checkstream.config.load import unplaced
 from checkstream.config.parts import Secret
 from checkstream.config.settings import RouteSettings
 

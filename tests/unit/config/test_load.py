@@ -18,7 +18,7 @@ from checkstream.config import (
     reveal,
     warnings,
 )
-from checkstream.config.load import PASSED_PATHS
+from checkstream.config.default import PASSED_PATHS
 from checkstream.core.wire.places import PLACES
 from checkstream.errors import ConfigError
 

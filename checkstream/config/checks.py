@@ -1,0 +1,181 @@
+"""What is wrong, or should be known, between the parts of a configuration: each by itself may be sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from checkstream.config.default import PASSED_PATHS
+from checkstream.config.files import advice_for, policy_file
+from checkstream.config.reader import Node
+from checkstream.config.secrets import reveal, secrets_in
+from checkstream.config.settings import Config, Match, RouteSettings
+from checkstream.core.policy import nodes
+from checkstream.core.policy.capabilities import MCP, PROMPT_ONLY
+from checkstream.core.wire.places import NAMES, PLACES, covers, takes_model
+from checkstream.errors import ConfigError
+
+
+def cross_check(config: Config, positions: Sequence[int], tree: Node, source: nodes.Source) -> None:
+    """Report what is wrong between the parts: unknown upstreams, names used twice, files and secrets not there.
+
+    Args:
+        config: The settings, or those of them that are sound.
+        positions: Where each of its routes stands in the file's list.
+        tree: The file's values and their places.
+        source: The file, where faults go.
+    """
+    if not config.routes and not tree.at("routes").value:
+        source.fault(tree.at("routes").place, "there are no routes, so every request would get a 404", "add one")
+    names: set[str] = set()
+    own = [route.match.path for route in config.routes if not route.pass_]
+    for position, route in zip(positions, config.routes, strict=True):
+        node = tree.at("routes", position)
+        if route.name in names:
+            source.fault(node.at("name").place, f"the route `{route.name}` stands twice", "give each its own name")
+        names.add(route.name)
+        if route.upstream not in config.upstreams:
+            known = ", ".join(config.upstreams) or "none"
+            source.fault(
+                node.at("upstream").place, f"the upstream `{route.upstream}` is not defined", f"defined: {known}"
+            )
+        _check_match(route, node, source, (*PLACES, *own))
+        for index, reference in enumerate(route.policies):
+            if not _is_file(policy_file(reference)):
+                source.fault(
+                    node.at("policies", index).place,
+                    f"`{reference}` is no policy file",
+                    advice_for(
+                        reference,
+                        "paths are relative to the configuration file; what is shipped begins with `builtin:`",
+                    ),
+                )
+    _check_secrets(config, positions, tree, source)
+
+
+def _check_secrets(config: Config, positions: Sequence[int], tree: Node, source: nodes.Source) -> None:
+    """Report secrets that are not there, and callers who could not be told apart."""
+    keys: set[str] = set()
+    for path, secret in secrets_in(config):
+        if path == ("audit", "key") and secret.file is not None:
+            continue  # it is made at the first start
+        node = tree.at(*(_placed(path, positions)))
+        try:
+            value = reveal(secret)
+        except ConfigError as error:
+            source.fault(node.place, error.faults[0].reason, error.faults[0].advice)
+            continue
+        if path[:2] == ("server", "callers"):
+            if value in keys:
+                source.fault(node.place, "another caller has the same key", "give each its own, to tell them apart")
+            keys.add(value)
+
+
+def _placed(path: tuple[str | int, ...], positions: Sequence[int]) -> tuple[str | int, ...]:
+    """Return the path in the file of what has a path in the settings, which may be without some routes."""
+    if path[0] == "routes" and isinstance(path[1], int):
+        return ("routes", positions[path[1]], *path[2:])
+    return path
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False
+
+
+def _check_match(route: RouteSettings, node: Node, source: nodes.Source, guarded: Sequence[str]) -> None:
+    """Report what this route can't match; `guarded` are the paths that are read."""
+    match = node.at("match")
+    if route.pass_:
+        if route.match.model != "*":
+            source.fault(match.at("model").place, "a route with `pass: true` can't match by model", "remove `model`")
+        covered = [path for path in guarded if route.match.path[-1] == "*" and covers(route.match.path, path)]
+        if covered and route.match.method == "POST":
+            source.fault(
+                match.at("path").place,
+                f"`{route.match.path}` would also pass `{covered[0]}` on unguarded",
+                "name the paths that are meant",
+            )
+        return
+    if route.match.path[-1] == "*":
+        source.fault(
+            match.at("path").place,
+            f"`{route.match.path}` takes paths of many APIs, and a guarded route speaks one",
+            "write the whole path, with `{name}` for a part that varies; `pass: true` sends all on unguarded",
+        )
+    elif route.api is None:
+        source.fault(
+            match.at("path").place,
+            f"nobody knows which API is spoken at `{route.match.path}`",
+            f"add `surface:` with one of {', '.join(NAMES)}; `pass: true` sends it on unguarded",
+        )
+    if route.api in PROMPT_ONLY and route.grounding is not None:
+        reason = f"the answers of `{route.match.path}` are figures, so there is nothing to score"
+        source.fault(node.at("grounding").place, reason, "remove `grounding`")
+    if route.match.method != "POST":
+        source.fault(match.at("method").place, "a guarded route takes `POST`", "remove `method`")
+    _check_tools(route, node, source)
+
+
+def _check_tools(route: RouteSettings, node: Node, source: nodes.Source) -> None:
+    """Report what only a route of tools can have, and what it can't."""
+    if route.api != MCP:
+        given = {"pins": bool(route.pins), "tools_changed": route.tools_changed != "alert"}
+        for name in (name for name, is_given in given.items() if is_given):
+            source.fault(node.at(name).place, f"`{name}` is for routes of `mcp`", f"remove `{name}`")
+        return
+    if route.match.model != "*":
+        source.fault(node.at("match", "model").place, "messages of `mcp` name no model", "remove `model`")
+    if route.grounding is not None:
+        reason = "what tools say is evidence, and there is no answer to hold against it"
+        source.fault(node.at("grounding").place, reason, "remove `grounding`")
+
+
+def warnings(config: Config) -> list[str]:
+    """Return what is allowed but should be known."""
+    found = []
+    if config.server.callers == "none":
+        found.append("server.callers is none: every caller counts as authenticated")
+    found += [
+        f"route `{route.name}` passes requests on unguarded"
+        for route in config.routes
+        if route.pass_ and (route.match.path, route.match.method) not in PASSED_PATHS.values()
+    ]
+    found += [
+        f"route `{later.name}` is never taken: `{earlier.name}` stands before it and takes all that it would"
+        for position, later in enumerate(config.routes)
+        for earlier in [
+            next((route for route in config.routes[:position] if _takes_all(route.match, later.match)), None)
+        ]
+        if earlier is not None
+    ]
+    found += [
+        f"route `{route.name}` has fail_mode open: what a failed detector would have checked passes"
+        for route in config.routes
+        if route.fail_mode == "open"
+    ]
+    found += [
+        f"route `{route.name}` blocks whole answers of high risk only: text of a stream has gone out by then"
+        for route in config.routes
+        if route.grounding is not None and route.grounding.block is not None
+    ]
+    found += [
+        f"route `{route.name}` blocks whole answers and has fail_mode open: one that can't be assessed in time goes out"
+        for route in config.routes
+        if route.grounding is not None and route.grounding.block is not None and route.fail_mode == "open"
+    ]
+    record = config.record
+    if record.dir is not None and record.text == "plain":
+        found.append("record.text is plain: prompts and answers are kept as they are, with all personal data in them")
+    if record.dir is not None and not record.sample:
+        found.append("record.dir is given and record.sample is 0: nothing is recorded")
+    return found
+
+
+def _takes_all(wide: Match, narrow: Match) -> bool:
+    """Tell whether one match takes every request that the other would."""
+    beginning = wide.path.endswith("*") and narrow.path.startswith(wide.path[:-1])
+    places = wide.method == narrow.method and (wide.path == narrow.path or beginning)
+    return places and takes_model(wide.model, narrow.model)

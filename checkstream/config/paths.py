@@ -1,0 +1,66 @@
+"""Relative paths of a configuration count from the folder of its file, wherever a process was started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from checkstream.config.background import JobsSettings, PseudonymSettings
+from checkstream.config.files import BUILTIN
+from checkstream.config.parts import Secret
+from checkstream.config.settings import Config, RouteSettings
+from checkstream.config.trusted import EvidenceSettings
+
+_Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings)
+_replace = msgspec.structs.replace
+
+
+def absolute(config: Config, base: Path) -> Config:
+    """Return the configuration with every relative path made absolute from `base`."""
+    config = _with_files(config, base)
+    record, pseudonyms = config.record, config.pseudonyms
+    return _replace(
+        config,
+        audit=_replace(config.audit, dir=str(base / config.audit.dir)),
+        record=record if record.dir is None else _replace(record, dir=str(base / record.dir)),
+        routes=tuple(_route(route, base) for route in config.routes),
+        models=None if config.models is None else str(base / config.models),
+        pseudonyms=None if pseudonyms is None else _stored(pseudonyms, base),
+        jobs=_stored(config.jobs, base),
+        evidence=_evidence(config.evidence, base),
+    )
+
+
+def _with_files(settings: Any, base: Path) -> Any:
+    """Return settings with absolute paths of the files that secrets are in."""
+    if isinstance(settings, Secret):
+        return settings if settings.file is None else _replace(settings, file=str(base / settings.file))
+    if isinstance(settings, msgspec.Struct):
+        names = settings.__struct_fields__
+        changed = {name: _with_files(getattr(settings, name), base) for name in names}
+        return _replace(settings, **changed)
+    if isinstance(settings, dict):
+        return {name: _with_files(part, base) for name, part in settings.items()}
+    if isinstance(settings, list | tuple):
+        return type(settings)(_with_files(part, base) for part in settings)
+    return settings
+
+
+def _route(route: RouteSettings, base: Path) -> RouteSettings:
+    named = (name if name.startswith(BUILTIN) else str(base / name) for name in route.policies)
+    return _replace(route, policies=tuple(named))
+
+
+def _stored(given: _Stored, base: Path) -> _Stored:
+    return given if given.file is None else _replace(given, store=f"sqlite:{base / given.file}")
+
+
+def _evidence(given: EvidenceSettings, base: Path) -> EvidenceSettings:
+    return _replace(
+        given,
+        store=given.store if given.file is None else f"sqlite:{base / given.file}",
+        authority=None if given.authority is None else str(base / given.authority),
+        sources=tuple(source if "://" in source else (base / source).as_posix() for source in given.sources),
+    )
