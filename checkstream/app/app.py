@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import checkstream
 from checkstream import scoring
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from checkstream.scoring.session import Session
 
 _POLL_S = 1.0
+_Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+"""What changes when one of some files does."""
 
 
 class App:
@@ -75,7 +77,7 @@ class App:
         async with contextlib.AsyncExitStack() as opening:
             loaded = await asyncio.to_thread(load, self._read)
             await asyncio.to_thread(warm, loaded)
-            self._signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
+            self._signature = await self._look(loaded.files)
             models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
             self._config = loaded.config
             self._parts = parts = await open_parts(loaded, models, self, opening)
@@ -156,23 +158,30 @@ class App:
             FaultyFile: a file is wrong.
         """
         async with self._reloading:
-            before, current = self.force, self._parts.current
-            signature = await asyncio.to_thread(_signature, self._watched(before.loaded.files))
-            try:
-                with beside_streams():
-                    loaded = await asyncio.to_thread(_load_anew, self._read)
-                    await asyncio.to_thread(warm, loaded)
-                    models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
-                await asyncio.to_thread(_open_anew, self._parts.background, loaded.config)
-                current.replace(await enforced(loaded, models, before, self._parts.counts))
-            except FaultyFile as error:
-                self._signature = signature  # reported here, and not once more by the watch
-                self._reloaded(before, error)
-                raise
-            if loaded.files != before.loaded.files:
-                signature = await asyncio.to_thread(_signature, self._watched(loaded.files))
-            self._signature = signature  # of before they were read: what changed meanwhile is loaded next
-            self._reloaded(self.force, None)
+            await self._load_again(await self._look(self.force.loaded.files))
+
+    async def _load_again(self, signature: _Signature) -> None:
+        """Do it; `signature` is of the files before they are read: what changes meanwhile is loaded next."""
+        before, current = self.force, self._parts.current
+        self._signature = signature  # a bad file is reported once, not every second
+        try:
+            with beside_streams():
+                loaded = await asyncio.to_thread(_load_anew, self._read)
+                await asyncio.to_thread(warm, loaded)
+                models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
+            await asyncio.to_thread(_open_anew, self._parts.background, loaded.config)
+            current.replace(await enforced(loaded, models, before, self._parts.counts))
+        except FaultyFile as error:
+            self._reloaded(before, error)
+            raise
+        if loaded.files != before.loaded.files:
+            self._signature = await self._look(loaded.files)
+        self._reloaded(self.force, None)
+
+    async def _look(self, files: tuple[Path, ...]) -> _Signature:
+        """Return what policies and the configuration look like now."""
+        watched = files if self._config_file is None else (self._config_file, *files)
+        return await asyncio.to_thread(_signature, watched)
 
     def _reloaded(self, force: InForce, error: FaultyFile | None) -> None:
         faults = () if error is None else tuple(fault.render() for fault in error.faults)
@@ -193,20 +202,17 @@ class App:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(hup.wait(), _POLL_S)
-            signature = await asyncio.to_thread(_signature, self._watched(self.force.loaded.files))
-            if hup.is_set() or signature != self._signature:
-                hup.clear()
-                self._signature = signature  # a bad file is reported once, not every second
-                try:
-                    await self.reload()
-                except FaultyFile:
-                    pass  # logged, and shown by the admin listener
-                except Exception as error:  # noqa: BLE001 - what is in force goes on
-                    self._log.error("reload.failed", exc_info=error)
+            async with self._reloading:  # a change that is being loaded is no news
+                signature = await self._look(self.force.loaded.files)
+                if hup.is_set() or signature != self._signature:
+                    hup.clear()
+                    try:
+                        await self._load_again(signature)
+                    except FaultyFile:
+                        pass  # logged, and shown by the admin listener
+                    except Exception as error:  # noqa: BLE001 - what is in force goes on
+                        self._log.error("reload.failed", exc_info=error)
             await self._parts.current.free(self.proxy.uses)
-
-    def _watched(self, files: tuple[Path, ...]) -> tuple[Path, ...]:
-        return files if self._config_file is None else (self._config_file, *files)
 
     # --- what the admin listener shows
 
@@ -301,7 +307,7 @@ def _open_anew(background: QueueFeed, config: Config) -> None:
         raise ConfigError((Fault(file="jobs", reason=str(error)),)) from error
 
 
-def _signature(files: tuple[Path, ...]) -> tuple[tuple[int, int, int] | None, ...]:
+def _signature(files: tuple[Path, ...]) -> _Signature:
     """Return what changes when one of the files does. Blocks."""
     found: list[tuple[int, int, int] | None] = []
     for file in files:
