@@ -22,8 +22,12 @@ from checkstream.core.commands import (
 from checkstream.core.conversation import Conversation
 from checkstream.core.events import AnyEvent, Recalled
 from checkstream.core.exchange.extras import place_of
-from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.exchange.machine import machine_for
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.steps import done
+from checkstream.core.wire.json_text import strict
 from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import WireError
 
@@ -55,10 +59,10 @@ class Exchange:
     """Feeds a guard and carries its commands out; scores are answered before the next event."""
 
     def __init__(
-        self, surface: Surface, plan: Plan, answers: Answers, conversation: Conversation | None = None
+        self, surface: Surface | Mcp, plan: Plan, answers: Answers, conversation: Conversation | None = None
     ) -> None:
         """Start before the request; `conversation`: what earlier requests came to."""
-        self._guard = Guard(surface=surface, plan=plan, digest=digest)
+        self._guard = machine_for(surface, plan, digest)
         self._answers = answers
         self._conversation = conversation
         self.came = Came()
@@ -106,8 +110,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
-    """Return what the caller reads: `content/0/0` (kind, choice, index) -> text; `error` -> an error's message."""
+def read_texts(surface: Surface | Mcp, came: Came) -> Mapping[str, str]:
+    """Return what the caller reads: `content/0/0` (kind, choice, index) -> text; `error` -> an error's message.
+
+    Of messages: `0/result.content[0].text` (which message, place in it) -> text.
+    """
+    if isinstance(surface, Mcp):
+        return _read_messages(surface, came)
     units = []
     texts: dict[str, str] = {}
     places: dict[int, dict[Path, int]] = {}
@@ -133,3 +142,19 @@ def read_texts(surface: Surface, came: Came) -> Mapping[str, str]:
                 name = f"extra/{extra.choice}/{number}"
                 texts[name] = texts.get(name, "") + extra.text
     return dict(sorted(texts.items()))
+
+
+def _read_messages(surface: Mcp, came: Came) -> Mapping[str, str]:
+    bodies = [came.reply.body] if came.reply is not None and came.reply.body else []
+    decoder = surface.framing.decoder(_EVENT_BYTES, surface.events)
+    frames = [*decoder.decode(b"".join(came.sent)), *decoder.flush()]
+    texts: dict[str, str] = {}
+    for number, body in enumerate(bodies + [frame.data for frame in frames if frame.data]):
+        try:
+            unit = done(surface.errors.reading_request(body)).unit
+        except WireError as error:
+            texts[f"{number}/error"] = str(error)
+            continue
+        for delta in unit.deltas:
+            texts[f"{number}/{strict.place_of(delta.path)}"] = delta.text
+    return texts

@@ -13,11 +13,14 @@ import msgspec
 
 from checkstream.core.commands import Score, StreamRecord
 from checkstream.core.events import AnyEvent, Recalled, Scored, ScoringFailed
-from checkstream.core.exchange.guard import Plan
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.program import Program
+from checkstream.core.steps import done
 from checkstream.core.transcript import Header, Transcript, digest_of
+from checkstream.core.wire.mcp.surface import Mcp
+from checkstream.core.wire.places import NAMES
 from checkstream.core.wire.surface import Surface
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.surfaces import spoken
 from checkstream.errors import RequestInvalid, WireError
 from checkstream.trial.exchange import Came, Exchange, read_texts
 from checkstream.trial.installed import InstalledModels
@@ -102,24 +105,23 @@ def replay(transcript: Transcript, program: Program, models: InstalledModels) ->
     )
 
 
-def _surface(header: Header) -> Surface:
-    surface = SURFACES.get(header.surface)
-    if surface is None:
-        known = ", ".join(SURFACES)
-        raise WireError(f"line 1: there is no surface `{header.surface[:100]}`; known: {known}")
-    return surface
+def _surface(header: Header) -> Surface | Mcp:
+    if header.surface not in NAMES:
+        raise WireError(f"line 1: there is no surface `{header.surface[:100]}`; known: {', '.join(NAMES)}")
+    return spoken(header.surface)
 
 
 def _answers(event: AnyEvent) -> bool:
     return isinstance(event, Scored | ScoringFailed)
 
 
-def _shown(surface: Surface, came: Came) -> Iterable[str]:
+def _shown(surface: Surface | Mcp, came: Came) -> Iterable[str]:
     """Yield what the upstream got and what the caller reads, so that two runs can be compared line by line."""
     yield f"status {came.status}"
-    for body in came.forwarded:
+    requests = surface.callers if isinstance(surface, Mcp) else surface
+    for body in filter(None, came.forwarded):
         try:
-            deltas = surface.read_request(body).unit.deltas
+            deltas = done(requests.reading_request(body)).unit.deltas
         except RequestInvalid as error:
             yield f"upstream: {error}"
             continue

@@ -34,16 +34,17 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
-from checkstream.core.exchange.guard import Plan
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.classifiers import labels_of as only_labels
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Header, Line
 from checkstream.core.wire import sse
-from checkstream.core.wire.framing import EVENTS
+from checkstream.core.wire.framing import LINES
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import surface_at
 from checkstream.core.wire.surface import Surface
-from checkstream.core.wire.surfaces import SURFACES
+from checkstream.core.wire.surfaces import spoken
 from checkstream.scoring.catalog import load_models
 from tests.playbook import Exchange, Played
 
@@ -61,11 +62,18 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     shows: str
     """What the caller sees and why, for readers."""
     path: str = "/v1/chat/completions"
+    surface: str | None = None
+    """What is spoken where paths don't tell it."""
+    method: str = "POST"
+    """Of HTTP."""
     status: int = 200
     """What the upstream answers with."""
     fail_mode: Literal["open", "closed"] = "closed"
     parts: Literal["pass", "refuse"] = "pass"
     unknown_fields: Literal["scan", "refuse"] = "scan"
+    tools_changed: Literal["alert", "refuse"] = "alert"
+    pins: dict[str, str] = {}
+    """Tool -> hash of how it is to be described."""
     event_bytes: int | None = None
     answer_bytes: int | None = None
     held_bytes: int | None = None
@@ -107,8 +115,8 @@ class Case:
         self.folder = folder
         self.script = msgspec.yaml.decode((folder / "case.yaml").read_bytes(), type=Script)
         self.request = (folder / "request.json").read_bytes()
-        self.surface: Surface = SURFACES[surface_at(self.script.path) or ""]
-        self.form = "sse" if self.surface.framing is EVENTS else "ndjson"
+        self.surface: Surface | Mcp = spoken(self.script.surface or surface_at(self.script.path) or "")
+        self.form = "ndjson" if self.surface.framing is LINES else "sse"
         streamed, whole = folder / f"upstream.{self.form}", folder / "upstream.json"
         self.streaming = streamed.exists()
         self.upstream = streamed.read_bytes() if self.streaming else whole.read_bytes() if whole.exists() else None
@@ -126,6 +134,8 @@ class Case:
             fail_mode=script.fail_mode,
             parts=script.parts,
             unknown_fields=script.unknown_fields,
+            tools_changed=script.tools_changed,
+            pins=script.pins,
         )
         limits = {name: getattr(script, name) for name in ("event_bytes", "answer_bytes", "held_bytes", "prompt_chars")}
         return msgspec.structs.replace(plan, **{name: value for name, value in limits.items() if value is not None})
@@ -133,9 +143,11 @@ class Case:
     @property
     def replayable(self) -> bool:
         """Whether a transcript's header can say all that the case needs."""
+        script = self.script
+        bare = Script(shows=script.shows, path=script.path, surface=script.surface, method=script.method)
         return msgspec.structs.replace(
-            self.script, fail_mode="closed", ends="closed", cuts=CUTS, overtakes=False
-        ) == Script(shows=self.script.shows, path=self.script.path, status=self.script.status)
+            script, fail_mode="closed", ends="closed", cuts=CUTS, overtakes=False
+        ) == msgspec.structs.replace(bare, status=script.status)
 
     def pieces(self, data: bytes, cut: str) -> list[bytes]:
         """Return bytes of the upstream cut `whole`, in `bytes`, or at random as `split-N` says."""
@@ -150,7 +162,7 @@ class Case:
     def play(self, plan: Plan, cut: str) -> tuple[Played, bytes]:
         """Run the case; return what came of it, and the run as a transcript that `checkstream replay` reads."""
         exchange = _Recorded(self, plan)
-        exchange.send(RequestReceived(self.request))
+        exchange.send(RequestReceived(self.request, method=self.script.method))
         if exchange.out.forwarded is not None:
             if self.upstream is not None:
                 exchange.send(UpstreamOpened(self.script.status, self.streaming))
