@@ -11,6 +11,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -150,7 +151,7 @@ class Shell:
             assessing=Assessing(always=bool(options & 16), block=50.0 if options & 32 and not calm else None),
             scored_chars=4000 if options & 16 else 0,
         )
-        self.guard = Guard(surface=self.surface, plan=self.plan, digest=digest)
+        self.guard: Any = Guard(surface=self.surface, plan=self.plan, digest=digest)  # laws look inside
         self.dice = dice
         self.calm = calm
         self.cut = cut
@@ -167,7 +168,7 @@ class Shell:
 
     def run(self, body: bytes) -> None:
         """Play the exchange to its end."""
-        self.receive(on.RequestReceived(REQUESTS[self.surface.name]))
+        self.begin()
         assert self.forwarded is not None, "a harmless prompt was not forwarded"
         if not self.calm:
             self.disturb()
@@ -187,6 +188,10 @@ class Shell:
             self.answer()
         if self.record is None and self.assess is not None:
             self.tell()
+
+    def begin(self) -> None:
+        """Ask."""
+        self.receive(on.RequestReceived(REQUESTS[self.surface.name]))
 
     def tell(self) -> None:
         """Answer what evidence is asked, not always well."""

@@ -14,6 +14,7 @@ _JSON = (
     b"true", b"-0", b"1e999", b"-1", b"NaN", b"Infinity", b"9" * 40, b"[" * 300, b'{"a":' * 300, b'""', b"\xef\xbb\xbf",
     b'"content":', b'"index":', b'"choices":', b'"delta":', b'"tool_calls":', b'"n":', b'"stream":', b'"logprobs":',
     b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x7f", b"\x1b[2J", b" " * 50,
+    b'"jsonrpc":"2.0",', b'"id":7,', b'"method":"tools/call",', b'"result":{', b'"structuredContent":', b'"params":',
 )  # fmt: skip
 _SSE = (
     b"\n", b"\r", b"\r\n", b"\n\n", b"\r\r", b"\r\n\r\n", b"data", b"data:", b"data: ", b"data: [DONE]\n\n", b"event: ",
@@ -52,7 +53,9 @@ DICTIONARIES: Mapping[str, Sequence[bytes]] = MappingProxyType(
 )
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("sse", "chat_event", "completions_event", "exchange", "cuts"), "sse"),
+        **dict.fromkeys(
+            ("sse", "chat_event", "completions_event", "exchange", "cuts", "mcp_exchange", "mcp_cuts"), "sse"
+        ),
         **dict.fromkeys(("config", "policy", "scenario"), "yaml"),
         "condition": "cel",
         "template": "text",

@@ -29,6 +29,7 @@ from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.stored import load, stored
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
+from checkstream.core.wire.mcp.surface import MCP
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping, Surface
 from checkstream.demo.scenario import read_scenario
 from checkstream.errors import (
@@ -48,6 +49,7 @@ from checkstream.scoring.lexicon import Lexicon
 from checkstream.scoring.tokenizer import Tokenizer
 from tests import stored_programs
 from tests.fuzz.exchange import CHAT, COMPLETIONS, MESSAGES, POLICY, RESPONSES, run_cuts, run_exchange
+from tests.fuzz.messages import read_message, run_messages, run_messages_cut
 from tests.sse_clients import ONE_FORM
 
 Target = Callable[[bytes], None]
@@ -385,6 +387,10 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         },
         "messages_request": _on(MESSAGES, read_request),
         "responses_request": _on(RESPONSES, read_request),
+        "mcp_caller": functools.partial(read_message, MCP.callers),
+        "mcp_server": functools.partial(read_message, MCP.servers),
+        "mcp_exchange": run_messages,
+        "mcp_cuts": run_messages_cut,
         "config": read_configuration,
         "policy": read_policy,
         "program": read_program,

@@ -31,9 +31,7 @@ class Head(msgspec.Struct, frozen=True):
     """What is asked for, or told."""
 
     def answers(self, asked: Head) -> bool:
-        """Tell whether it may stand as the answer to a request; an error may be about what nobody could read."""
-        if self.kind == "error" and self.id is None:
-            return True
+        """Tell whether it may stand as the answer to a request: an error without an id is none that waits for one."""
         return type(self.id) is type(asked.id) and self.id == asked.id
 
 

@@ -82,7 +82,8 @@ class Reader:
             yield from self._members(kind, position, value, path)
 
     def _members(self, kind: str, position: int, found: Mapping[str, object], path: Path) -> Steps:
-        prompt, form = self._prompt, found.get("type")
+        prompt = self._prompt
+        form = found.get("type") if isinstance(found.get("type"), str) else None
         for name, value in found.items():
             at = (*path, name)
             if prompt.spends():
@@ -90,7 +91,7 @@ class Reader:
             if name not in fields.KNOWN:
                 prompt.name(kind, position, at)
             if isinstance(value, str) and (name == "blob" or (name == "data" and form in fields.MEDIA)):
-                yield from prompt.file(position, value, at, form if isinstance(form, str) else name, carries=True)
+                yield from prompt.file(position, clean(value), at, str(form or name), carries=True)
             elif name == "resource" and isinstance(value, dict):
                 yield from self._value("document", self._next(), value, at)
             else:
@@ -103,7 +104,7 @@ class Reader:
             if prompt.spends(1 + len(text) // _CHARS_A_VALUE):
                 yield
             if form == "text" and is_data_url(text):
-                yield from prompt.file(position, text, at, str(at[-1]))
+                yield from prompt.file(position, clean(text), at, str(at[-1]))
             elif form == "text" and not (at[-1] == "type" and text in SCHEMA_TYPES):
                 if text:
                     prompt.note_run(kind, position, at[:-1])

@@ -15,6 +15,7 @@ from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_text.lists import ANYWHERE, telling
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strict import shown
+from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.requests import fields
 from checkstream.core.wire.sealed import SEALED, is_sealed
 from checkstream.core.wire.surface import Request
@@ -260,7 +261,7 @@ class Prompt:
 
     def name(self, kind: str, position: int, path: Path) -> None:
         """Take the name of a member that nobody knows; `path` is the member's."""
-        name = str(path[-1])
+        name = clean(str(path[-1]))
         self.add(kind, position, name, (*path, NAME), quiet=is_plain(name))
 
     def file(self, position: int, value: str, path: Path, name: str, *, carries: bool = False) -> Steps:

@@ -496,3 +496,31 @@ def test_a_whole_answer_waits_for_checks_that_only_record() -> None:
     assert exchange.out.reply is not None
     assert exchange.out.record is not None
     assert [verdict.rule_id for verdict in exchange.out.record.verdicts] == ["INJ-1"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"content": [{"type": ["text"], "data": f"a {SECRET}"}]},
+        {"content": [{"type": {"a": 1}, "text": f"a {SECRET}"}]},
+        {"content": [], "x\ud800": SECRET, "\udc00": f"\ud800 {SECRET}"},
+        {"contents": [{"uri": "a:b", "blob": f"\ud800 {SECRET}"}]},
+        {"content": [], "structuredContent": {"a": f"data:text/plain,{SECRET}\ud800"}},
+    ],
+    ids=["list", "object", "name", "blob", "url"],
+)
+def test_g19_members_of_no_type_and_halves_of_characters_are_read(members: dict[str, Any]) -> None:
+    for found in (
+        mcp.body(mcp.whole(call(), result(1, **members))),
+        mcp.events(mcp.streamed(call(), [event(result(1, **members))]))[0],
+    ):
+        assert SECRET not in json.dumps(found)
+        assert found["id"] == 1
+
+
+def test_an_error_that_names_no_request_leaves_no_caller_waiting() -> None:
+    unnamed = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
+    for found in (mcp.body(mcp.whole(call(), unnamed)), mcp.events(mcp.streamed(call(), [event(unnamed)]))[-1]):
+        assert (found["id"], found["error"]["code"]) == (1, FAILED)
+    played = mcp.whole(call(), unnamed, status=400)  # who answers with an error of HTTP is heard by it
+    assert mcp.body(played) == json.loads(unnamed)
