@@ -235,12 +235,16 @@ class Judge:
             self._json.feed(text)
             self._json.forget(self.holdback.sent)
         self.decider.feed(text)
+        if self._restoring is not None:
+            self._restoring.feed(text)
         if self._insertions is not None:
             self._insertions.feed(text)
 
     def take_work(self) -> int:
         """Return what reading has cost since this was last asked, here and in what follows (see `match.work`)."""
         work, self._work = self._work, 0
+        if self._restoring is not None:
+            work += self._restoring.take_work()
         return work + self.holdback.take_work() + self._following.take_work()
 
     def advance(self, most: int | None = None) -> list[Ruling]:
@@ -283,6 +287,8 @@ class Judge:
         self._kept = kept = self.holdback.kept
         followed = (follower.holdback.kept + self.prelude for follower in self.followers)
         self.decider.forget(kept, min((kept, *followed)))
+        if self._restoring is not None:
+            self._restoring.forget(kept)
 
     def _pass_on(self, rulings: list[Ruling], *, bounded: bool) -> None:
         """Give text that is now sure to be released to the followers, and take their decisions."""

@@ -59,10 +59,11 @@ class Page:
     def text(self, span: Span) -> str:
         """Return the original text of a span that is still kept, as it says: in a JSON string, without its escapes."""
         text = self._holdback.text(span) if self._holdback is not None else ""
-        return outside_json_string(text) if self._is_json else text
+        return outside_json_string(text) if self.is_json else text
 
     @property
-    def _is_json(self) -> bool:
+    def is_json(self) -> bool:
+        """Its text has to keep the form of JSON, and begins so."""
         return self._json is not None and bool(self._json.json)
 
     def spares(self, finding: Finding, text: str | None = None) -> bool:
@@ -92,7 +93,7 @@ class Page:
     def edits(self, span: Span) -> Sequence[Replacement]:
         """Return the edits that have been made in a span or over its bounds, in order."""
         made = self._holdback.replacements.within(span) if self._holdback is not None else []
-        if not self._is_json:
+        if not self.is_json:
             return made
         return [
             msgspec.structs.replace(

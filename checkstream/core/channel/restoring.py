@@ -15,8 +15,8 @@ from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
+from checkstream.core.pseudonyms.quoting import PLAIN, Quoting
 from checkstream.core.pseudonyms.register import Register
-from checkstream.core.pseudonyms.spelling import written_as
 from checkstream.core.terms import Finding, Span
 
 
@@ -33,7 +33,7 @@ class Restored(msgspec.Struct, frozen=True):
 class Restoring:
     """Puts values back into one channel."""
 
-    __slots__ = ("_holdback", "_page", "_placeholders", "_register")
+    __slots__ = ("_holdback", "_page", "_placeholders", "_quoting", "_register")
 
     def __init__(self, placeholders: Placeholders, register: Register, page: Page, holdback: Holdback) -> None:
         """Take what is known of the exchange and the channel.
@@ -48,6 +48,7 @@ class Restoring:
         self._register = register
         self._page = page
         self._holdback = holdback
+        self._quoting = Quoting()
 
     def take(self, findings: Iterable[Finding]) -> Restored:
         """Take findings that are decided together."""
@@ -66,10 +67,11 @@ class Restoring:
             if any(span.start < place.end and place.start < span.end for place in places):
                 continue
             places.append(span)
-            value = self._register.value(label)
+            said = self._page.text(span)
+            value = self._register.written(label, said, self._way(span.start))
             if value is not None:
                 self._register.restored += 1
-                edits.append(self._edit(span, value))
+                edits.append(Replacement(span.start, span.end, value, hidden=said))
         left = tuple(each for each in asked if not any(_within(each.span, place) for place in places))
         return Restored(left, tuple(sorted(edits, key=_start)), tuple(sorted(places)))
 
@@ -79,9 +81,22 @@ class Restoring:
         plain = finding.view == "raw" and self._holdback.text(Span(span.start, span.start + 1)) == "<"
         return not plain, span.start - span.end, span.start
 
-    def _edit(self, span: Span, value: str) -> Replacement:
-        said = self._page.text(span)
-        return Replacement(span.start, span.end, written_as(value, said), hidden=said)
+    def _way(self, position: int) -> int:
+        """Return what the text is written in at a place, besides what edits of JSON see to."""
+        way = self._quoting.way(position)
+        return way - 1 if way > PLAIN and self._page.is_json else way
+
+    def feed(self, text: str) -> None:
+        """Read what comes, for what it is written in."""
+        self._quoting.feed(text)
+
+    def forget(self, position: int) -> None:
+        """Forget what was before a place."""
+        self._quoting.forget(position)
+
+    def take_work(self) -> int:
+        """Return what reading has cost since this was last asked (see `match.work`)."""
+        return self._quoting.take_work()
 
 
 def _within(span: Span, place: Span) -> bool:

@@ -6,7 +6,8 @@ prompt, and none is taken that stands in it already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,8 @@ from checkstream.core.exchange.plan import Plan
 from checkstream.core.match.language import language_of
 from checkstream.core.match.placeholders import Placeholders
 from checkstream.core.policy.spares import keys_of
+from checkstream.core.pseudonyms.quoting import PLAIN, Quoting
+from checkstream.core.pseudonyms.spelling import says, written_as
 from checkstream.core.pseudonyms.surrogates import surrogate
 from checkstream.core.terms import Delta
 from checkstream.core.wire.requests.prompt import is_plain
@@ -30,6 +33,11 @@ _NAME_WORK = 30
 _NAMES_A_STEP = 16
 _SURROGATE_WORK = 150
 """Of making a surrogate, besides."""
+_CHARS_A_STEP = 2048
+_READ_WORK = 200
+"""Of a step of reading what values are written in."""
+_VALUE = "<"
+"""How what stands for a value begins: what it is written in must follow from the text that the model gets."""
 _LABEL_WORK = 60
 """Of a placeholder that stands in the prompt."""
 
@@ -121,11 +129,15 @@ class Naming:
                 continue
             delta = request.unit.deltas[place]
             is_call = delta.path[-1] == "arguments" and is_json(delta.text)
+            bare = place in request.quiet or _is_name(delta)
             edits[place] = named = []
+            quoting, at = Quoting(), 0
             for count, edit in enumerate(_merged(found), 1):
-                text = delta.text[edit.start : edit.end]
-                said = outside_json_string(text) if is_call else text
-                named.append(self._named(edit, said, delta, bare=place in request.quiet or _is_name(delta)))
+                yield from self._meter.stepping(_reading(quoting, delta.text[at : edit.start]), _READ_WORK)
+                quoting.feed(_VALUE)
+                at = edit.end
+                stood = _stood(delta.text[edit.start : edit.end], quoting.last, is_call=is_call)
+                named.append(self._named(edit, stood, delta, bare=bare))
                 self._meter.spend(_NAME_WORK)
                 if count % _NAMES_A_STEP == 0:
                     yield
@@ -147,9 +159,9 @@ class Naming:
             self._meter.spend(search.take_work())
             yield
 
-    def _named(self, edit: Replacement, value: str, delta: Delta, *, bare: bool) -> Replacement:
+    def _named(self, edit: Replacement, stood: _Stood, delta: Delta, *, bare: bool) -> Replacement:
         """Return an edit with what stands for a value; where no number is left, with the plain label."""
-        alias = edit.alias
+        alias, value = edit.alias, stood.value
         if alias is None:
             return edit
         kind, key = alias.signal.kind_of_placeholder, _key(alias, value)
@@ -161,14 +173,15 @@ class Naming:
             seed = int(self._checking.digest(f"surrogate:{self._salt}:{kind}:{key}")[:_SEED_DIGITS], 16)
             return surrogate(kind, value, self._language, seed, self._register.is_taken)
 
-        number = self._number_seed(kind, key) if self._goes_on else None
         given = self._register.give(
             kind,
             key,
             value,
             comes_back=("user" if self._says_again else delta.channel.kind) in alias.action.restore,
             make=made if alias.action.style == "surrogate" else None,
-            seed=number,
+            seed=self._number_seed(kind, key) if self._goes_on else None,
+            spelled=stood.spelled,
+            way=stood.way,
         )
         if given is None:
             self._checking.degrade("values_not_remembered")
@@ -180,6 +193,30 @@ class Naming:
         """Return what a value's number follows from: `<EMAIL_1>` of an earlier request must be nobody else in this."""
         self._meter.spend(_NAME_WORK)
         return int(self._checking.digest(f"number:{len(self.caller)}:{self.caller}:{kind}:{key}")[:_SEED_DIGITS], 16)
+
+
+class _Stood(NamedTuple):
+    """A value, and how it stood in the prompt."""
+
+    value: str
+    spelled: str
+    """Empty: as such a value is written in such a place."""
+    way: int
+
+
+def _stood(text: str, way: int, *, is_call: bool) -> _Stood:
+    """Return what a piece of a prompt says that is written in some way; arguments of calls are edited as JSON."""
+    if is_call:
+        text, way = outside_json_string(text), max(way - 1, PLAIN) if way > PLAIN else way
+    value = says(text, way)
+    return _Stood(value, "" if written_as(value, "", way) == text else text, way)
+
+
+def _reading(quoting: Quoting, text: str) -> Generator[None, None, None]:
+    """Read on, in steps."""
+    for at in range(0, len(text), _CHARS_A_STEP):
+        quoting.feed(text[at : at + _CHARS_A_STEP])
+        yield
 
 
 def _is_name(delta: Delta) -> bool:

@@ -16,6 +16,8 @@ from msgspec import Meta
 
 from checkstream.core.match.placeholders import MAX_NUMBER, Label
 from checkstream.core.match.surrogates import surrogate_key
+from checkstream.core.pseudonyms.quoting import PLAIN
+from checkstream.core.pseudonyms.spelling import is_plain, written_as
 from checkstream.errors import NamesUnreadable
 
 MOST_VALUES = 20_000
@@ -30,11 +32,15 @@ class Given(msgspec.Struct):
 
     label: Label
     value: str
-    """As it stood in the prompt first."""
+    """As it says where it stood in the prompt first."""
     comes_back: bool
     """The caller may see it: it stood in a message whose values come back."""
     surrogate: str = ""
     """What stands for it in place of the label; empty: the label."""
+    spelled: str = ""
+    """As it stood there, where it would be written otherwise in such a place; empty: it would not ..."""
+    way: int = PLAIN
+    """... and what that was written in (see `quoting`)."""
 
     @property
     def written(self) -> str:
@@ -51,6 +57,8 @@ class _Kept(msgspec.Struct, frozen=True, array_like=True):
     value: str
     comes_back: bool
     surrogate: str = ""
+    spelled: str = ""
+    way: int = PLAIN
 
 
 _KEPT = msgspec.json.Decoder(list[_Kept])
@@ -110,17 +118,21 @@ class Register:
         comes_back: bool,
         make: Callable[[], str | None] | None = None,
         seed: int | None = None,
+        spelled: str = "",
+        way: int = PLAIN,
     ) -> Given | None:
         """Return what stands for a value, the same as for all that are equal to it.
 
         Args:
             kind: Of the placeholder.
             key: The same for values that are equal.
-            value: As it stands in the prompt.
+            value: As it says in the prompt.
             comes_back: The caller may see it.
             make: Makes a surrogate, None: a label stands for it.
             seed: Of the value: the number follows from it, and is none that is counted up to. None: numbers are
                 counted.
+            spelled: As it stands there, where that differs from what `written_as` makes of it.
+            way: What it is written in there.
 
         Returns:
             None: no number is left for one more value of the kind.
@@ -136,7 +148,8 @@ class Register:
                 return None
             if seed is None:
                 self._next[kind] = number + 1
-            given = self._add(key, Given(label, value, comes_back, (make() if make is not None else None) or ""))
+            made = (make() if make is not None else None) or ""
+            given = self._add(key, Given(label, value, comes_back, made, spelled, way))
             self.changed = True
         self._used.add(given.label)
         if comes_back and not given.comes_back:
@@ -171,15 +184,17 @@ class Register:
         self._next.clear()
         self._used.clear()
         for each in kept:
-            self._add(each.key, Given(Label(each.kind, each.number), each.value, each.comes_back, each.surrogate))
+            label = Label(each.kind, each.number)
+            given = Given(label, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
+            self._add(each.key, given)
         self.changed = False
 
     def state(self) -> bytes:
         """Return all that has been given, for a later request of the conversation."""
         return msgspec.json.encode(
             [
-                _Kept(kind, given.label.number, key, given.value, given.comes_back, given.surrogate)
-                for (kind, key), given in self._by_key.items()
+                _Kept(kind, each.label.number, key, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
+                for (kind, key), each in self._by_key.items()
             ]
         )
 
@@ -191,6 +206,16 @@ class Register:
             given = self._by_label.get(found)
             value = given.value if given is not None else ""
         return value if given is not None and given.comes_back else None
+
+    def written(self, found: Label | str, placeholder: str, way: int) -> str | None:
+        """Return what stands in place of a placeholder, as the model has written it in such a place; None: itself."""
+        value = self.value(found)
+        if value is None:
+            return None
+        given = self._by_surrogate[found][0] if isinstance(found, str) else self._by_label[found]
+        if given.spelled and given.way == way and value == given.value and is_plain(placeholder):
+            return given.spelled
+        return written_as(value, placeholder, way)
 
     def is_given(self, found: Label | str) -> bool:
         """Tell whether a placeholder, or the surrogate of a key, stands for something."""
