@@ -26,12 +26,12 @@ from checkstream.app.start import key_place
 from checkstream.app.turns import collect_due
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
-from checkstream.config import AuditSettings, RecordSettings, Server, reveal
+from checkstream.config import AuditSettings, ConversationSettings, RecordSettings, Server, reveal
 from checkstream.errors import AuditError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.proxy.capacity import Capacity
-from checkstream.proxy.conversations import Conversations, Memory
+from checkstream.proxy.conversations import Memory
 from checkstream.proxy.cors import origins_of
 from checkstream.proxy.counts import Counted
 from checkstream.proxy.health import Admin, Inside
@@ -39,7 +39,7 @@ from checkstream.proxy.meter import Meter
 from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
-from checkstream.sealed import open_vault
+from checkstream.sealed import open_conversations, open_vault
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -115,8 +115,9 @@ async def open_parts(
     await thread(background.open, config)
     assessor = Inline(config, metrics, log)
     closed(assessor.close)
-    kept = config.conversations
-    conversations = None if kept is None else Conversations(Memory(ttl_s=kept.ttl_s, most_bytes=kept.bytes))
+    conversations = await thread(_open_conversations, config.conversations)
+    if conversations is not None:
+        closed(thread, conversations.close)
     vault = await thread(open_vault, config.pseudonyms)
     if vault is not None:
         closed(thread, vault.close)
@@ -209,6 +210,14 @@ def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
         process=f"serve-{os.getpid()}",
     )
     return key, journal
+
+
+def _open_conversations(settings: ConversationSettings | None) -> Memory | None:
+    """Return what asks for what is known of conversations; None: nothing is. Blocks on the store."""
+    known = open_conversations(settings)
+    if settings is None or known is None:
+        return None
+    return Memory(known, timeout_s=None if settings.store is None else settings.timeout_ms / 1000)
 
 
 def _open_recorder(settings: RecordSettings, told: Counted) -> Recorder | None:

@@ -113,7 +113,7 @@ class GroundingSettings(Settings, frozen=True):
             raise ValueError("`webhook` and its name in `on_high` belong together; write both, or neither")
 
 
-def _check_store(store: str, password: Secret | None, example: str) -> None:
+def check_store(store: str, password: Secret | None, example: str) -> None:
     """Hold the name of a store to one that there is: a SQLite file, or a Redis server.
 
     Raises:
@@ -151,7 +151,7 @@ class PseudonymSettings(Settings, frozen=True):
 
     def __post_init__(self) -> None:
         """The store is one that there is."""
-        _check_store(self.store, self.password, "var/pseudonyms.db")
+        check_store(self.store, self.password, "var/pseudonyms.db")
 
     @property
     def file(self) -> str | None:
@@ -190,7 +190,7 @@ class JobsSettings(Settings, frozen=True):
 
     def __post_init__(self) -> None:
         """The store is one that there is."""
-        _check_store(self.store, self.password, "var/jobs.db")
+        check_store(self.store, self.password, "var/jobs.db")
 
     @property
     def file(self) -> str | None:

@@ -10,17 +10,17 @@ import msgspec
 from checkstream.config.background import JobsSettings, PseudonymSettings
 from checkstream.config.files import BUILTIN
 from checkstream.config.parts import Secret
-from checkstream.config.settings import Config, RouteSettings
+from checkstream.config.settings import Config, ConversationSettings, RouteSettings
 from checkstream.config.trusted import EvidenceSettings
 
-_Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings)
+_Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings, ConversationSettings)
 _replace = msgspec.structs.replace
 
 
 def absolute(config: Config, base: Path) -> Config:
     """Return the configuration with every relative path made absolute from `base`."""
     config = _with_files(config, base)
-    record, pseudonyms = config.record, config.pseudonyms
+    record, pseudonyms, conversations = config.record, config.pseudonyms, config.conversations
     return _replace(
         config,
         audit=_replace(config.audit, dir=str(base / config.audit.dir)),
@@ -28,6 +28,7 @@ def absolute(config: Config, base: Path) -> Config:
         routes=tuple(_route(route, base) for route in config.routes),
         models=None if config.models is None else str(base / config.models),
         pseudonyms=None if pseudonyms is None else _stored(pseudonyms, base),
+        conversations=None if conversations is None else _stored(conversations, base),
         jobs=_stored(config.jobs, base),
         evidence=_evidence(config.evidence, base),
     )

@@ -12,8 +12,14 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.background import GroundingSettings, JobsSettings, PseudonymSettings, VerifierSettings
-from checkstream.config.parts import Name, Secret, Settings
+from checkstream.config.background import (
+    GroundingSettings,
+    JobsSettings,
+    PseudonymSettings,
+    VerifierSettings,
+    check_store,
+)
+from checkstream.config.parts import Ms, Name, Secret, Settings
 from checkstream.config.servers import Quota, Server, Upstream
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.match.language import LANGUAGES
@@ -229,12 +235,38 @@ class RecordSettings(Settings, frozen=True):
 
 
 class ConversationSettings(Settings, frozen=True):
-    """What earlier requests of a conversation came to, in the memory of this process: risks, rules, counts, no text."""
+    """What earlier requests of a conversation came to: risks, rules, counts, no text."""
 
+    store: str | None = None
+    """`sqlite:FILE`, shared by the processes of one machine, or `redis://HOST:PORT/DB`, `rediss://` with TLS; all that
+    is kept there is sealed. null: the memory of each process, which ends with it."""
+    secret: Secret | None = None
+    """What a store is sealed with, of 32 bytes at least (`openssl rand -base64 32`); the same in all processes."""
+    password: Secret | None = None
+    """Of the Redis server, such as `{env: REDIS_PASSWORD}`."""
+    timeout_ms: Ms = 500
+    """How long a request waits for a store. Where it can't be read, rules that ask for what only it knows meet the
+    route's `fail_mode`."""
     ttl_s: Annotated[int, Meta(ge=1, le=2_592_000)] = 3_600
     """How long a conversation is remembered behind its last request."""
     bytes: Annotated[int, Meta(ge=65_536)] = 33_554_432
     """Of all conversations; of the caller that has most, those are forgotten first that have rested longest."""
+
+    def __post_init__(self) -> None:
+        """A store is one that there is, and has a secret."""
+        if self.store is None:
+            if self.secret is not None or self.password is not None:
+                raise ValueError("a process's own memory has no secret and no password; name a `store`, or remove them")
+            return
+        check_store(self.store, self.password, "var/conversations.db")
+        if self.secret is None:
+            raise ValueError("a `store` needs a `secret` that seals it: `openssl rand -base64 32` makes one")
+
+    @property
+    def file(self) -> str | None:
+        """The file of a SQLite store; None for others."""
+        store = self.store or ""
+        return store.removeprefix("sqlite:") if store.startswith("sqlite:") else None
 
 
 class TelemetrySettings(Settings, frozen=True):

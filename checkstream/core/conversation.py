@@ -35,7 +35,7 @@ class Said(msgspec.Struct, frozen=True):
     """A text of a request that counts once."""
 
     key: bytes
-    """Keyed digest of the text, of its role, and of how often it was said before; `KEY_BYTES` long."""
+    """Digest of the text, of its role, and of how often it was said before; `KEY_BYTES` long."""
     scores: Mapping[str, float] | None = None
     """Of a text of the user: `model.label` -> its score. None: somebody else's."""
     fired: tuple[str, ...] = ()
@@ -52,13 +52,15 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     entities: tuple[str, ...] = ()
     """Kinds of entities that were found."""
     refused: bool = False
+    id: str = ""
+    """How the conversation is called in records, if it has no name there yet."""
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the requests so far came to."""
 
     id: str = ""
-    """How it is called in records, where its caller has no name for it; empty: it has one."""
+    """How it is called in records; empty: it isn't yet."""
     turns: int = 0
     """Texts of the user."""
     texts: bytes = b""
@@ -88,7 +90,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             _count(fired, said.fired)
         _count(fired, turn.fired)
         return Conversation(
-            id=self.id,
+            id=self.id or turn.id,
             turns=course.turns,
             texts=(self.texts + b"".join(new))[-MOST_TEXTS * KEY_BYTES :],
             risks=course.risks,

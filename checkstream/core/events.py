@@ -59,7 +59,9 @@ class Recalled(Event, frozen=True):
     """A `Recall` command has been answered."""
 
     conversation: Conversation | None
-    """None: nothing is known, or nobody could say."""
+    """None: nothing is known."""
+    failed: bool = False
+    """Nobody could say."""
 
 
 class NamesKnown(Event, frozen=True):

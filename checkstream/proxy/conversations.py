@@ -1,129 +1,110 @@
-"""What is known of conversations between their requests: small values under a key, each caller's apart, for a while.
-
-Forgetting is safe: each request is judged for itself all the same, and a history that is sent again says again what it
-says. So memory is bounded, and a process that ends takes it along.
-"""
+"""Asks what is known of conversations: nobody waits for it but the exchange that asks, and that not for long."""
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
+import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
 
-import msgspec
-
+from checkstream.core import commands as do
+from checkstream.core import events as on
 from checkstream.core.conversation import Conversation, Turn
+from checkstream.errors import VaultFailed
 
-_OVERHEAD_BYTES = 512
-"""Of a value, besides itself: its key, and where it stands."""
-_MOST_TRIES = 4
-"""How often something is put on top of what others have put there meanwhile."""
+_THREADS = 4
+_MOST_OPEN = 256
+"""Questions that wait for the store at a time; more are not asked."""
 
-
-class Kept(Protocol):
-    """A store of values that change under the hands of many."""
-
-    def get(self, caller: str, key: str) -> tuple[bytes, int] | None:
-        """Return a value and its version; None: there is none, or none any more."""
-
-    def put(self, caller: str, key: str, value: bytes, version: int) -> bool:
-        """Keep a value in place of the one of that version, 0: where there is none; tell whether it was still there."""
+_Result = TypeVar("_Result")
 
 
-class _Entry(msgspec.Struct):
-    value: bytes
-    version: int
-    expires: float
+class Known(Protocol):
+    """Who knows what conversations have come to. Its calls take as long as they take.
+
+    Each raises `CheckstreamError` where what is known can't be read, or not be kept.
+    """
+
+    def recall(self, caller: str, key: str) -> Conversation | None:
+        """Return what is known of a conversation of a caller; None: nothing."""
+
+    def remember(self, caller: str, key: str, turn: Turn, on_top_of: Conversation | None = None) -> bool:
+        """Put one more exchange on top of what is known; tell whether that was done."""
+
+    def count(self) -> int:
+        """Return how many conversations are known."""
+
+    def close(self) -> None:
+        """Let go of what it is kept in."""
 
 
 class Memory:
-    """Values in this process, those least recently put given up first, of the caller that has most."""
+    """What is known, asked from the event loop."""
 
-    def __init__(self, *, ttl_s: float, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start empty.
+    def __init__(self, known: Known, *, timeout_s: float | None) -> None:
+        """Ask nothing yet.
 
         Args:
-            ttl_s: How long a value is kept that nobody puts anew.
-            most_bytes: Of all values, about.
-            clock: Seconds that only grow.
+            known: Who knows it.
+            timeout_s: How long a question may take; None: its calls take no time, and are made on the loop.
         """
-        self._ttl_s = ttl_s
-        self._most = most_bytes
-        self._clock = clock
-        self._callers: dict[str, OrderedDict[str, _Entry]] = {}
-        self._bytes: dict[str, int] = {}
-        self._version = 0
+        self._known = known
+        self._timeout_s = timeout_s
+        self._threads = None if timeout_s is None else ThreadPoolExecutor(_THREADS, "conversations")
+        self._open = 0
 
     @property
-    def size(self) -> int:
-        """Bytes of all values, about."""
-        return sum(self._bytes.values())
+    def at_once(self) -> bool:
+        """Every question is answered without waiting."""
+        return self._threads is None
 
-    def get(self, caller: str, key: str) -> tuple[bytes, int] | None:
-        """Return a value and its version; None: there is none, or none any more."""
-        own = self._callers.get(caller)
-        entry = None if own is None else own.get(key)
-        if entry is None or entry.expires <= self._clock():
-            return None
-        return entry.value, entry.version
+    async def recall(self, caller: str, command: do.Recall) -> on.Recalled:
+        """Return what is known of a conversation.
 
-    def put(self, caller: str, key: str, value: bytes, version: int) -> bool:
-        """Keep a value in place of the one of that version, 0: where there is none; tell whether it was still there."""
-        known = self.get(caller, key)
-        if (0 if known is None else known[1]) != version:
-            return False
-        own = self._callers.setdefault(caller, OrderedDict())
-        if key in own:
-            self._drop(caller, key)
-            own = self._callers.setdefault(caller, own)
-        now = self._clock()
-        self._version += 1
-        own[key] = _Entry(value, self._version, now + self._ttl_s)
-        self._bytes[caller] = self._bytes.get(caller, 0) + len(value) + _OVERHEAD_BYTES
-        while next(iter(own.values())).expires <= now:
-            self._drop(caller, next(iter(own)))
-        while self.size > self._most:
-            most = max(self._bytes, key=self._bytes.__getitem__)
-            self._drop(most, next(iter(self._callers[most])))
-        return True
+        Raises:
+            CheckstreamError: it can't be read, or not in time.
+        """
+        return on.Recalled(await self._asked(lambda: self._known.recall(caller, command.key)))
 
-    def _drop(self, caller: str, key: str) -> None:
-        own = self._callers[caller]
-        self._bytes[caller] -= len(own.pop(key).value) + _OVERHEAD_BYTES
-        if not own:
-            del self._callers[caller], self._bytes[caller]
+    async def remember(self, caller: str, command: do.Remember) -> bool:
+        """Keep what an exchange has come to; tell whether that was done.
 
+        Raises:
+            CheckstreamError: it can't be kept, or not in time.
+        """
+        return await self._asked(
+            lambda: self._known.remember(caller, command.key, command.turn, command.before),
+        )
 
-class Conversations:
-    """What conversations have come to, as far as it is still kept."""
+    async def count(self) -> int:
+        """Return how many conversations are known.
 
-    def __init__(self, kept: Kept) -> None:
-        """Keep it in `kept`."""
-        self._kept = kept
+        Raises:
+            CheckstreamError: as `recall`.
+        """
+        return await self._asked(self._known.count)
 
-    def recall(self, caller: str, key: str) -> Conversation | None:
-        """Return what is known of a conversation; None: nothing."""
-        return self._read(caller, key)[0]
-
-    def remember(self, caller: str, key: str, turn: Turn, on_top_of: Conversation | None = None) -> bool:
-        """Put one more exchange on top of what is known; tell whether that was done, or too many others were at it."""
-        for _ in range(_MOST_TRIES):
-            before, version = self._read(caller, key)
-            after = (on_top_of or before or Conversation()).after(turn)
-            if self._kept.put(caller, key, _ENCODER.encode(after), version):
-                return True
-        return False
-
-    def _read(self, caller: str, key: str) -> tuple[Conversation | None, int]:
-        found = self._kept.get(caller, key)
-        if found is None:
-            return None, 0
+    async def _asked(self, ask: Callable[[], _Result]) -> _Result:
+        if self._threads is None:
+            return ask()
+        if self._open >= _MOST_OPEN:
+            raise VaultFailed(f"{_MOST_OPEN} questions wait for the store of conversations")
+        self._open += 1
+        future = asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        future.add_done_callback(self._over)
         try:
-            return _DECODER.decode(found[0]), found[1]
-        except msgspec.DecodeError:  # of another version
-            return None, found[1]
+            async with asyncio.timeout(self._timeout_s):
+                return await asyncio.shield(future)  # what has begun is done, whoever has left
+        except TimeoutError as error:
+            raise VaultFailed(f"the store of conversations took longer than {self._timeout_s} s") from error
 
+    def _over(self, future: asyncio.Future[_Result]) -> None:
+        self._open -= 1
+        if not future.cancelled():
+            future.exception()  # whoever has asked has heard, or is gone
 
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Conversation)
+    def close(self) -> None:
+        """Let go of the store. Blocks."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        self._known.close()

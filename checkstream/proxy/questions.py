@@ -59,6 +59,28 @@ class Names(Protocol):
         """
 
 
+class Past(Protocol):
+    """Who knows what conversations have come to."""
+
+    @property
+    def at_once(self) -> bool:
+        """Every question is answered without waiting."""
+
+    async def recall(self, caller: str, command: do.Recall) -> on.Recalled:
+        """Return what is known of a conversation.
+
+        Raises:
+            CheckstreamError: it can't be read, or not in time.
+        """
+
+    async def remember(self, caller: str, command: do.Remember) -> bool:
+        """Keep what an exchange has come to; tell whether that was done.
+
+        Raises:
+            CheckstreamError: it can't be kept, or not in time.
+        """
+
+
 class Questions:
     """The questions of one exchange."""
 
@@ -67,6 +89,7 @@ class Questions:
         scorer: Classifiers,
         assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None,
         vault: Names | None = None,
+        past: Past | None = None,
         *,
         tasks: asyncio.TaskGroup,
         counts: StreamCounts,
@@ -78,6 +101,7 @@ class Questions:
             scorer: Answers `Score`.
             assess: Answers `Assess`; None: nobody can.
             vault: Answers `RecallNames` and `KeepNames`; None: nobody can.
+            past: Answers `Recall`, takes what is to be remembered; None: nobody does.
             tasks: Wait for answers; the exchange ends after them.
             counts: Takes scores, and what went wrong.
             post: Takes the answers.
@@ -85,6 +109,7 @@ class Questions:
         self._scorer = scorer
         self._assess = assess
         self._vault = vault
+        self._past = past
         self._tasks = tasks
         self._counts = counts
         self._post = post
@@ -164,6 +189,32 @@ class Questions:
             except Exception as error:  # noqa: BLE001 - it meets the fail mode, never the process (G23)
                 self._counts.crashed(error)
         self._post(told)
+
+    async def recall(self, command: do.Recall) -> None:
+        """Have it told what a conversation has come to."""
+        if self._past is None or self._past.at_once:
+            await self._recall_one(command)
+        else:
+            self._keep(self._tasks.create_task(self._recall_one(command)))
+
+    async def _recall_one(self, command: do.Recall) -> None:
+        told = on.Recalled(None)
+        try:
+            if self._past is not None:
+                told = await self._past.recall(self.caller, command)
+        except Exception as error:  # noqa: BLE001 - it meets the fail mode, never the process (G23)
+            self._counts.crashed(error)
+            told = on.Recalled(None, failed=True)
+        self._post(told)
+
+    async def remember(self, command: do.Remember) -> None:
+        """Have it kept what the exchange has come to: the next request is to know it."""
+        try:
+            if self._past is not None and not await self._past.remember(self.caller, command):
+                self._counts.degraded("conversation_not_kept")
+        except Exception as error:  # noqa: BLE001 - what has been answered has been judged for itself all the same
+            self._counts.crashed(error)
+            self._counts.degraded("conversation_not_kept")
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._waiting.add(task)

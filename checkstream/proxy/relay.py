@@ -22,19 +22,17 @@ from multidict import CIMultiDict
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.conversation import Conversation
 from checkstream.core.terms import Dialogue
 from checkstream.core.wire.surface import Spoken
 from checkstream.errors import AuditError, CheckstreamError
 from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
-from checkstream.proxy.conversations import Conversations
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.fetching import Fetching
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
-from checkstream.proxy.questions import Classifiers, Names, Questions
+from checkstream.proxy.questions import Classifiers, Names, Past, Questions
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.timers import Timers
 from checkstream.proxy.turns import Turns
@@ -83,7 +81,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Takes what is to be scored later, without waiting; None: nobody does."""
     assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None = None
     """Answers `Assess`; None: nobody can."""
-    conversations: Conversations | None = None
+    conversations: Past | None = None
     """Answers `Recall`, takes what is to be remembered; None: nobody does."""
     vault: Names | None = None
     """Answers `RecallNames` and `KeepNames`; None: nobody can."""
@@ -145,6 +143,7 @@ class Exchange:
             services.scorer,
             services.assess,
             services.vault,
+            services.conversations,
             tasks=self._tasks,
             counts=counts,
             post=self._inbox.put,
@@ -235,10 +234,15 @@ class Exchange:
     # --- commands out
 
     async def _carry_out(self, commands: Iterable[do.AnyCommand]) -> None:
-        """Carry out commands in order; the record first, since with `strict` it is on disk before the end is sent."""
+        """Carry out commands in order, but first what is to be kept before the caller has the end.
+
+        With `strict` the record is on disk then; and the next request of the conversation finds what this has come to.
+        """
         commands = list(commands)
         for command in commands:
-            if isinstance(command, do.Record):
+            if isinstance(command, do.Remember):
+                await self._questions.remember(command)
+            elif isinstance(command, do.Record):
                 self._recorded = True
                 self._counts.recorded(command.record)
                 try:
@@ -288,15 +292,13 @@ class Exchange:
             case do.Enqueue():
                 self._put(command)
             case do.Recall():
-                self._inbox.put(on.Recalled(self._recalled(command)))
+                await self._questions.recall(command)
             case do.RecallNames() | do.KeepNames():
                 self._questions.name(command)
-            case do.Remember():
-                self._remember(command)
             case do.Yield():
                 self._goes_on = True
-            case do.Record():
-                pass  # written before the others
+            case do.Record() | do.Remember():
+                pass  # done before the others
             case _:
                 assert_never(command)
 
@@ -307,25 +309,6 @@ class Exchange:
                 self._services.enqueue(command.dialogue)
             except Exception as error:  # noqa: BLE001 - a bug behind the queue is no answer's
                 self._counts.crashed(error)
-
-    def _recalled(self, command: do.Recall) -> Conversation | None:
-        """Return what is known of a conversation; what fails there is as good as forgotten, and that is safe."""
-        known = self._services.conversations
-        try:
-            return None if known is None else known.recall(self._questions.caller, command.key)
-        except Exception as error:  # noqa: BLE001 - the request is judged for itself all the same
-            self._counts.crashed(error)
-            return None
-
-    def _remember(self, command: do.Remember) -> None:
-        known = self._services.conversations
-        try:
-            if known is not None and not known.remember(
-                self._questions.caller, command.key, command.turn, command.before
-            ):
-                self._counts.degraded("conversation_not_kept")
-        except Exception as error:  # noqa: BLE001 - as above
-            self._counts.crashed(error)
 
     # --- the caller's side
 

@@ -38,7 +38,6 @@ from checkstream.proxy.accept import Route, candidates, choosing, on_path
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
-from checkstream.proxy.conversations import Conversations
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.envelope import around
@@ -47,7 +46,7 @@ from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
-from checkstream.proxy.questions import Classifiers, Names
+from checkstream.proxy.questions import Classifiers, Names, Past
 from checkstream.proxy.quiet import QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
@@ -114,7 +113,7 @@ class Proxy:
         trail: Trail,
         digest: Callable[[str], str],
         counts: Counted,
-        conversations: Conversations | None = None,
+        conversations: Past | None = None,
         vault: Names | None = None,
         recorder: Recorder | None = None,
         background: Background | None = None,

@@ -1,11 +1,14 @@
-"""Opens the memory that the configuration asks for."""
+"""Opens the memories that the configuration asks for."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from checkstream.config import PseudonymSettings, reveal
+from checkstream.config import ConversationSettings, PseudonymSettings, Secret, reveal
 from checkstream.errors import VaultFailed
+from checkstream.sealed.conversations import Conversations
+from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.redis_store import RedisStore
 from checkstream.sealed.sealing import LEAST_SECRET_BYTES, Seal
 from checkstream.sealed.sqlite_store import SqliteStore
@@ -14,7 +17,7 @@ from checkstream.sealed.vault import Vault
 
 
 def open_vault(settings: PseudonymSettings | None) -> Vault | None:
-    """Return the memory; None: nothing is remembered. A Redis server is not asked before the first call.
+    """Return the memory of names; None: none are remembered. A Redis server is not asked before the first call.
 
     Raises:
         ConfigError: a secret can't be read.
@@ -22,16 +25,39 @@ def open_vault(settings: PseudonymSettings | None) -> Vault | None:
     """
     if settings is None:
         return None
-    secret = reveal(settings.secret).encode()
+    seal = _seal(settings.secret, "pseudonyms")
+    return Vault(_store(settings.file, settings.store, settings.password), seal, ttl_s=settings.ttl_s)
+
+
+def open_conversations(settings: ConversationSettings | None) -> Conversations | None:
+    """Return the memory of conversations, of this process or shared; None: nothing is remembered.
+
+    Raises:
+        ConfigError: a secret can't be read.
+        VaultFailed: the secret is too short, or the store can't be used.
+    """
+    if settings is None:
+        return None
+    store: Store
+    if settings.store is None or settings.secret is None:
+        store, seal = MemoryStore(), Seal(os.urandom(LEAST_SECRET_BYTES))
+    else:
+        seal = _seal(settings.secret, "conversations")
+        store = _store(settings.file, settings.store, settings.password)
+    return Conversations(store, seal, ttl_s=settings.ttl_s, most_bytes=settings.bytes)
+
+
+def _seal(given: Secret, what: str) -> Seal:
+    secret = reveal(given).encode()
     if len(secret) < LEAST_SECRET_BYTES:
         raise VaultFailed(
-            f"the secret of `conversations` has {len(secret)} bytes; it needs at least {LEAST_SECRET_BYTES}: "
+            f"the secret of `{what}` has {len(secret)} bytes; it needs at least {LEAST_SECRET_BYTES}: "
             "`openssl rand -base64 32` makes one"
         )
-    store: Store
-    if settings.file is not None:
-        store = SqliteStore(Path(settings.file))
-    else:
-        password = None if settings.password is None else reveal(settings.password)
-        store = RedisStore(settings.store, password=password)
-    return Vault(store, Seal(secret), ttl_s=settings.ttl_s)
+    return Seal(secret)
+
+
+def _store(file: str | None, url: str, password: Secret | None) -> Store:
+    if file is not None:
+        return SqliteStore(Path(file))
+    return RedisStore(url, password=None if password is None else reveal(password))

@@ -1,4 +1,7 @@
-"""The store of several machines: hashes in Redis that expire by themselves, replaced by a script."""
+"""The store of several machines: hashes in Redis that expire by themselves, replaced by a script.
+
+What has bounds stands besides in lists of its share, whose names the script makes: a cluster of Redis can't keep it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from checkstream.errors import VaultFailed
-from checkstream.sealed.store import Blob
+from checkstream.sealed.store import Blob, Share
 
 try:
     import redis
@@ -19,7 +22,46 @@ local version = tonumber(redis.call('HGET', KEYS[1], 'version') or '0')
 if version ~= tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'version', version + 1, 'sealed', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return 1
+if ARGV[4] == '' then return 1 end
+local root, share, most = ARGV[5], ARGV[4], tonumber(ARGV[6])
+local function left(of, id)
+  local size = tonumber(redis.call('HGET', root .. 'sizes:' .. of, id) or '0')
+  redis.call('HDEL', root .. 'sizes:' .. of, id)
+  redis.call('ZREM', root .. 'order:' .. of, id)
+  if redis.call('HINCRBY', root .. 'shares', of, -size) <= 0 then redis.call('HDEL', root .. 'shares', of) end
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', root .. 'order:' .. share, '-inf', now, 'LIMIT', 0, 16)) do
+  left(share, id)
+end
+left(share, KEYS[1])
+local size = #ARGV[2] + 512
+redis.call('HSET', root .. 'sizes:' .. share, KEYS[1], size)
+redis.call('ZADD', root .. 'order:' .. share, now + tonumber(ARGV[3]), KEYS[1])
+redis.call('HINCRBY', root .. 'shares', share, size)
+while true do
+  local all, largest, bytes = 0, '', -1
+  local shares = redis.call('HGETALL', root .. 'shares')
+  for at = 1, #shares, 2 do
+    local own = tonumber(shares[at + 1])
+    all = all + own
+    if own > bytes then largest, bytes = shares[at], own end
+  end
+  if all <= most then return 1 end
+  local id = redis.call('ZRANGE', root .. 'order:' .. largest, 0, 0)[1]
+  if not id then redis.call('HDEL', root .. 'shares', largest) else
+    redis.call('DEL', id)
+    left(largest, id)
+  end
+end
+"""
+_COUNT = """
+local number = 0
+for _, share in ipairs(redis.call('HKEYS', ARGV[1] .. 'shares')) do
+  number = number + redis.call('ZCARD', ARGV[1] .. 'order:' .. share)
+end
+return number
 """
 
 _Result = TypeVar("_Result")
@@ -45,6 +87,7 @@ class RedisStore:
             url, password=password, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
         )
         self._put = self._client.register_script(_PUT)
+        self._count = self._client.register_script(_COUNT)
         self._prefix = prefix
 
     def get(self, key: bytes) -> Blob | None:
@@ -52,9 +95,14 @@ class RedisStore:
         sealed, version = self._asked(lambda: self._client.hmget(self._key(key), "sealed", "version"))
         return None if sealed is None or version is None else Blob(bytes(sealed), int(version))
 
-    def put(self, key: bytes, sealed: bytes, *, seen: int, ttl_ms: int) -> bool:
+    def put(self, key: bytes, sealed: bytes, *, seen: int, ttl_ms: int, share: Share | None = None) -> bool:
         """Keep a blob, unless another has been kept since (see `Store`)."""
-        return bool(self._asked(lambda: self._put(keys=[self._key(key)], args=[seen, sealed, ttl_ms])))
+        bounds = ("", "", 0) if share is None else (share.key.hex(), self._prefix, share.most_bytes)
+        return bool(self._asked(lambda: self._put(keys=[self._key(key)], args=[seen, sealed, ttl_ms, *bounds])))
+
+    def count(self) -> int:
+        """Return how many blobs of shares are kept, about."""
+        return int(self._asked(lambda: self._count(keys=[], args=[self._prefix])))
 
     def close(self) -> None:
         """Close the connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,9 +21,12 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.exchange.recollection import Recollection
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.proxy.conversations import Conversations, Memory
+from checkstream.sealed.conversations import Conversations
+from checkstream.sealed.memory_store import MemoryStore
+from checkstream.sealed.sealing import Seal
 from tests.guarded import CHAT, DONE, INJ, ends, plan, says, text_of, whole
 from tests.playbook import Exchange, Played, digest
 
@@ -77,7 +81,7 @@ def _scored(score: Score) -> AnyEvent:
 
 
 def _memory() -> Conversations:
-    return Conversations(Memory(ttl_s=60, most_bytes=1 << 20, clock=lambda: 0.0))
+    return Conversations(MemoryStore(clock=lambda: 0.0), Seal(bytes(32)), ttl_s=60, most_bytes=1 << 20)
 
 
 def _outcomes(chat: Chat, scores: Sequence[float]) -> list[tuple[str, str | None]]:
@@ -348,3 +352,50 @@ def test_a_prompt_of_very_many_messages_is_recognised_in_short_steps() -> None:
     long = [_user("word " * 70_000), {"role": "assistant", "content": "x"}, _user("y")]
     request = CHAT.read_request(json.dumps({"model": "m", "messages": long}).encode())
     assert sum(1 for _ in Recollection(UNNAMED.program, digest).finding("one", request)) > 20
+
+
+LATE = plan(ADDS_UP.removeprefix(INJ), recalls=True)
+ONCE_REFUSED = plan(
+    "  - {name: o, id: OFTEN-1, stage: [ingress], conditions: [conversation.refused > 0], actions: [{type: reject}]}\n",
+    recalls=True,
+)
+SHADOWED = plan(
+    "  - {name: o, id: OFTEN-1, stage: [ingress], mode: shadow, conditions: [conversation.refused > 0], "
+    "actions: [{type: reject}]}\n",
+    recalls=True,
+)
+_HISTORY = [_user("Hi"), {"role": "assistant", "content": "Fine."}, _user("Go on.")]
+
+
+@pytest.mark.parametrize("fail_mode", ["closed", "open"])
+@pytest.mark.parametrize(
+    ("plan_", "named", "loses"),
+    [
+        (LATE, True, True),
+        (LATE, False, False),  # the history tells it
+        (ONCE_REFUSED, True, True),
+        (ONCE_REFUSED, False, True),
+        (SHADOWED, True, False),
+        (plan(INJ, recalls=True), True, False),  # nobody asks
+    ],
+)
+def test_g23_where_the_memory_fails_the_fail_mode_decides_if_rules_ask_for_what_only_it_knows(
+    fail_mode: str, plan_: Plan, named: bool, loses: bool
+) -> None:
+    extension = {"checkstream": {"conversation": "c"}} if named else {}
+    exchange = Exchange(CHAT, msgspec.structs.replace(plan_, fail_mode=fail_mode), _scored)
+    exchange.send(RequestReceived(json.dumps({"model": "m", "messages": _HISTORY, **extension}).encode(), "one"))
+    assert [command for command in exchange.out.commands if isinstance(command, Recall)]
+    exchange.send(Recalled(None, failed=True))
+    refused = loses and fail_mode == "closed"
+    assert (exchange.out.forwarded is None) is refused
+    if refused:
+        assert exchange.out.reply is not None
+        assert exchange.out.reply.status == 503
+        assert exchange.out.record is not None
+        assert exchange.out.record.outcome == "overloaded"
+    else:
+        for event in (UpstreamOpened(200, streaming=False), UpstreamBytes(whole("Fine.")), UpstreamClosed()):
+            exchange.send(event)
+        assert exchange.out.record is not None
+        assert "conversation_not_known" in exchange.out.record.degradations

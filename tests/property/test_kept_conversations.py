@@ -13,7 +13,9 @@ from checkstream.core.commands import ConversationRecord, Recall, Remember, Scor
 from checkstream.core.events import AnyEvent, Recalled, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
 from checkstream.core.events import UpstreamOpened as Opened
 from checkstream.core.exchange.recollection import Recollection
-from checkstream.proxy.conversations import Conversations, Memory
+from checkstream.sealed.conversations import Conversations
+from checkstream.sealed.memory_store import MemoryStore
+from checkstream.sealed.sealing import Seal
 from tests import responses
 from tests.guarded import INJ, plan
 from tests.playbook import Exchange, Played, digest
@@ -33,7 +35,7 @@ WAYS = ["history", "previous", "conversation", "object", "references", "thoughts
 
 
 def memory() -> Conversations:
-    return Conversations(Memory(ttl_s=60, most_bytes=1 << 20, clock=lambda: 0.0))
+    return Conversations(MemoryStore(clock=lambda: 0.0), Seal(bytes(32)), ttl_s=60, most_bytes=1 << 20)
 
 
 class Client:

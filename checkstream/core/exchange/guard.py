@@ -224,9 +224,15 @@ class Guard(Stepping):
             yield from course.prompt.begin()
 
     def _on_recalled(self, event: Recalled) -> Steps:
-        self._course.state = State.INGRESS
-        self._course.prompt.conversation.recall(event.conversation)
-        yield from self._course.prompt.begin()
+        course = self._course
+        course.state = State.INGRESS
+        if event.failed and course.plan.fail_mode == "closed" and course.prompt.conversation.loses:
+            course.refuse(Refusal(503, "overloaded", "what this conversation has come to can't be read; try again"))
+            return
+        if event.failed:
+            course.checking.degrade("conversation_not_known")
+        course.prompt.conversation.recall(event.conversation)
+        yield from course.prompt.begin()
 
     def _go_on_with_prompt(self) -> Steps:
         """Forward or refuse the prompt once every decision on it has been taken."""

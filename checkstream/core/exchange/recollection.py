@@ -28,6 +28,8 @@ _RECENT_TEXTS, _RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
 _SPEAKERS = frozenset({"user", "assistant"})
 _MESSAGES = frozenset({"messages", "input"})
+_KEPT_ALONE = frozenset({"fired", "refused", "entities"})
+"""What rules can ask of a conversation and no history tells."""
 _TEXTS_A_STEP, _KEYS_A_STEP, _CHARS_A_STEP = 256, 64, 16_384
 _DIGITS = 4
 
@@ -60,7 +62,7 @@ class History:
     def told(self) -> str:
         """What it comes to, up to here."""
         self._close()
-        return f"history:{self._hash.hexdigest()}"
+        return self._hash.hexdigest()
 
     def _close(self) -> None:
         if not self._spoken.empty:
@@ -76,7 +78,7 @@ class Recollection:
 
         Args:
             program: The compiled policies.
-            digest: Keyed digest of a text, hex.
+            digest: Keyed digest of a text, hex: what records call a conversation.
         """
         self.key = ""
         """What is asked for; empty: the conversation has no name, and no history."""
@@ -88,6 +90,7 @@ class Recollection:
         """What rules know of it."""
         self._digest = digest
         self._labels = program.scope(Stage.INGRESS, "user").accumulates
+        self._asked = program.recalls
         self._before = Conversation()
         self._texts: list[Joined] = []
         self._said: tuple[Said, ...] = ()
@@ -115,7 +118,8 @@ class Recollection:
         own = request.extension.conversation if request.extension is not None else None
         name = ("conversation", own) if own else ("provider", request.conversation) if request.conversation else None
         if name is not None:
-            self.key = self._id = self._named(*name)
+            self.key = self._named(*name)
+            self._id = self._digest(self.key)
             self._is_named = True
         elif request.previous or request.referred:
             self.key = self._named("answer", request.previous or request.referred or "")
@@ -125,8 +129,11 @@ class Recollection:
             yield from self._recognising(request)
 
     def _named(self, kind: str, name: str) -> str:
-        """Return the key of a name: two callers that name theirs alike share nothing."""
-        return self._digest(f"{kind}:{len(self._caller)}:{self._caller}:{name}")
+        """Return the key of a name: two callers that name theirs alike share nothing.
+
+        It is no secret: what keeps conversations makes another of it. So all that share that know it.
+        """
+        return _hashed(f"{kind}:{len(self._caller)}:{self._caller}:{name}").hex()
 
     def keep_as(self, ids: Sequence[str]) -> None:
         """Take ids by which a later request goes on from the answer, first its own; of its items two count.
@@ -145,7 +152,7 @@ class Recollection:
         for count, delta in enumerate(request.unit.deltas):
             position, kind = _position(delta), delta.channel.kind
             if not self.key and 0 <= last < position:
-                self.key = self._digest(history.told)
+                self.key = history.told
             if kind != of or kind != "assistant":  # what the model says in several items is one answer
                 of, begun = kind, position
             if position >= 0 and kind in _SPEAKERS and _is_content(delta, request):
@@ -159,7 +166,7 @@ class Recollection:
     def recall(self, conversation: Conversation | None) -> None:
         """Take what is known of it."""
         before = self._before = conversation or Conversation()
-        self._id = self._id or before.id
+        self._id = before.id or self._id
         self.past.fired, self.past.refused, self.past.entities = before.fired, before.refused, before.entities
 
     def read(self, request: Request, joined: Sequence[Joined]) -> Generator[None, None, None]:
@@ -183,7 +190,7 @@ class Recollection:
         self.past.turns = self._before.turns + sum(self._new)
 
     def _key(self, kind: str, text: str, times: int = 1) -> bytes:
-        return bytes.fromhex(self._digest(f"{kind}:{times}:{text}"))[:KEY_BYTES]
+        return _hashed(f"{kind}:{times}:{text}")[:KEY_BYTES]
 
     def settle(self) -> None:
         """Add up the scores, which are all there."""
@@ -236,9 +243,9 @@ class Recollection:
         keys = [self._named("answer", each) for each in self.kept_as]
         if self._is_told and spoken is not None:
             self._history.end(spoken)
-            keys.append(self._digest(self._history.told))
+            keys.append(self._history.told)
         for key in keys:
-            self._id = self._id or key
+            self._id = self._id or self._digest(key)
             found.append(Remember(key, turn, msgspec.structs.replace(self._before, id=self._id)))
         return tuple(found)
 
@@ -261,7 +268,14 @@ class Recollection:
             fired=tuple(besides),
             entities=tuple(sorted(ledger.entities)),
             refused=refused,
+            id=self._id,
         )
+
+    @property
+    def loses(self) -> bool:
+        """Rules in force may decide otherwise if nothing is known: a history that is sent tells the rest."""
+        asked = self._asked
+        return bool(asked & _KEPT_ALONE) if self._is_told else bool(asked)
 
     @property
     def record(self) -> ConversationRecord | None:
@@ -286,6 +300,10 @@ def _last_answer(deltas: Sequence[Delta]) -> Generator[None, None, int]:
         if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
             yield
     return last
+
+
+def _hashed(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
 
 
 def _position(delta: Delta) -> int:

@@ -305,6 +305,14 @@ def recalled_of(
     return found
 
 
+def recalls_of(code: Sequence[Instruction], variables: Sequence[Variable], rules: Sequence[RuleMeta]) -> frozenset[str]:
+    """Return what rules in force ask of a conversation."""
+    starts = (start for rule in rules if rule.mode == "enforce" for start in rule.condition_starts)
+    read = {variable for start in starts for variable in read_at(code, variables, start)}
+    named = {variable.name for variable in read if variable.kind == "conversation"}
+    return frozenset(named | {variable.kind for variable in read if variable.kind in {"fired", *RECALLED}})
+
+
 def read_at(code: Sequence[Instruction], variables: Sequence[Variable], start: int) -> Iterator[Variable]:
     """Yield the variables that the code at `start` loads."""
     for op, argument in itertools.takewhile(lambda each: each[0] != Op.RETURN, itertools.islice(code, start, None)):

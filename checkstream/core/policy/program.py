@@ -253,6 +253,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rules of ingress without triggers: decided once, on the request."""
     late: frozenset[int] = frozenset()
     """Those of them that read what scores come to in the conversation: decided when all of the prompt has been read."""
+    recalls: frozenset[str] = frozenset()
+    """What rules in force ask of a conversation: fields of `conversation` (`refused`), and `fired`, `risk`, `highest`,
+    `recent`."""
     recent: Scope | None = None
     """What the user's last texts need when they are read as one; None: no rule asks."""
     loads: tuple[Callable[[Facts], Value], ...]

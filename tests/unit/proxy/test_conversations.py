@@ -1,76 +1,102 @@
+"""What is known of conversations is asked for in time, and without keeping others waiting."""
+
 from __future__ import annotations
+
+import asyncio
+import threading
+import time
 
 import pytest
 
-from checkstream.core.conversation import Said, Turn
-from checkstream.proxy.conversations import Conversations, Memory
+from checkstream.core.commands import Recall, Remember
+from checkstream.core.conversation import Conversation, Turn
+from checkstream.errors import VaultFailed
+from checkstream.proxy.conversations import Memory
+from checkstream.sealed.conversations import Conversations
+from checkstream.sealed.memory_store import MemoryStore
+from checkstream.sealed.sealing import Seal
 
 
-class Clock:
-    now = 0.0
+class Slow:
+    """Answers when it is let."""
 
-    def __call__(self) -> float:
-        return self.now
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.threads = set[str]()
+        self.remembered: list[str] = []
 
+    def recall(self, caller: str, key: str) -> Conversation | None:
+        self.threads.add(threading.current_thread().name)
+        self.free.wait(10)
+        if caller == "broken":
+            raise VaultFailed("no store")
+        return Conversation(turns=len(key))
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+    def remember(self, caller: str, key: str, turn: Turn, on_top_of: Conversation | None = None) -> bool:
+        assert (turn, on_top_of) == (Turn(), None)
+        self.free.wait(10)
+        self.remembered.append(key)
+        return caller != "contended"
 
+    def count(self) -> int:
+        return 3
 
-def test_a_value_is_put_on_top_of_the_one_that_was_read_alone(clock: Clock) -> None:
-    memory = Memory(ttl_s=10, most_bytes=1 << 20, clock=clock)
-    assert memory.put("a", "k", b"one", 0)
-    assert not memory.put("a", "k", b"two", 0)
-    found = memory.get("a", "k")
-    assert found is not None
-    value, version = found
-    assert value == b"one"
-    assert memory.put("a", "k", b"two", version)
-    assert not memory.put("a", "k", b"three", version)
-    assert memory.get("b", "k") is None
-
-
-def test_what_nobody_puts_anew_is_forgotten(clock: Clock) -> None:
-    memory = Memory(ttl_s=10, most_bytes=1 << 20, clock=clock)
-    assert memory.put("a", "k", b"v", 0)
-    clock.now = 10.0
-    assert memory.get("a", "k") is None
-    assert memory.put("a", "other", b"v", 0)
-    assert memory.size < 1000
+    def close(self) -> None:
+        self.free.set()
 
 
-def test_the_caller_that_has_most_gives_up_first_what_has_rested_longest(clock: Clock) -> None:
-    memory = Memory(ttl_s=10, most_bytes=20_000, clock=clock)
-    assert memory.put("small", "k", b"v" * 100, 0)
-    for number in range(100):
-        assert memory.put("large", str(number), b"v" * 1000, 0)
-        assert memory.size <= 20_000
-    assert memory.get("small", "k") is not None
-    assert memory.get("large", "99") is not None
-    assert memory.get("large", "0") is None
+async def test_a_process_that_shares_nothing_answers_at_once() -> None:
+    memory = Memory(Conversations(MemoryStore(), Seal(bytes(32)), ttl_s=9, most_bytes=1 << 20), timeout_s=None)
+    assert memory.at_once
+    assert await memory.remember("a", Remember("k", Turn(refused=True)))
+    told = await memory.recall("a", Recall("k"))
+    assert told.conversation is not None
+    assert (told.conversation.refused, await memory.count()) == (1, 1)
+    memory.close()
 
 
-def test_exchanges_that_end_at_once_all_count(clock: Clock) -> None:
-    class Contended(Memory):
-        def put(self, caller: str, key: str, value: bytes, version: int) -> bool:
-            if not self.size:  # somebody else was first
-                super().put(caller, key, value, version)
-            return super().put(caller, key, value, version)
+async def test_a_store_that_hangs_is_given_up_and_holds_nobody_else() -> None:
+    slow = Slow()
+    memory = Memory(slow, timeout_s=0.05)
+    began = time.perf_counter()
+    asked = [asyncio.create_task(memory.recall("a", Recall("k"))) for _ in range(8)]
+    turns = 0
+    while not all(task.done() for task in asked):
+        await asyncio.sleep(0.001)
+        turns += 1
+    assert all(isinstance(task.exception(), VaultFailed) for task in asked)
+    assert turns > 10
+    assert time.perf_counter() - began < 2
+    with pytest.raises(VaultFailed, match="longer than"):
+        await memory.remember("a", Remember("k", Turn()))
+    slow.free.set()
+    told = await memory.recall("a", Recall("four"))
+    assert told.conversation == Conversation(turns=4)
+    assert not any("MainThread" in name for name in slow.threads)
+    await asyncio.to_thread(memory.close)
+    assert slow.remembered == ["k"]  # what has begun is done
 
-    known = Conversations(Contended(ttl_s=10, most_bytes=1 << 20, clock=clock))
-    assert known.remember("a", "k", Turn(said=(Said(b"12345678", {"m.l": 0.5}),), fired=("R-1",)))
-    found = known.recall("a", "k")
-    assert found is not None
-    assert (found.turns, found.fired) == (1, {"R-1": 2})
+
+async def test_more_questions_than_a_store_can_answer_are_not_asked() -> None:
+    slow = Slow()
+    memory = Memory(slow, timeout_s=5)
+    asked = [asyncio.create_task(memory.recall("a", Recall("k"))) for _ in range(300)]
+    await asyncio.sleep(0.01)
+    refused = [task for task in asked if task.done()]
+    assert len(refused) == 300 - 256
+    assert all(isinstance(task.exception(), VaultFailed) for task in refused)
+    slow.free.set()
+    known = await asyncio.gather(*(task for task in asked if task not in refused))
+    assert all(each.conversation is not None for each in known)
+    await asyncio.to_thread(memory.close)
 
 
-def test_a_value_of_another_version_is_as_good_as_forgotten(clock: Clock) -> None:
-    memory = Memory(ttl_s=10, most_bytes=1 << 20, clock=clock)
-    assert memory.put("a", "k", b"\xc1", 0)
-    known = Conversations(memory)
-    assert known.recall("a", "k") is None
-    assert known.remember("a", "k", Turn(refused=True))
-    found = known.recall("a", "k")
-    assert found is not None
-    assert found.refused == 1
+async def test_what_a_store_says_of_its_failure_is_told() -> None:
+    slow = Slow()
+    slow.free.set()
+    memory = Memory(slow, timeout_s=5)
+    with pytest.raises(VaultFailed, match="no store"):
+        await memory.recall("broken", Recall("k"))
+    assert not await memory.remember("contended", Remember("k", Turn()))
+    assert await memory.count() == 3
+    await asyncio.to_thread(memory.close)

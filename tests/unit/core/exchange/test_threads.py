@@ -10,7 +10,9 @@ import pytest
 from checkstream.core.commands import Recall, Remember
 from checkstream.core.events import AnyEvent, Recalled, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.proxy.conversations import Conversations, Memory
+from checkstream.sealed.conversations import Conversations
+from checkstream.sealed.memory_store import MemoryStore
+from checkstream.sealed.sealing import Seal
 from tests.guarded import plan
 from tests.playbook import Exchange, Played
 
@@ -50,7 +52,7 @@ class Client:
     """Sends requests that are guarded one after the other, with one memory."""
 
     def __init__(self) -> None:
-        self.known = Conversations(Memory(ttl_s=60, most_bytes=1 << 20, clock=lambda: 0.0))
+        self.known = Conversations(MemoryStore(clock=lambda: 0.0), Seal(bytes(32)), ttl_s=60, most_bytes=1 << 20)
 
     def ask(
         self, said: object, answer: str = "resp_1", *, caller: str = "one", stream: bool = False, **more: Any
