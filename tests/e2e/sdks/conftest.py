@@ -36,6 +36,7 @@ policies:
 """
 PLACES: list[dict[str, Any]] = [
     {"name": "chat", "match": {"path": "/v1/chat/completions"}},
+    {"name": "completions", "match": {"path": "/v1/completions"}},
     {"name": "embeddings", "match": {"path": "/v1/embeddings"}},
     {"name": "moderations", "match": {"path": "/v1/moderations"}},
     {"name": "responses", "match": {"path": "/v1/responses"}},
@@ -79,6 +80,10 @@ class Case(msgspec.Struct):
     def received_directly(self, sdk: str, do: str, *turns: Turn, **asked: Any) -> list[dict[str, Any]]:
         """Ask the upstream itself, and return what reached it."""
         return self._ask(sdk, do, self.upstream.url, turns, asked)[1]
+
+    def asked_directly(self, sdk: str, do: str, *turns: Turn, **asked: Any) -> tuple[Outcome, list[dict[str, Any]]]:
+        """Ask the upstream itself, and return what reached it besides."""
+        return self._ask(sdk, do, self.upstream.url, turns, asked)
 
     def _ask(
         self, sdk: str, do: str, url: str, turns: tuple[Turn, ...], asked: dict[str, Any]

@@ -12,7 +12,7 @@ from openai import OpenAI
 from tests.e2e.harness import Proxy, http, running
 from tests.e2e.sdks.conftest import ASK, Case
 from tests.e2e.sdks.driver import Clients
-from tests.e2e.sdks.test_calm import JSON, PERSON, SDKS, SHAPES, TALKERS, plain
+from tests.e2e.sdks.test_calm import JSON, PERSON, SDKS, SHAPES, plain
 from tests.e2e.sdks.test_requests import STREAMS, verb
 from tests.e2e.sdks.upstream import SCRIPT, Turn, Upstream
 
@@ -27,14 +27,6 @@ def test_g32_each_client_repeats_what_was_refused_for_want_of_room(case: Case, s
     outcome, asked = case.received(sdk, do, refused, turn, stream=stream, retries=2)
     outcome.given()
     assert len(asked) == 2
-
-
-@STREAMS
-@pytest.mark.parametrize("sdk", TALKERS)
-def test_g37_what_is_told_of_an_edit_disturbs_no_client(case: Case, sdk: str, stream: bool) -> None:
-    turn: Turn = {"choices": [{"content": f"Your card is {CARD}, isn't it?"}]}
-    told = case.guarded(sdk, "chat", turn, stream=stream).given()
-    assert told["text"] == "Your card is [CREDIT_CARD], isn't it?"
 
 
 @pytest.mark.parametrize("sdk", ["openai", "openai_node", "langchain"])
@@ -90,17 +82,6 @@ def _with(value: Any, old: str, new: str) -> Any:
         case str():
             return value.replace(old, new)
     return value
-
-
-STOPPED: Turn = {"choices": [{"content": "All is well. Now launch the missiles at once. More text follows."}]}
-
-
-@STREAMS
-@pytest.mark.parametrize("sdk", TALKERS)
-def test_g20_a_stop_is_text_that_ends_by_a_filter_in_each_client(case: Case, sdk: str, stream: bool) -> None:
-    told = case.guarded(sdk, "chat", STOPPED, stream=stream).given()
-    assert told["text"] == "All is well. Now [stopped by policy]"
-    assert "content_filter" in str(told["raw"]).replace("-", "_")
 
 
 @pytest.mark.parametrize("sdk", SDKS)

@@ -168,12 +168,13 @@ def test_progress_is_read_while_it_streams(guarded: Proxy, ask: Any, served: Ser
     del served
 
 
-def test_a_server_that_fails_is_an_error_of_the_sdk(guarded: Proxy, ask: Any) -> None:
+@pytest.mark.parametrize("status", ["429", "500"])
+def test_a_server_that_fails_is_an_error_of_the_sdk(guarded: Proxy, ask: Any, status: str) -> None:
     [_, failed, after] = ask(
-        guarded.url, ["call", "fail", {"how": "500"}], ["call", "echo", {"text": "x"}], ["call", "echo", {"text": "y"}]
+        guarded.url, ["call", "fail", {"how": status}], ["call", "echo", {"text": "x"}], ["call", "echo", {"text": "y"}]
     )
     assert SECRET not in json.dumps(failed)
-    assert "500" in failed["text"]
+    assert status in failed["text"]
     assert after["value"]["content"][0]["text"] == "y"
 
 

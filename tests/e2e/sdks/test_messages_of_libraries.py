@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -67,15 +66,6 @@ def test_g35_a_redacted_argument_stays_json_that_the_tool_gets(case: Case, sdk: 
 
 @STREAMS
 @EACH
-def test_g20_a_stop_is_text_that_ends_by_a_refusal_in_each_client(case: Case, sdk: str, stream: bool) -> None:
-    turn = says(text("All is well. Now launch the missiles at once."), text("More."), stream=stream)
-    told = case.guarded(sdk, "chat", turn, stream=stream).given()
-    assert told["text"] in {f"All is well. Now {STOPPED}", STOPPED}
-    assert any(word in str(told["raw"]).replace("-", "_") for word in ("refusal", "content_filter"))
-
-
-@STREAMS
-@EACH
 def test_g35_no_client_runs_a_call_that_a_rule_stops(case: Case, sdk: str, stream: bool) -> None:
     said = [call("pay", 1, amount=1000, card="launch the missiles"), call("look_up", 2, about="tides")]
     outcome = case.guarded(sdk, "agent", says(*said, reason="tool_use", stream=stream), stream=stream)
@@ -84,41 +74,6 @@ def test_g35_no_client_runs_a_call_that_a_rule_stops(case: Case, sdk: str, strea
         assert outcome.value["text"] == STOPPED
     else:
         assert "content filter" in outcome.raised().lower()
-
-
-KINDS = {
-    "langchain_messages": {400: "BadRequestError", 429: "RateLimitError", 500: "InternalServerError"},
-    "litellm_messages": {400: "BadRequestError", 429: "RateLimitError", 500: "InternalServerError"},
-    "vercel_messages": dict.fromkeys((400, 429, 500), "APICallError"),
-}
-
-
-def kinds(error: dict[str, Any] | None) -> list[str]:
-    assert error is not None
-    return [name.lstrip("_") for name in error["kinds"]] + (["APICallError"] if "AI_APICall" in error["text"] else [])
-
-
-@STREAMS
-@EACH
-def test_g20_a_refused_prompt_raises_the_library_s_own_error_with_the_rule(case: Case, sdk: str, stream: bool) -> None:
-    asked = [{"role": "user", "content": "Tell me the purple password."}]
-    outcome, received = case.received(sdk, "chat", says(text(TEXT), stream=stream), stream=stream, messages=asked)
-    assert "This prompt was refused. (rule ASK-001, messages[0])" in outcome.raised()
-    assert KINDS[sdk][400] in kinds(outcome.error)
-    assert received == []
-
-
-@STREAMS
-@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (500, "api_error")])
-@EACH
-def test_g20_an_error_of_the_upstream_is_the_library_s_own(
-    case: Case, sdk: str, status: int, kind: str, stream: bool
-) -> None:
-    body = {"type": "error", "error": {"type": kind, "message": "Too many."}, "request_id": "req_1"}
-    turn: Turn = {"body": body, "status": status}
-    outcome = case.guarded(sdk, "chat", turn, stream=stream)
-    assert "Too many." in outcome.raised()
-    assert KINDS[sdk][status] in kinds(outcome.error)
 
 
 @EACH

@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 
 from tests.e2e.sdks.conftest import Case
-from tests.e2e.sdks.test_calm import JSON, PERSON, RAN, TEXT
+from tests.e2e.sdks.test_calm import TEXT
 from tests.e2e.sdks.test_requests import STREAMS
 from tests.e2e.sdks.upstream import Turn
 
 BOTH = pytest.mark.parametrize("sdk", ["ollama", "ollama_node"])
 HEAD = {"model": "m", "created_at": "2025-01-01T10:00:00.123456789Z"}
 END = {"done": True, "done_reason": "stop", "total_duration": 4_935_886_791, "prompt_eval_count": 26, "eval_count": 12}
-CALLS = [
-    {"function": {"name": "pay", "arguments": {"amount": 1000, "card": "gold"}}},
-    {"function": {"name": "look_up", "arguments": {"about": 'the tides of "Brest"'}}},
-]
 
 
 def turn(*texts: str, stream: bool, do: str = "chat", **message: Any) -> Turn:
@@ -41,7 +37,7 @@ def test_g05_ollama_s_clients_hear_what_the_model_says(case: Case, sdk: str, str
     assert told == case.direct(sdk, "chat", said, stream=stream).given()
 
 
-@pytest.mark.parametrize(("sdk", "do"), [("ollama", "later"), ("ollama", "generate"), ("ollama_node", "generate")])
+@pytest.mark.parametrize(("sdk", "do"), [("ollama", "generate"), ("ollama_node", "generate")])
 @STREAMS
 def test_g02_what_was_split_is_edited_for_ollama_s_clients(case: Case, sdk: str, do: str, stream: bool) -> None:
     said = turn("Your card is 4111 11", "11 1111 1111, ", "isn't it?", stream=stream, do=do)
@@ -59,27 +55,9 @@ def test_g20_a_stop_ends_as_ollama_s_clients_expect(case: Case, sdk: str, stream
 
 
 @BOTH
-@STREAMS
-def test_a_refused_prompt_raises_with_its_rule(case: Case, sdk: str, stream: bool) -> None:
-    refused = [{"role": "user", "content": "Tell me the purple password."}]
-    outcome, asked = case.received(sdk, "chat", turn("x", stream=stream), stream=stream, messages=refused)
-    assert "(rule ASK-001, messages[0])" in outcome.raised()
-    assert asked == []
-
-
-@BOTH
 def test_g20_an_answer_that_breaks_off_raises(case: Case, sdk: str) -> None:
     said = {"lines": [{**HEAD, "message": {"role": "assistant", "content": "The "}, "done": False}, {"error": "gone"}]}
     assert "gone" in case.guarded(sdk, "chat", said, stream=True).raised()
-
-
-@STREAMS
-def test_g35_an_agent_runs_what_it_is_told_and_goes_on_with_the_sdk_s_own_messages(case: Case, stream: bool) -> None:
-    first, then = turn("I will do both.", stream=stream, tool_calls=CALLS), turn(TEXT, stream=stream)
-    outcome, asked = case.received("ollama", "agent", first, then, stream=stream)
-    assert (outcome.given()["text"], outcome.ran) == (TEXT, RAN)
-    direct = case.received_directly("ollama", "agent", first, then, stream=stream)
-    assert asked == direct
 
 
 @STREAMS
@@ -88,12 +66,6 @@ def test_g35_no_call_that_a_rule_stops_is_run(case: Case, stream: bool) -> None:
     outcome = case.guarded("ollama", "agent", turn("", stream=stream, tool_calls=calls), stream=stream)
     assert outcome.ran == []
     assert outcome.given()["text"] == "[stopped by policy]"
-
-
-@STREAMS
-def test_g35_an_answer_of_a_fixed_form_stays_json(case: Case, stream: bool) -> None:
-    said = turn(JSON[:12], JSON[12:].replace("London", "4111 1111 1111 1111"), stream=stream)
-    assert case.guarded("ollama", "shape", said, stream=stream).given() == PERSON | {"city": "[CREDIT_CARD]"}
 
 
 @BOTH

@@ -45,7 +45,7 @@ CALM = [reasoning("Let me think."), text(TEXT), pays(amount=1)]
 @OPENAI
 def test_g05_the_sdk_hears_what_the_model_says(case: Case, sdk: str, stream: bool) -> None:
     turn = says(*CALM, stream=stream)
-    for do in ("chat", "helper", "beside") if stream else ("chat", "beside"):
+    for do in ("chat", "helper") if stream else ("chat",):
         told, direct = (ask(sdk, do, turn, stream=stream).given() for ask in (case.guarded, case.direct))
         assert told == direct
     assert told["text"] == TEXT
@@ -72,15 +72,6 @@ def test_g02_what_is_found_is_edited_in_text_in_reasoning_and_in_calls(case: Cas
 
 
 @STREAMS
-@ALL
-def test_g02_each_client_gets_the_edited_text(case: Case, sdk: str, stream: bool) -> None:
-    turn = says(text(f"Your card is {CARD}, isn't it?"), stream=stream)
-    told = case.guarded(sdk, "chat", turn, stream=stream).given()
-    assert told["text"] == "Your card is [CREDIT_CARD], isn't it?"
-    assert CARD not in str(told)
-
-
-@STREAMS
 @OPENAI
 def test_g20_a_stop_is_an_incomplete_answer_with_its_words(case: Case, sdk: str, stream: bool) -> None:
     said = [reasoning("Hm."), text("All is well. Now launch the missiles at once."), text("More.", 2)]
@@ -94,29 +85,11 @@ def test_g20_a_stop_is_an_incomplete_answer_with_its_words(case: Case, sdk: str,
 
 @STREAMS
 @ALL
-def test_g20_each_client_takes_a_stop(case: Case, sdk: str, stream: bool) -> None:
-    turn = says(text("All is well. Now launch the missiles at once."), stream=stream)
-    told = case.guarded(sdk, "chat", turn, stream=stream).given()
-    assert "[stopped by policy]" in told["text"]
-    assert "launch" not in str(told)
-
-
-@STREAMS
-@ALL
 def test_g35_a_call_that_is_stopped_is_no_call(case: Case, sdk: str, stream: bool) -> None:
     said = [text("I do."), pays(amount=1, card="launch the missiles")]
     outcome = case.guarded(sdk, "agent", says(*said, stream=stream), stream=stream)
     assert outcome.ran == []
     assert "launch" not in str(outcome.given())
-
-
-@STREAMS
-@ALL
-def test_g20_a_refused_prompt_raises_the_sdks_own_error_with_the_rule(case: Case, sdk: str, stream: bool) -> None:
-    asked = [{"role": "user", "content": "Tell me the purple password."}]
-    outcome, received = case.received(sdk, "chat", says(text(TEXT), stream=stream), stream=stream, messages=asked)
-    assert "This prompt was refused. (rule ASK-001, input[0])" in outcome.raised()
-    assert received == []
 
 
 @STREAMS
@@ -136,13 +109,6 @@ def test_g20_an_error_of_the_upstream_is_the_sdks_own(
     outcome, asked = case.received(sdk, "chat", turn, says(text(TEXT), stream=stream), stream=stream, retries=1)
     assert outcome.given()["text"] == TEXT
     assert len(asked) == 2
-
-
-@ALL
-def test_g20_a_stream_that_breaks_off_raises(case: Case, sdk: str) -> None:
-    whole = says(text(TEXT), stream=True)["sse"]
-    outcome = case.guarded(sdk, "chat", {"sse": whole[: len(whole) // 2], "breaks": True}, stream=True)
-    assert "upstream" in outcome.raised()
 
 
 @STREAMS

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +28,7 @@ from checkstream.demo.script import SCENARIO_HEADER, Choice, Script
 Turn = Mapping[str, Any]
 """A script of the demo's form; or `{"body": ...}`, a whole answer as it is, with its `status`; `{"events": [...]}`, a
 stream's; `{"lines": [...]}`, that of a server which sends a line of JSON each; or bytes: of a whole answer,
-`{"raw": "..."}`, or of a stream, `{"sse": "..."}`, which breaks off where it `breaks`."""
+`{"raw": "..."}`, or of a stream, `{"sse": "..."}`. What `breaks` is reset where it would end."""
 _PIECE_BYTES = 97
 SCRIPT = SCENARIO_HEADER
 """The header that says which script answers; clients send what they were told to, on every path."""
@@ -90,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(turn.get("status", 200), json.dumps(turn["body"]).encode())
             return
         if "raw" in turn:
-            self._whole(200, turn["raw"].encode())
+            self._whole(200, turn["raw"].encode(), breaks=turn.get("breaks", False))
             return
         if "sse" in turn:
             self._raw_stream(turn["sse"].encode(), breaks=turn.get("breaks", False))
@@ -100,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._begin_stream("application/x-ndjson")
             for at in range(0, len(data := b"".join(lines)), 50):  # as the network cuts: not at the ends of lines
                 self._chunk(data[at : at + 50])
-            self._chunk(b"")
+            self._end(breaks=turn.get("breaks", False))
             return
         if "events" in turn:
             self._stream([answer.Event(event, token=False) for event in turn["events"]], Script(choices=[Choice()]))
@@ -132,6 +134,9 @@ class _Handler(BaseHTTPRequestHandler):
                     time.sleep(ms / 1000)
                 case wire.Write(data):
                     self._chunk(data)
+                case wire.Break(breakage) if breakage.kind == "reset":
+                    self._reset()
+                    return
                 case wire.Break(breakage) if breakage.kind != "end":  # the body just stops
                     self.close_connection = True
                     return
@@ -149,21 +154,34 @@ class _Handler(BaseHTTPRequestHandler):
         self._begin_stream("text/event-stream")
         for at in range(0, len(data), _PIECE_BYTES):
             self._chunk(data[at : at + _PIECE_BYTES])
+        self._end(breaks=breaks)
+
+    def _end(self, *, breaks: bool) -> None:
+        """End a body, or reset the connection within it."""
         if breaks:
-            self.close_connection = True
+            self._reset()
         else:
             self._chunk(b"")
+
+    def _reset(self) -> None:
+        # a socket that lingers for zero seconds is reset when it closes: socket(7), SO_LINGER
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
-    def _whole(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def _whole(
+        self, status: int, data: bytes, headers: Mapping[str, str] | None = None, *, breaks: bool = False
+    ) -> None:
         self.send_response(status)
         for name, value in {"content-type": "application/json", **(headers or {})}.items():
             self.send_header(name, value)
-        self.send_header("content-length", str(len(data)))
+        self.send_header("content-length", str(len(data) + breaks))  # one byte that never comes
         self.end_headers()
         self.wfile.write(data)
+        if breaks:
+            self._reset()
 
     def handle(self) -> None:
         with contextlib.suppress(ConnectionError):  # the proxy has left: it stopped the answer

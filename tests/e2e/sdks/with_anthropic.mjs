@@ -1,7 +1,8 @@
 // The Anthropic SDK for node: plain calls, the accumulating helper, a loop over tools as its pages show it, and counting.
 import Anthropic from "@anthropic-ai/sdk";
+import { zodOutputFormat } from "@anthropic-ai/sdk/helpers/zod";
 import { z } from "zod";
-import { look_up, pay } from "./tools.mjs";
+import { Person, look_up, pay } from "./tools.mjs";
 
 const open = (asked) =>
   new Anthropic({
@@ -20,7 +21,7 @@ export async function chat(asked) {
   if (!asked.stream) return said(await open(asked).messages.create(fields(asked)));
   const raw = [];
   for await (const event of await open(asked).messages.create({ ...fields(asked), stream: true })) raw.push(event);
-  return { raw };
+  return { text: raw.map((event) => (event.delta?.type === "text_delta" ? event.delta.text : "")).join(""), raw };
 }
 
 export async function helper(asked) {
@@ -30,8 +31,11 @@ export async function helper(asked) {
   return { ...said(await stream.finalMessage()), kinds };
 }
 
-export async function beside(asked) {
-  return asked.stream ? helper(asked) : chat(asked);
+export async function shape(asked) {
+  const body = { ...fields(asked), output_config: { format: zodOutputFormat(Person) } };
+  const { messages } = open(asked);
+  const message = asked.stream ? await messages.stream(body).finalMessage() : await messages.parse(body);
+  return message.parsed_output;
 }
 
 const OFFERED = { pay, look_up };

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from anthropic import Anthropic, AsyncAnthropic
 
-from tests.e2e.sdks import tools
+from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
 
 _TOOLS = [{"name": each["function"]["name"], "input_schema": each["function"]["parameters"]} for each in tools.AS_JSON]
@@ -31,13 +30,24 @@ def _said(message: Any) -> dict[str, Any]:
     return {"text": text, "reason": message.stop_reason, "raw": message.model_dump()}
 
 
+def _either(asked: Asked) -> Any:
+    """Return the client for threads, or the one for coroutines."""
+    return (AsyncAnthropic if asked.get("asynchronous") else Anthropic)(**_settings(asked))
+
+
 def chat(asked: Asked) -> Any:
     """Every event, or the whole answer, as the SDK reads it."""
-    with Anthropic(**_settings(asked)) as client:
-        if not asked["stream"]:
-            return _said(client.messages.create(**_fields(asked)))
-        with client.messages.create(stream=True, **_fields(asked)) as stream:
-            return {"raw": [event.model_dump(exclude_unset=True) for event in stream]}
+
+    async def told() -> Any:
+        async with loop.entered(_either(asked)) as client:
+            if not asked["stream"]:
+                return _said(await loop.settled(client.messages.create(**_fields(asked))))
+            events = await loop.every(await loop.settled(client.messages.create(stream=True, **_fields(asked))))
+        deltas = [event.delta for event in events if event.type == "content_block_delta"]
+        text = "".join(delta.text for delta in deltas if delta.type == "text_delta")
+        return {"text": text, "raw": [event.model_dump(exclude_unset=True) for event in events]}
+
+    return loop.run(told())
 
 
 def helper(asked: Asked) -> Any:
@@ -50,30 +60,37 @@ def helper(asked: Asked) -> Any:
         return {**_said(stream.get_final_message()), "kinds": kinds}
 
 
-def beside(asked: Asked) -> Any:
-    """The same with the client for asyncio."""
+async def _answered(client: Any, asked: Asked, fields: dict[str, Any], call: Any) -> Any:
+    """Return an answer by a call, or what the helper for streams makes of one."""
+    if not asked["stream"]:
+        return await loop.settled(call(**fields))
+    async with loop.entered(client.messages.stream(**fields)) as stream:
+        return await loop.settled(stream.get_final_message())
+
+
+def shape(asked: Asked) -> Any:
+    """Structured output by `parse`, or by the helper for streams."""
 
     async def told() -> Any:
-        async with AsyncAnthropic(**_settings(asked)) as client:
-            if not asked["stream"]:
-                return _said(await client.messages.create(**_fields(asked)))
-            async with client.messages.stream(**_fields(asked)) as stream:
-                return _said(await stream.get_final_message())
+        async with loop.entered(_either(asked)) as client:
+            fields = {**_fields(asked), "output_format": tools.Person}
+            parsed = (await _answered(client, asked, fields, client.messages.parse)).parsed_output
+        return parsed and parsed.model_dump()
 
-    return asyncio.run(told())
+    return loop.run(told())
 
 
 def agent(asked: Asked) -> Any:
     """Ask, run what is called, tell what came of it with the SDK's own objects before it, and ask again."""
+    return loop.run(_agent(asked))
+
+
+async def _agent(asked: Asked) -> Any:
     messages = list(asked["messages"])
-    with Anthropic(**_settings(asked)) as client:
+    async with loop.entered(_either(asked)) as client:
         for _ in range(4):
             fields = {**_fields(asked), "messages": messages, "tools": _TOOLS}
-            if asked["stream"]:
-                with client.messages.stream(**fields) as stream:
-                    message: Any = stream.get_final_message()
-            else:
-                message = client.messages.create(**fields)
+            message = await _answered(client, asked, fields, client.messages.create)
             calls = [block for block in message.content if block.type == "tool_use"]
             if not calls:
                 return _said(message)

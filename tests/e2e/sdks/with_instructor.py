@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import instructor
-from anthropic import Anthropic
-from openai import OpenAI
+from anthropic import Anthropic, AsyncAnthropic
+from openai import AsyncOpenAI, OpenAI
 
-from tests.e2e.sdks import tools
+from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
 
 
@@ -18,8 +18,10 @@ def _client(asked: Asked) -> Any:
         "api_key": "k", "max_retries": asked.get("retries", 0), "default_headers": asked["headers"],
     }  # fmt: skip
     if asked["sdk"].endswith("_messages"):
-        return instructor.from_anthropic(Anthropic(base_url=asked["url"].removesuffix("/v1"), **common), mode=mode)
-    return instructor.from_openai(OpenAI(base_url=asked["url"], **common), mode=mode)
+        made: Any = AsyncAnthropic if asked.get("asynchronous") else Anthropic
+        return instructor.from_anthropic(made(base_url=asked["url"].removesuffix("/v1"), **common), mode=mode)
+    made = AsyncOpenAI if asked.get("asynchronous") else OpenAI
+    return instructor.from_openai(made(base_url=asked["url"], **common), mode=mode)
 
 
 def _fields(asked: Asked) -> dict[str, Any]:
@@ -35,11 +37,28 @@ def _fields(asked: Asked) -> dict[str, Any]:
 
 def shape(asked: Asked) -> Any:
     """`create`, or the last of `create_partial`."""
-    client = _client(asked)
+    return loop.run(_shape(asked))
+
+
+async def _shape(asked: Asked) -> Any:
+    completions = _client(asked).chat.completions
     if asked["stream"]:
-        parts = list(client.chat.completions.create_partial(**_fields(asked)))
+        parts = await loop.every(await loop.settled(completions.create_partial(**_fields(asked))))
         return parts[-1].model_dump() if parts else None
-    return client.chat.completions.create(**_fields(asked)).model_dump()
+    return (await loop.settled(completions.create(**_fields(asked)))).model_dump()
+
+
+def goes_on(asked: Asked) -> Any:
+    """The message behind an object is appended, and another object asked for; only a whole answer has one."""
+    return loop.run(_goes_on(asked))
+
+
+async def _goes_on(asked: Asked) -> Any:
+    given = _client(asked).chat.completions.create_with_completion(**_fields(asked))
+    _, completion = await loop.settled(given)
+    said = completion if asked["sdk"].endswith("_messages") else completion.choices[0].message
+    messages = [*asked["messages"], {"role": "assistant", "content": said.content}]
+    return await _shape({**asked, "messages": [*messages, {"role": "user", "content": "And in other words?"}]})
 
 
 def many(asked: Asked) -> Any:

@@ -38,14 +38,23 @@ def _model(asked: Asked, **more: Any) -> BaseChatModel:
     )
 
 
+def _called(target: Any, verb: str, asked: Asked) -> Any:
+    """Return what a method of threads gives, or its twin for coroutines."""
+    return getattr(target, f"a{verb}" if asked.get("asynchronous") else verb)
+
+
 def chat(asked: Asked) -> Any:
-    """`stream` or `invoke`."""
-    model = _model(asked)
-    if asked["stream"]:
-        chunks = list(model.stream(asked["messages"]))
-        return {"text": "".join(chunk.text for chunk in chunks), "raw": [chunk.model_dump() for chunk in chunks]}
-    message = model.invoke(asked["messages"])
-    return {"text": message.text, "raw": message.model_dump()}
+    """`stream` or `invoke`, or their twins for coroutines."""
+
+    async def told() -> Any:
+        model = _model(asked)
+        if asked["stream"]:
+            chunks = await loop.every(_called(model, "stream", asked)(asked["messages"]))
+            return {"text": "".join(chunk.text for chunk in chunks), "raw": [chunk.model_dump() for chunk in chunks]}
+        message = await loop.settled(_called(model, "invoke", asked)(asked["messages"]))
+        return {"text": message.text, "raw": message.model_dump()}
+
+    return loop.run(told())
 
 
 def helper(asked: Asked) -> Any:
@@ -63,32 +72,36 @@ def helper(asked: Asked) -> Any:
 
 def shape(asked: Asked) -> Any:
     """`with_structured_output` in the way that `how` names."""
-    model = _model(asked).with_structured_output(tools.Person, method=asked.get("how") or "json_schema")
-    if asked["stream"]:
-        return list(model.stream(asked["messages"]))[-1].model_dump()
-    found: Any = model.invoke(asked["messages"])
-    return found and found.model_dump()
+
+    async def told() -> Any:
+        model = _model(asked).with_structured_output(tools.Person, method=asked.get("how") or "json_schema")
+        if asked["stream"]:
+            return (await loop.every(_called(model, "stream", asked)(asked["messages"])))[-1].model_dump()
+        found = await loop.settled(_called(model, "invoke", asked)(asked["messages"]))
+        return found and found.model_dump()
+
+    return loop.run(told())
 
 
 def agent(asked: Asked) -> Any:
     """The agent, which runs tools by itself."""
+    return loop.run(_agent(asked))
+
+
+async def _agent(asked: Asked) -> Any:
     built: Any = create_agent(_model(asked, streaming=asked["stream"]), [tools.pay, tools.look_up])
     given = {"messages": asked["messages"]}
     if not asked["stream"]:
-        last = built.invoke(given)["messages"][-1]
+        last = (await loop.settled(_called(built, "invoke", asked)(given)))["messages"][-1]
         return {"text": last.text, "finish": last.response_metadata.get("finish_reason")}
-
-    async def run() -> Any:
-        text, step = "", None
-        async for chunk, about in built.astream(given, stream_mode="messages"):
-            if about["langgraph_node"] != "model":
-                continue
-            if about["langgraph_step"] != step:
-                text, step = "", about["langgraph_step"]
-            text += chunk.text
-        return {"text": text}
-
-    return loop.run(run())
+    text, step = "", None
+    for chunk, about in await loop.every(_called(built, "stream", asked)(given, stream_mode="messages")):
+        if about["langgraph_node"] != "model":
+            continue
+        if about["langgraph_step"] != step:
+            text, step = "", about["langgraph_step"]
+        text += chunk.text
+    return {"text": text}
 
 
 def embed(asked: Asked) -> Any:

@@ -32,12 +32,19 @@ def _fields(asked: Asked) -> dict[str, Any]:
 _USAGE = {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def _joined(asked: Asked, **more: Any) -> Any:
-    """Return an answer, a stream added up by the library's own helper."""
-    fields = {**_fields(asked), **more}
+async def _asked(asked: Asked, **more: Any) -> Any:
+    """Return an answer, or the chunks of one, of `completion` or `acompletion`."""
+    call: Any = litellm.acompletion if asked.get("asynchronous") else litellm.completion
+    given = await loop.settled(call(**{**_fields(asked), **more}, **(_USAGE if asked["stream"] else {})))
     if not asked["stream"]:
-        return litellm.completion(**fields)
-    return litellm.stream_chunk_builder(list(litellm.completion(**fields, **_USAGE)))
+        return given
+    return [each async for each in given] if asked.get("asynchronous") else list(given)  # one object is both
+
+
+async def _joined(asked: Asked, **more: Any) -> Any:
+    """Return an answer, a stream added up by the library's own helper."""
+    given = await _asked(asked, **more)
+    return litellm.stream_chunk_builder(given) if asked["stream"] else given
 
 
 def _plain(response: Any) -> dict[str, Any]:
@@ -47,12 +54,13 @@ def _plain(response: Any) -> dict[str, Any]:
 
 def chat(asked: Asked) -> Any:
     """Every chunk, or the whole answer."""
+    found = loop.run(_asked(asked))
     if not asked["stream"]:
-        found: Any = litellm.completion(**_fields(asked))
-        return {"text": found.choices[0].message.content, "raw": _plain(found)}
-    chunks: list[Any] = list(litellm.completion(**_fields(asked), **_USAGE))
-    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    return {"text": text, "raw": [_plain(chunk) for chunk in chunks]}
+        texts = [choice.message.content for choice in found.choices]
+        return {"text": texts[0], "texts": texts, "raw": _plain(found)}
+    parts = [(choice.index, choice.delta.content or "") for chunk in found for choice in chunk.choices]
+    texts = ["".join(text for at, text in parts if at == index) for index in sorted({index for index, _ in parts})]
+    return {"text": texts[0], "texts": texts, "raw": [_plain(chunk) for chunk in found]}
 
 
 def helper(asked: Asked) -> Any:
@@ -68,7 +76,7 @@ def helper(asked: Asked) -> Any:
 
 def shape(asked: Asked) -> Any:
     """`response_format` with a type, whose text is read as one."""
-    text = _joined(asked, response_format=tools.Person).choices[0].message.content
+    text = loop.run(_joined(asked, response_format=tools.Person)).choices[0].message.content
     return tools.Person.model_validate_json(text).model_dump()
 
 
@@ -76,7 +84,7 @@ def agent(asked: Asked) -> Any:
     """Ask, run what is called, tell what came of it behind the library's own message, and ask again."""
     messages = list(asked["messages"])
     for _ in range(4):
-        found = _joined({**asked, "messages": messages}, tools=tools.AS_JSON)
+        found = loop.run(_joined({**asked, "messages": messages}, tools=tools.AS_JSON))
         message = found.choices[0].message
         if not message.tool_calls:
             return {"text": message.content, "finish": found.choices[0].finish_reason}

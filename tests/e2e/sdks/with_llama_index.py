@@ -29,13 +29,18 @@ def _messages(asked: Asked) -> list[ChatMessage]:
     return [ChatMessage(role=message["role"], content=message["content"]) for message in asked["messages"]]
 
 
+async def _chatted(model: Any, asked: Asked) -> list[Any]:
+    """Return every response of `stream_chat`, or the one of `chat`; or of their twins for coroutines."""
+    verb = f"{'a' * bool(asked.get('asynchronous'))}{'stream_' * asked['stream']}chat"
+    given = await loop.settled(getattr(model, verb)(_messages(asked)))
+    return await loop.every(given) if asked["stream"] else [given]
+
+
 def chat(asked: Asked) -> Any:
-    """`stream_chat` or `chat`."""
-    if asked["stream"]:
-        found = list(_model(asked).stream_chat(_messages(asked)))
-        return {"text": found[-1].message.content, "raw": [_dump(each) for each in found]}
-    whole = _model(asked).chat(_messages(asked))
-    return {"text": whole.message.content, "raw": _dump(whole)}
+    """Every response of the stream, or the one of a whole answer."""
+    found = loop.run(_chatted(_model(asked), asked))
+    told = [_dump(each) for each in found]
+    return {"text": found[-1].message.content, "raw": told if asked["stream"] else told[0]}
 
 
 def helper(asked: Asked) -> Any:
@@ -56,10 +61,7 @@ def _dump(response: Any) -> Any:
 
 def shape(asked: Asked) -> Any:
     """A structured LLM."""
-    model = _model(asked).as_structured_llm(tools.Person)
-    if asked["stream"]:
-        return list(model.stream_chat(_messages(asked)))[-1].raw.model_dump()
-    return model.chat(_messages(asked)).raw.model_dump()
+    return loop.run(_chatted(_model(asked).as_structured_llm(tools.Person), asked))[-1].raw.model_dump()
 
 
 def agent(asked: Asked) -> Any:

@@ -2,65 +2,63 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 from ollama import AsyncClient, Client
 
-from tests.e2e.sdks import tools
+from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
 
 
-def _client(asked: Asked) -> Client:
-    return Client(host=asked["url"].removesuffix("/v1"), headers=asked["headers"])
+def _client(asked: Asked) -> Any:
+    """Return the client for threads, or the one for coroutines."""
+    settings = {"host": asked["url"].removesuffix("/v1"), "headers": asked["headers"]}
+    return AsyncClient(**settings) if asked.get("asynchronous") else Client(**settings)
+
+
+async def _chatted(asked: Asked, **more: Any) -> list[Any]:
+    """Return every object of the stream, or the whole answer."""
+    fields = {"model": asked["model"], "messages": asked["messages"], **more}
+    given = await loop.settled(_client(asked).chat(**fields, stream=asked["stream"]))
+    return await loop.every(given) if asked["stream"] else [given]
 
 
 def chat(asked: Asked) -> Any:
     """Every object of the stream, or the whole answer."""
-    client = _client(asked)
-    if not asked["stream"]:
-        whole = client.chat(model=asked["model"], messages=asked["messages"])
-        return {"text": whole.message.content, "raw": whole.model_dump()}
-    parts = list(client.chat(model=asked["model"], messages=asked["messages"], stream=True))
-    text = "".join(part.message.content or "" for part in parts)
-    return {"text": text, "raw": [part.model_dump() for part in parts]}
+    parts = loop.run(_chatted(asked))
+    raw = [part.model_dump() for part in parts]
+    return {"text": _text(parts), "raw": raw if asked["stream"] else raw[0]}
 
 
-def later(asked: Asked) -> Any:
-    """The same with the client for coroutines."""
-
-    async def ask() -> Any:
-        client = AsyncClient(host=asked["url"].removesuffix("/v1"), headers=asked["headers"])
-        if not asked["stream"]:
-            return (await client.chat(model=asked["model"], messages=asked["messages"])).message.content
-        stream = await client.chat(model=asked["model"], messages=asked["messages"], stream=True)
-        return "".join([part.message.content or "" async for part in stream])
-
-    return {"text": asyncio.run(ask())}
+def _text(parts: list[Any]) -> str:
+    return "".join(part.message.content or "" for part in parts)
 
 
 def generate(asked: Asked) -> Any:
     """One prompt, without messages."""
-    client, prompt = _client(asked), asked["messages"][-1]["content"]
-    if not asked["stream"]:
-        return {"text": client.generate(model=asked["model"], prompt=prompt).response}
-    parts = client.generate(model=asked["model"], prompt=prompt, stream=True)
-    return {"text": "".join(part.response for part in parts)}
+
+    async def told() -> list[Any]:
+        fields = {"model": asked["model"], "prompt": asked["messages"][-1]["content"], "stream": asked["stream"]}
+        given = await loop.settled(_client(asked).generate(**fields, format=asked.get("format")))
+        return await loop.every(given) if asked["stream"] else [given]
+
+    parts = loop.run(told())
+    return {"text": "".join(part.response for part in parts), "raw": [part.model_dump() for part in parts]}
 
 
 def agent(asked: Asked) -> Any:
     """Ask, run what is called, tell what came of it, and ask again, with the messages of the SDK itself."""
-    client, messages = _client(asked), list(asked["messages"])
+    return loop.run(_agent(asked))
+
+
+async def _agent(asked: Asked) -> Any:
+    messages = list(asked["messages"])
     for _ in range(4):
-        fields: dict[str, Any] = {"model": asked["model"], "messages": messages, "tools": [tools.pay, tools.look_up]}
-        if asked["stream"]:
-            parts = list(client.chat(**fields, stream=True))
-            message = parts[-1].message
-            message.content = "".join(part.message.content or "" for part in parts)
-            message.tool_calls = [call for part in parts for call in part.message.tool_calls or []] or None
-        else:
-            message = client.chat(**fields).message
+        parts = await _chatted({**asked, "messages": messages}, tools=[tools.pay, tools.look_up])
+        message = parts[-1].message
+        message.content = _text(parts)
+        message.tool_calls = [call for part in parts for call in part.message.tool_calls or []] or None
         if not message.tool_calls:
             return {"text": message.content}
         messages.append(message)
@@ -72,12 +70,12 @@ def agent(asked: Asked) -> Any:
 
 def shape(asked: Asked) -> Any:
     """An answer of a fixed form."""
-    fields = {"model": asked["model"], "messages": asked["messages"], "format": tools.Person.model_json_schema()}
-    if asked["stream"]:
-        said = "".join(part.message.content or "" for part in _client(asked).chat(**fields, stream=True))
-    else:
-        said = _client(asked).chat(**fields).message.content or ""
-    return json.loads(said)
+    return json.loads(_text(loop.run(_chatted(asked, format=tools.Person.model_json_schema()))))
+
+
+def shape_of_one(asked: Asked) -> Any:
+    """An answer of a fixed form to one prompt."""
+    return json.loads(generate({**asked, "format": tools.Person.model_json_schema()})["text"])
 
 
 def embed(asked: Asked) -> Any:

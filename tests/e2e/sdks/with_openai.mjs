@@ -18,11 +18,14 @@ export async function chat(asked) {
   const client = open(asked);
   if (!asked.stream) {
     const completion = await client.chat.completions.create(fields(asked));
-    return { text: completion.choices[0].message.content, raw: completion };
+    const texts = completion.choices.map((choice) => choice.message.content);
+    return { text: texts[0], texts, raw: completion };
   }
   const raw = [];
   for await (const chunk of await client.chat.completions.create({ ...USAGE, ...fields(asked), stream: true })) raw.push(chunk);
-  return { text: raw.map((chunk) => chunk.choices[0]?.delta?.content ?? "").join(""), raw };
+  const texts = [];
+  for (const { index, delta } of raw.flatMap((chunk) => chunk.choices)) texts[index] = (texts[index] ?? "") + (delta?.content ?? "");
+  return { text: texts[0], texts, raw };
 }
 
 export async function helper(asked) {

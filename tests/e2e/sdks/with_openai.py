@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from openai import AzureOpenAI, OpenAI, pydantic_function_tool
+from openai import AsyncOpenAI, AzureOpenAI, OpenAI, pydantic_function_tool
 from pydantic import BaseModel
 
-from tests.e2e.sdks import tools
+from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
 
 
@@ -25,17 +25,51 @@ def _fields(asked: Asked) -> dict[str, Any]:
     return {"model": asked["model"], "messages": list(asked["messages"]), "extra_body": asked.get("fields")}
 
 
+def _either(asked: Asked) -> Any:
+    """Return the client for threads, or the one for coroutines."""
+    if not asked.get("asynchronous"):
+        return _client(asked)
+    return AsyncOpenAI(
+        base_url=asked["url"], api_key="k", max_retries=asked.get("retries", 0), default_headers=asked["headers"]
+    )
+
+
+def _by_choice(parts: list[tuple[int, str]]) -> list[str]:
+    """Return the text of each choice."""
+    return ["".join(text for at, text in parts if at == index) for index in sorted({index for index, _ in parts})]
+
+
 def chat(asked: Asked) -> Any:
     """Every event, or the whole answer, as the SDK reads it."""
-    with _client(asked) as client:
-        if not asked["stream"]:
-            completion = client.chat.completions.create(**_fields(asked))
-            return {"text": completion.choices[0].message.content, "raw": completion.model_dump()}
-        options = {"stream_options": {"include_usage": True}}
-        with client.chat.completions.create(stream=True, **(options | _fields(asked))) as stream:
-            chunks = list(stream)
-        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-        return {"text": text, "raw": [chunk.model_dump(exclude_unset=True) for chunk in chunks]}
+
+    async def told() -> Any:
+        async with loop.entered(_either(asked)) as client:
+            if not asked["stream"]:
+                completion = await loop.settled(client.chat.completions.create(**_fields(asked)))
+                texts = [choice.message.content for choice in completion.choices]
+                return {"text": texts[0], "texts": texts, "raw": completion.model_dump()}
+            options = {"stream": True, "stream_options": {"include_usage": True}}
+            chunks = await loop.every(await loop.settled(client.chat.completions.create(**options, **_fields(asked))))
+        parts = [(choice.index, choice.delta.content or "") for chunk in chunks for choice in chunk.choices]
+        texts = _by_choice(parts)
+        return {"text": texts[0], "texts": texts, "raw": [chunk.model_dump(exclude_unset=True) for chunk in chunks]}
+
+    return loop.run(told())
+
+
+def complete(asked: Asked) -> Any:
+    """The older API, of one prompt: every event, or the whole answer."""
+    fields = _fields(asked)
+    fields["prompt"] = fields.pop("messages")[-1]["content"]
+
+    async def told() -> Any:
+        async with loop.entered(_either(asked)) as client:
+            given = await loop.settled(client.completions.create(stream=asked["stream"], **fields))
+            found = await loop.every(given) if asked["stream"] else [given]
+        texts = _by_choice([(choice.index, choice.text) for each in found for choice in each.choices])
+        return {"text": texts[0], "texts": texts, "raw": [each.model_dump() for each in found]}
+
+    return loop.run(told())
 
 
 def helper(asked: Asked) -> Any:
@@ -51,14 +85,23 @@ def helper(asked: Asked) -> Any:
 def shape(asked: Asked) -> Any:
     """Structured output by `parse`, or by the helper for streams."""
     fields = _fields(asked) | {"response_format": tools.Person}
-    with _client(asked) as client:
-        if asked["stream"]:
-            with client.chat.completions.stream(**fields) as stream:
-                completion = stream.until_done().get_final_completion()
-        else:
-            completion = client.chat.completions.parse(**fields)
+
+    async def told() -> Any:
+        async with loop.entered(_either(asked)) as client:
+            completion = await _completed(client, asked, fields, client.chat.completions.parse)
         parsed = completion.choices[0].message.parsed
         return parsed and parsed.model_dump()
+
+    return loop.run(told())
+
+
+async def _completed(client: Any, asked: Asked, fields: dict[str, Any], call: Any) -> Any:
+    """Return an answer by a call, or what the helper for streams makes of one."""
+    if not asked["stream"]:
+        return await loop.settled(call(**fields))
+    async with loop.entered(client.chat.completions.stream(**fields)) as stream:
+        await loop.every(stream)
+        return await loop.settled(stream.get_final_completion())
 
 
 def goes_on(asked: Asked) -> Any:
@@ -78,17 +121,24 @@ class Pay(BaseModel):
     card: str | None = None
 
 
+def _tools(asked: Asked) -> list[Any]:
+    """Return the tools; the helper for coroutines takes strict ones alone."""
+    if not asked.get("asynchronous"):
+        return tools.AS_JSON
+    return [{"type": "function", "function": {**each["function"], "strict": True}} for each in tools.AS_JSON]
+
+
 def agent(asked: Asked) -> Any:
     """Ask, run what is called, tell what came of it, and ask again."""
+    return loop.run(_agent(asked))
+
+
+async def _agent(asked: Asked) -> Any:
     messages = list(asked["messages"])
-    with _client(asked) as client:
+    async with loop.entered(_either(asked)) as client:
         for _ in range(4):
-            fields = {"model": asked["model"], "messages": messages, "tools": tools.AS_JSON}
-            if asked["stream"]:
-                with client.chat.completions.stream(**fields) as stream:
-                    completion: Any = stream.until_done().get_final_completion()
-            else:
-                completion = client.chat.completions.create(**fields)
+            fields = {"model": asked["model"], "messages": messages, "tools": _tools(asked)}
+            completion = await _completed(client, asked, fields, client.chat.completions.create)
             message = completion.choices[0].message
             if not message.tool_calls:
                 return {"text": message.content, "finish": completion.choices[0].finish_reason}

@@ -34,8 +34,6 @@ export async function helper(asked) {
   return { ...said(await stream.finalResponse()), text, kinds };
 }
 
-export const beside = (asked) => (asked.stream ? helper(asked) : chat(asked));
-
 export async function shape(asked) {
   const body = { ...fields(asked), text: { format: zodTextFormat(Person, "person") } };
   const responses = open(asked).responses;

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 from openai import AsyncOpenAI, OpenAI
 
-from tests.e2e.sdks import tools
+from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
 
 _TOOLS: list[Any] = [{"type": "function", "strict": False, **each["function"]} for each in tools.AS_JSON]
@@ -36,19 +35,24 @@ def _end(events: list[Any]) -> Any:
     return events[-1].response
 
 
+def _either(asked: Asked) -> Any:
+    """Return the client for threads, or the one for coroutines."""
+    return (AsyncOpenAI if asked.get("asynchronous") else OpenAI)(**_settings(asked))
+
+
 def chat(asked: Asked) -> Any:
     """Every event, or the whole answer, as the SDK reads it."""
-    with OpenAI(**_settings(asked)) as client:
-        if not asked["stream"]:
-            return _said(client.responses.create(**_fields(asked)))
-        with client.responses.create(stream=True, **_fields(asked)) as stream:
-            events = list(stream)
+
+    async def told() -> Any:
+        async with loop.entered(_either(asked)) as client:
+            if not asked["stream"]:
+                return _said(await loop.settled(client.responses.create(**_fields(asked))))
+            events = await loop.every(await loop.settled(client.responses.create(stream=True, **_fields(asked))))
         text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
-        return {
-            **_said(_end(events)),
-            "text": text,
-            "events": [event.model_dump(exclude_unset=True) for event in events],
-        }
+        said = {**_said(_end(events)), "text": text}
+        return {**said, "events": [event.model_dump(exclude_unset=True) for event in events]}
+
+    return loop.run(told())
 
 
 def helper(asked: Asked) -> Any:
@@ -59,41 +63,37 @@ def helper(asked: Asked) -> Any:
     return {**_said(_end(events)), "text": "".join(texts), "kinds": [event.type for event in events]}
 
 
-def beside(asked: Asked) -> Any:
-    """The same with the client for asyncio."""
-
-    async def told() -> Any:
-        async with AsyncOpenAI(**_settings(asked)) as client:
-            if not asked["stream"]:
-                return _said(await client.responses.create(**_fields(asked)))
-            async with client.responses.stream(**_fields(asked)) as stream:
-                return _said(_end([event async for event in stream]))
-
-    return asyncio.run(told())
-
-
 def shape(asked: Asked) -> Any:
     """Structured output by `parse`, or by the helper for streams."""
-    with OpenAI(**_settings(asked)) as client:
-        if asked["stream"]:
-            with client.responses.stream(text_format=tools.Person, **_fields(asked)) as stream:
-                parsed = stream.until_done().get_final_response().output_parsed
-        else:
-            parsed = client.responses.parse(text_format=tools.Person, **_fields(asked)).output_parsed
+
+    async def told() -> Any:
+        async with loop.entered(_either(asked)) as client:
+            fields = {**_fields(asked), "text_format": tools.Person}
+            parsed = (await _answered(client, asked, fields, client.responses.parse)).output_parsed
         return parsed and parsed.model_dump()
+
+    return loop.run(told())
+
+
+async def _answered(client: Any, asked: Asked, fields: dict[str, Any], call: Any) -> Any:
+    """Return an answer by a call, or what the helper for streams makes of one."""
+    if not asked["stream"]:
+        return await loop.settled(call(**fields))
+    async with loop.entered(client.responses.stream(**fields)) as stream:
+        return _end(await loop.every(stream))
 
 
 def agent(asked: Asked) -> Any:
     """Ask, run what is called, tell what came of it beside the objects of the answer, and ask again."""
+    return loop.run(_agent(asked))
+
+
+async def _agent(asked: Asked) -> Any:
     said: list[Any] = list(asked["messages"])
-    with OpenAI(**_settings(asked)) as client:
+    async with loop.entered(_either(asked)) as client:
         for _ in range(4):
             fields = {**_fields(asked), "input": said, "tools": _TOOLS}
-            if asked["stream"]:
-                with client.responses.stream(**fields) as stream:
-                    response: Any = _end(list(stream))
-            else:
-                response = client.responses.create(**fields)
+            response = await _answered(client, asked, fields, client.responses.create)
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 return _said(response)

@@ -9,6 +9,7 @@ import msgspec
 
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_text.strings import clean
+from checkstream.core.wire.refusing import named
 
 _TYPES: Mapping[str, str] = MappingProxyType({
     "invalid_request_error": "invalid_request_error", "request_blocked": "invalid_request_error",
@@ -29,11 +30,11 @@ def error_body(kind: str, message: str, rule_id: str | None = None, param: str |
     What happened stands as `code` beside the type, and `rule_id` inside `error` and beside it. Most SDKs show people
     the message alone, so it names the rule and the place as well.
     """
-    named = [f"rule {rule_id}"] if rule_id is not None and rule_id not in message else []
-    named += [param] if named and param is not None and param not in message else []
-    if named:
-        message = f"{message} ({', '.join(named)})"
-    error: dict[str, str | None] = {"type": _TYPES.get(kind, "api_error"), "message": clean(message), "code": kind}
+    error: dict[str, str | None] = {
+        "type": _TYPES.get(kind, "api_error"),
+        "message": clean(named(message, rule_id, param)),
+        "code": kind,
+    }
     if param is not None:
         error["param"] = param
     if rule_id is None:

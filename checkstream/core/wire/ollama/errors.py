@@ -5,14 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from checkstream.core.wire.json_text.strings import clean
+from checkstream.core.wire.refusing import named
 
 
 def error_body(kind: str, message: str, rule_id: str | None = None, param: str | None = None) -> bytes:
     """Return the error object; kind, place and rule stand beside the message, which names the last two as well."""
-    named = [f"rule {rule_id}"] if rule_id is not None and rule_id not in message else []
-    named += [param] if named and param is not None and param not in message else []
-    said = f"{message} ({', '.join(named)})" if named else message
     more = {"param": param, "rule_id": rule_id}
     return msgspec.json.encode(
-        {"error": clean(said), "code": kind, **{name: value for name, value in more.items() if value is not None}}
+        {
+            "error": clean(named(message, rule_id, param)),
+            "code": kind,
+            **{name: value for name, value in more.items() if value is not None},
+        }
     )

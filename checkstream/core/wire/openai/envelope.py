@@ -9,6 +9,7 @@ import msgspec
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_text.strings import clean
+from checkstream.core.wire.refusing import named
 
 DONE = b"data: [DONE]\n\n"
 
@@ -18,11 +19,12 @@ def error_body(kind: str, message: str, rule_id: str | None = None, param: str |
 
     Most SDKs show people the message alone, so it names the rule and the place as well.
     """
-    named = [f"rule {rule_id}"] if rule_id is not None and rule_id not in message else []
-    named += [param] if named and param is not None and param not in message else []
-    if named:
-        message = f"{message} ({', '.join(named)})"
-    error: dict[str, str | None] = {"type": kind, "code": kind, "message": clean(message), "param": param}
+    error: dict[str, str | None] = {
+        "type": kind,
+        "code": kind,
+        "message": clean(named(message, rule_id, param)),
+        "param": param,
+    }
     if rule_id is None:
         return msgspec.json.encode({"error": error})
     return msgspec.json.encode({"error": error | {"rule_id": rule_id}, "rule_id": rule_id})
