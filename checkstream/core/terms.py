@@ -56,7 +56,8 @@ class Channel(msgspec.Struct, frozen=True, order=True):
     """Index of the tool call within the choice; position of the text part within the message. The parts of a message
     are judged as one text, each on a line of its own: 0; put together without line ends: 1. Ids, names and numbers of
     the whole prompt: 2; the sentences that names spell: 3. Entries of lists in fields that nobody knows, put
-    together: 4. What the user said last, read as one text: 5."""
+    together: 4. What the user said last, read as one text: 5. Ends of messages and the beginnings of the next ones of
+    their kind: 6."""
 
 
 class Span(msgspec.Struct, frozen=True, order=True):

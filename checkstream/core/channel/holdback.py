@@ -112,10 +112,14 @@ class Holdback:
         """Return the check of a text that is known whole, before it is fed; none where checks come as it does."""
         return self.checks.ahead(text)
 
-    def parting(self) -> Generator[None, None, None]:
-        """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
+    def parting(self, *, spaced: bool = False) -> Generator[None, None, None]:
+        """Take the end of a part of the text: what comes is another one, which readers may join to it or not.
+
+        Args:
+            spaced: They may put a space between the two.
+        """
         if not self.ended and self.received:
-            yield from self.matches.parting(self.received, self._from, self._base)
+            yield from self.matches.parting(self.received, self._from, self._base, spaced=spaced)
 
     def letting_go(self) -> Generator[None, None, list[Check]]:
         """Hold nothing of what has come for what may follow: nobody knows that anything will.

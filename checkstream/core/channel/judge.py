@@ -222,9 +222,9 @@ class Judge:
         """How many characters can be read until each may be dear."""
         return self.holdback.matches.ahead
 
-    def parting(self) -> Generator[None, None, None]:
-        """Take the end of a part of the text: what comes is another one, which readers may join to it or not."""
-        return self.holdback.parting()
+    def parting(self, *, spaced: bool = False) -> Generator[None, None, None]:
+        """Take the end of a part of the text (see `Holdback.parting`)."""
+        return self.holdback.parting(spaced=spaced)
 
     def letting_go(self) -> Generator[None, None, list[Check]]:
         """Hold nothing of what has come for what may follow; return the check that is due now."""

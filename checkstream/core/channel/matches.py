@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 
 import msgspec
 
+from checkstream.core.channel.seam import Seam, Stretch
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.work import Work
@@ -38,8 +39,8 @@ class Matches:
     """The findings of one text that have not been handed out, in its order."""
 
     __slots__ = (
-        "_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_read_again", "_scan", "found", "free",
-        "hit",
+        "_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_read_again", "_scan", "_seams", "_two",
+        "found", "free", "hit",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
@@ -57,6 +58,10 @@ class Matches:
         """Where that part starts."""
         self._read_again = 0, 0
         """From where to where the text was read once more when its first part had ended."""
+        self._seams: list[Seam] = []
+        """What stands before this text elsewhere, as long as a match could go over to it."""
+        self._two = False
+        """It is read in more than one way, so that one thing may be found twice."""
         self._known: set[tuple[int, Span]] = set()
         """What has been found since the text has parts and may be found again: once for both readings."""
         self._known_most = _MANY
@@ -72,7 +77,11 @@ class Matches:
     def live(self) -> int:
         """Oldest start that could still become a match, in either reading."""
         live = self._scan.live
-        return live if self._alone is None else min(live, self._alone_at + self._alone.live)
+        if self._alone is not None:
+            live = min(live, self._alone_at + self._alone.live)
+        for seam in self._seams:
+            live = min(live, seam.at)
+        return live
 
     @property
     def settled(self) -> int:
@@ -82,18 +91,69 @@ class Matches:
     @property
     def ahead(self) -> int:
         """How many characters can be read until each may be dear, in either reading."""
-        return self._scan.ahead if self._alone is None else min(self._scan.ahead, self._alone.ahead)
+        ahead = self._scan.ahead if self._alone is None else min(self._scan.ahead, self._alone.ahead)
+        return min([ahead, *[seam.ahead for seam in self._seams]]) if self._seams else ahead
+
+    @property
+    def patterns(self) -> PatternSet:
+        """What is searched for."""
+        return self._patterns
+
+    @property
+    def seamless(self) -> bool:
+        """Nothing that stands before the text elsewhere could go over to it any more."""
+        return not self._seams
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
         found = self._scan.feed(text)
-        if self._alone is not None:
-            self._take(found, self._alone.feed(text), self._alone_at)
+        if self._two:
+            alone = [] if self._alone is None else self._alone.feed(text)
+            if self._seams:
+                found += self._over_seams(text)
+            if found or alone:
+                self._take(found, alone, self._alone_at)
         elif found:
             self.hit = True
             self.found.extend(found)
 
-    def parting(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
+    def follow(self, before: Sequence[Stretch], received: int) -> None:
+        """Read what comes together with what stands before it elsewhere, too.
+
+        Args:
+            before: The texts before, in order.
+            received: Length of this text.
+        """
+        self._add(Seam(self._patterns, before, received, self._scan.work))
+
+    def _add(self, seam: Seam) -> None:
+        if not seam.over:
+            self._two = True
+            self._seams.append(seam)
+
+    def _over_seams(self, text: str | None) -> list[Finding]:
+        """Return what stands over the seams; None: the text has ended."""
+        found: list[Finding] = []
+        for seam in self._seams:
+            found += seam.end() if text is None else seam.feed(text)
+        self._seams = [seam for seam in self._seams if not seam.over]
+        return found
+
+    def end_seams(self) -> None:
+        """Hold nothing for what may still stand over a seam."""
+        if self._seams:
+            self._take(self._over_seams(None), [], 0)
+
+    def take_over_seam(self, finding: Finding) -> None:
+        """Take what was found over the end of a stretch of this text; of what is not held nothing is edited."""
+        start = max(finding.span.start, self.settled)
+        if start < finding.span.end:
+            self._two = True
+            self._take([msgspec.structs.replace(finding, span=Span(start, finding.span.end))], [], 0)
+
+    def parting(
+        self, received: int, kept: Callable[[int], str], oldest: int, *, spaced: bool
+    ) -> Generator[None, None, None]:
         """Take the end of a part of the text: what comes is another one, which readers may join to it or not.
 
         What stands in a part alone is found, whatever it touches, and what stands over their bounds.
@@ -102,7 +162,13 @@ class Matches:
             received: Length of the text.
             kept: Returns the text from a place on.
             oldest: The first place that is kept.
+            spaced: Readers may put a space between the two.
         """
+        self._two = True
+        if spaced and self._scan.live < received:
+            start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
+            before = Stretch(kept(start), start, own=True, cut=start > 0)
+            self._add(Seam(self._patterns, [before], received, self._scan.work, (" ",)))
         if self._alone is None:
             # What has been decided is the same either way; what was still live is read again, with what stands before.
             start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
@@ -137,8 +203,10 @@ class Matches:
 
     def end(self) -> None:
         """Take the end of the text: every pattern is decided."""
-        if self._alone is not None:
-            self._take(self._scan.end(), self._alone.end(), self._alone_at)
+        if self._two:
+            over = self._over_seams(None)
+            alone = [] if self._alone is None else self._alone.end()
+            self._take(self._scan.end() + over, alone, self._alone_at)
             self._alone = None
         else:
             self.found.extend(self._scan.end())
@@ -150,6 +218,7 @@ class Matches:
         self._group = 0, 0
         self._scan.end()
         self._alone = None
+        self._seams.clear()
 
     def _take(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
         """Take what was found over the bounds of parts, and in one of them alone, which starts at `at`."""

@@ -6,6 +6,7 @@ import msgspec
 
 from checkstream.core.channel.actions import Halt
 from checkstream.core.channel.judge import Judge
+from checkstream.core.exchange.border import Border
 from checkstream.core.exchange.closing import Closing, Said
 from checkstream.core.terms import Delta, Unit
 
@@ -16,6 +17,8 @@ class Choice(msgspec.Struct):
     judges: list[Judge] = msgspec.field(default_factory=list)
     calls: dict[int, list[Judge]] = msgspec.field(default_factory=dict)
     """Number of a tool call -> the judges of its name and arguments."""
+    border: Border = msgspec.field(default_factory=Border)
+    """Where one of its texts goes over to the next."""
     dropped: set[int] = msgspec.field(default_factory=set)
     """Tool calls of which nothing may leave: blocked by a rule, or torn."""
     functions: set[int] = msgspec.field(default_factory=set)

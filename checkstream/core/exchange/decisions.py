@@ -8,6 +8,7 @@ from checkstream.core.channel.actions import Halt, Pivot
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.exchange.answer import Answer
+from checkstream.core.exchange.border import Border
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.closing import closing_of
@@ -129,6 +130,7 @@ class Decisions:
 
     def _ending_others(self, choice: Choice, judge: Judge | None) -> Steps:
         """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
+        self._checking.meter.spend(choice.border.end(choice.judges))
         for other in choice.judges:
             if other is judge:
                 continue
@@ -182,6 +184,7 @@ class Decisions:
         channel = Channel("content")
         last = next((judge for judge in choice.judges if judge.channel == channel), None)
         judge = self._answer.judges[channel] = self._answer.judge(channel, choice, said=said)
+        choice.border = Border()
         if last is not None:
             judge.take_over(last)
         choice.judges = [judge]

@@ -73,6 +73,7 @@ class Endings:
         if choice.finished:
             return
         choice.finished = True
+        self._checking.meter.spend(choice.border.end(choice.judges))
         asked: dict[int, list[Check]] = {}
         if choice.at_once:
             for owner, checks in due:

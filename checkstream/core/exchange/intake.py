@@ -8,6 +8,7 @@ from typing import TypeVar
 from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.answer import Answer
+from checkstream.core.exchange.border import BORDERING
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.decisions import Decisions
@@ -108,7 +109,7 @@ class Intake:
         latest, place = self._paths[channel], delta.part or delta.path
         if not choice.running or (latest is not place and _within(latest) != _within(place)):
             return None
-        if not is_short(judge, delta.text):
+        if choice.border.owed or choice.border.latest is not judge or not is_short(judge, delta.text):
             return None
         start = judge.holdback.received
         checking = self._checking
@@ -177,7 +178,8 @@ class Intake:
                 or channel.kind == "extra"
                 or (latest is not path and channel.kind not in CALL and _within(latest) != _within(path))
             ):
-                yield from self._worked(self._judges[channel], self._judges[channel].parting())
+                judge = self._judges[channel]
+                yield from self._worked(judge, judge.parting(spaced=channel.kind != "extra"))
             self._paths[channel] = path
             part = yield from self._take_delta(delta, due)
             parts.append(part)
@@ -201,6 +203,10 @@ class Intake:
         start = judge.holdback.received
         if not delta.text and judge.holdback.ended:
             return Part(judge, start, start)
+        if choice.border.latest is not judge and delta.text and delta.channel.kind in BORDERING:
+            choice.border.cross(judge)
+            self._checking.meter.spend(judge.take_work() + CHANNEL_WORK)
+            yield
         meter = self._checking.meter
         checks = meter.feed(judge, delta.text)
         due.append((judge, (yield from meter.feeding(judge, delta.text)) if checks is None else checks))
@@ -244,6 +250,14 @@ class Intake:
                 yield from self._answer.asking(judge, checks)
                 yield from self._decisions.deciding(judge)
                 yield
+                yield from self._cross(self._answer.choice(judge.channel.choice))
+
+    def _cross(self, choice: Choice) -> Steps:
+        """Let texts go behind which another speaks, once nothing can go over to it any more."""
+        if choice.border.is_crossed and choice.running:
+            for judge in choice.border.take_owed():
+                if not judge.holdback.ended:
+                    yield from self._let_go(judge)
 
 
 def _within(path: Path) -> Path:

@@ -6,12 +6,13 @@ what stands encoded in either; single names and numbers would only be noise to t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
 
 from checkstream.core.channel.brief import Manner
+from checkstream.core.exchange.borders import edges, looking
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
 from checkstream.core.exchange.meter import CHANNEL_WORK
@@ -22,9 +23,9 @@ from checkstream.core.match.work import Work
 from checkstream.core.terms import Channel, Delta, Stage
 from checkstream.core.wire.surface import Request
 
-_PARTS, _QUIET, _SPELLED, _LISTED = 1, 2, 3, 4
-"""Indexes of the channels that parts without a gap between them, names, the sentences of names, and entries of lists
-are judged as."""
+_PARTS, _QUIET, _SPELLED, _LISTED, _BORDERS = 1, 2, 3, 4, 6
+"""Indexes of the channels that parts without a gap between them, names, the sentences of names, entries of lists, and
+ends of messages with the beginnings of the next are judged as."""
 _NAMING_WORK, _NAME_WORK = 120, 70
 """Of looking for names in `NAMES_CHARS`, and of each that is found (see `match.work`)."""
 
@@ -74,6 +75,7 @@ class Joining:
         for (kind, position), found in places.items():
             yield from self._message(kind, position, found)
             yield
+        yield from self._borders(places)
         for spelled in self._spelled.values():
             spelled.close()
             place = spelled.first
@@ -93,6 +95,21 @@ class Joining:
             run = Joined()
             yield from meter.stepping(run.add(self._deltas, parts, ""), PLACES_WORK)
             self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=seams))
+
+    def _borders(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Generator[None, None, None]:
+        """Take, for each kind of channel, what stands over the border of a message and the next."""
+        kinds: dict[str, list[Sequence[int]]] = {}
+        for (kind, _), found in places.items():
+            kinds.setdefault(kind, []).append(found)
+        for kind, messages in kinds.items():
+            patterns = self._checking.program.scope(Stage.INGRESS, kind).hold
+            if len(messages) < 2 or not len(patterns):
+                continue
+            rows = edges(self._deltas, messages)
+            borders = yield from looking(rows, kind, patterns, self._checking.meter, self._checking.quiet)
+            if borders.text:
+                manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))
+                self._take(borders, Channel(kind, self._deltas[messages[0][0]].channel.choice, _BORDERS), manner)
 
     def _lists(self) -> Generator[None, None, None]:
         """Take, for each kind of channel, what entries of lists say one behind the other."""

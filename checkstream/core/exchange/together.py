@@ -1,9 +1,9 @@
 """What the calls of one choice say together: a value may be cut over members of one call, or over several calls.
 
 Whoever answers the calls may put their parts together. So all strings of their arguments are read once more as one
-text, with nothing between them and with a space. What counts is what stands over a seam, and of which no part is such
-a thing by itself: an address with the word behind it is none. No edit can mend it: the calls that it stands in don't
-leave.
+text, with nothing between them and with a space, and with what was said before each. What counts is what stands
+over a seam, and of which no part is such a thing by itself: an address with the word behind it is none. No edit can
+mend it: the calls that it stands in don't leave.
 
 Numbers of several calls are no number: 4 of 100 pairs of ids of eight figures would be a card. Nor are a call's own
 numbers, amounts and dates, that are no strings.
@@ -23,6 +23,7 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.known import Search
 from checkstream.core.exchange.meter import CHANNEL_WORK
+from checkstream.core.exchange.said import strings_of
 from checkstream.core.terms import Channel, Span, Stage
 
 _MOST_CHARS = 65_536
@@ -35,6 +36,8 @@ _SOME = (2, 3, 4)
 _MOST_PARTS, _MOST_OF_A_PART = 256, 512
 _TOGETHER = 1 << 20
 """Index of the channel that they are judged as; calls have lower ones."""
+_NO_CALL = -1
+"""Number of what is said beside the calls."""
 _READ_WORK = 100
 """Of taking a call's arguments apart."""
 
@@ -68,8 +71,9 @@ def condemned(choice: Choice, number: int, checking: Checking) -> Generator[None
                 checking.degrade("calls_not_joined")
                 continue
             room -= judge.holdback.received
+            parts += ((_NO_CALL, said) for said in choice.border.before_calls.get(call, ()))
             text = judge.holdback.text(Span(0, judge.holdback.received))
-            parts += ((call, said) for said in (_said(text) if call in choice.functions else (text,)) if said)
+            parts += ((call, said) for said in (strings_of(text) if call in choice.functions else (text,)) if said)
             checking.meter.spend(_READ_WORK)
             yield
     if len(parts) < 2:
@@ -152,28 +156,15 @@ def _crossing(
             own |= {each.signal for each in alone.end()}
             yield
         if finding.signal not in own:
-            crossing.setdefault(finding.span, set()).update(part.call for part in touched)
+            calls = {part.call for part in touched if part.call != _NO_CALL}
+            crossing.setdefault(finding.span, set()).update(calls)
     return crossing
 
 
 def _are_ids(parts: Sequence[_Part]) -> bool:
     """Tell whether parts are numbers of several calls."""
-    return len({part.call for part in parts}) > 1 and all(part.said.isdecimal() for part in parts)
-
-
-def _said(text: str) -> Iterator[str]:
-    """Yield the strings of a call's arguments, in order; of what is no JSON, all."""
-    try:
-        value: object = msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        yield text
-        return
-    open_ = [value]
-    while open_:
-        found = open_.pop()
-        if isinstance(found, str):
-            yield found
-        elif isinstance(found, dict):
-            open_ += reversed(found.values())
-        elif isinstance(found, list):
-            open_ += reversed(found)
+    return (
+        all(part.call != _NO_CALL for part in parts)
+        and len({part.call for part in parts}) > 1
+        and all(part.said.isdecimal() for part in parts)
+    )

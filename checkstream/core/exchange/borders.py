@@ -1,0 +1,173 @@
+"""Where a text of a prompt ends and the next of its kind begins: a value may be cut over messages.
+
+Who said half of a number in one message and the rest in the next has said it, and the model reads both. So ends and
+beginnings of texts of one kind that follow one another are read as one, with nothing between them and with a space.
+Only what stands over a border counts, and of which no text by itself has such a thing there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Generator, Sequence
+from itertools import accumulate, islice
+
+import msgspec
+
+from checkstream.core.channel.replacements import Replacement
+from checkstream.core.exchange.joined import Joined
+from checkstream.core.exchange.known import Search
+from checkstream.core.exchange.meter import Meter
+from checkstream.core.exchange.quiet import LEAST_CHARS, Quiet
+from checkstream.core.match.patterns import PatternSet
+from checkstream.core.terms import Delta, Finding
+
+_EDGE_CHARS = 128
+"""Of a text's end, and of its beginning: as much as numbers of people and accounts have, however they are set."""
+_SHORT_CHARS = 40
+"""What has no more may be the midst of a value that begins before it and ends behind it."""
+_APART = "\n|\n"
+"""Stands between what is not read as one."""
+_BETWEEN = ("", " ")
+_KIND = "border:"
+_ROW_WORK = 20
+_EDITS_A_STEP = 256
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """A text, or an end of one."""
+
+    place: int
+    """Of the text in the request."""
+    start: int
+    """Where it begins in that text."""
+    text: str
+
+
+def edges(deltas: Sequence[Delta], messages: Sequence[Sequence[int]]) -> list[list[Edge]]:
+    """Return what is read as one: ends and beginnings of texts that follow one another, and all of short ones between.
+
+    Args:
+        deltas: The texts of the request.
+        messages: Places of the texts of each message of one kind, in order.
+    """
+    rows: list[list[Edge]] = []
+    row: list[Edge] = []
+    for message in messages:
+        first, last = (deltas[place].text for place in (message[0], message[-1]))
+        if len(message) == 1 and _is_midst(first):
+            row.append(Edge(message[0], 0, first))
+            continue
+        rows.append([*row, Edge(message[0], 0, first[:_EDGE_CHARS])])
+        start = max(len(last) - _EDGE_CHARS, 0)
+        row = [Edge(message[-1], start, last[start:])]
+    return [each for each in (*rows, row) if len(each) > 1]
+
+
+def _is_midst(text: str) -> bool:
+    """Tell whether a value may begin before a text and end behind it."""
+    return len(text) <= _SHORT_CHARS or (len(text) <= _EDGE_CHARS and not any(map(str.isspace, text)))
+
+
+class Borders(Joined):
+    """Such rows in which something stands over a border, as one text."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__(reads=False)
+        self.seams: list[int] = []
+        """Where a text ends and the next begins."""
+        self._said: list[str] = []
+        self._end = 0
+        self._edges: list[tuple[int, Edge]] = []
+        """With the place in `text` at which each begins; of one place there may be several."""
+
+    def take(self, row: Sequence[Edge], between: str) -> None:
+        """Take a row."""
+        for number, edge in enumerate(row):
+            at = self._end
+            self._edges.append((at, edge))
+            self._parts.append((edge.place, at, at + len(edge.text)))
+            last = number == len(row) - 1
+            self._said += (edge.text, _APART if last else between)
+            self._end += len(edge.text) + len(self._said[-1])
+            if not last:
+                self.seams.append(at + len(edge.text))
+
+    def close(self) -> None:
+        """Put together what has been taken."""
+        self.text = "".join(self._said)
+
+    def edits(self, found: dict[int, list[Replacement]]) -> Generator[None, None, None]:
+        """Add to `found`, by place, what becomes of each text, in steps; no text becomes empty: servers refuse that."""
+        for count, item in enumerate(self.judge.holdback.replacements, 1):
+            first = max(bisect_right(self._edges, item.start, key=lambda each: each[0]) - 1, 0)
+            for at, edge in islice(self._edges, first, None):
+                if at >= item.end:
+                    break
+                low, high = max(item.start - at, 0), min(item.end - at, len(edge.text))
+                if low < high:
+                    edit = Replacement(edge.start + low, edge.start + high, item.text, alias=item.alias)
+                    found.setdefault(edge.place, []).append(edit)
+            if count % _EDITS_A_STEP == 0:
+                yield
+
+
+def looking(
+    rows: Sequence[Sequence[Edge]], kind: str, patterns: PatternSet, meter: Meter, quiet: Quiet | None
+) -> Generator[None, None, Borders]:
+    """Return, in steps, the rows in which something stands over a border.
+
+    Args:
+        rows: What is read as one.
+        kind: Of which channel.
+        patterns: What is searched for.
+        meter: Counts the work.
+        quiet: Texts in which nothing was found before.
+    """
+    borders = Borders()
+    for row in rows:
+        for between in _BETWEEN:
+            text = between.join([edge.text for edge in row])
+            if quiet is not None and len(text) >= LEAST_CHARS and quiet.knows(_KIND + between + kind, text):
+                continue
+            crossed = yield from _crossed(row, between, text, patterns, meter)
+            for first, last in crossed:
+                borders.take(row[first : last + 1], between)
+            if not crossed and quiet is not None and len(text) >= LEAST_CHARS:
+                quiet.keep(_KIND + between + kind, text)
+            meter.spend(_ROW_WORK)
+            yield
+    borders.close()
+    return borders
+
+
+def _crossed(
+    row: Sequence[Edge], between: str, text: str, patterns: PatternSet, meter: Meter
+) -> Generator[None, None, list[tuple[int, int]]]:
+    """Return the first and last texts of a row over whose borders something stands that none has by itself there."""
+    search = Search(patterns)
+    found = yield from meter.feeding(search, text)
+    found += search.end()
+    meter.spend(search.take_work())
+    starts = [0, *accumulate(len(edge.text) + len(between) for edge in row)][:-1]
+    crossed: dict[tuple[int, int], None] = {}
+    alone: dict[int, list[Finding]] = {}
+    for finding in found:
+        first, last = bisect_right(starts, finding.span.start) - 1, bisect_left(starts, finding.span.end) - 1
+        if first == last or (first, last) in crossed:
+            continue
+        there = False
+        for number in range(first, last + 1):
+            if number not in alone:
+                own = Search(patterns)
+                alone[number] = (yield from meter.feeding(own, row[number].text)) + own.end()
+                meter.spend(own.take_work())
+            there = there or any(
+                each.signal == finding.signal
+                and each.span.start + starts[number] < finding.span.end
+                and finding.span.start < each.span.end + starts[number]
+                for each in alone[number]
+            )
+        if not there:
+            crossed[first, last] = None
+    return list(crossed)
