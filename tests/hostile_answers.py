@@ -19,22 +19,25 @@ def of_choices(choices: object, **more: object) -> bytes:
     return b"data: " + json.dumps({**HEAD, "choices": choices, **more}, separators=(",", ":")).encode() + b"\n\n"
 
 
-def _fill(piece: bytes, size: int) -> bytes:
+def filled(piece: bytes, size: int) -> bytes:
+    """Return a piece over and over, so many bytes of it."""
     return (piece * (size // len(piece) + 1))[: size // len(piece) * len(piece)]
 
 
-def _many(make: Callable[[int], object], size: int) -> list[object]:
+def many(make: Callable[[int], object], size: int) -> list[object]:
     """Return as many values as fill about `size` bytes of JSON."""
     each = len(json.dumps(make(10_000), separators=(",", ":"))) + 1
     return [make(number) for number in range(max(size // each, 1))]
 
 
-def _named(make: Callable[[int], object], size: int) -> dict[str, object]:
+def named(make: Callable[[int], object], size: int) -> dict[str, object]:
+    """Return the same under names that all differ."""
     each = len(json.dumps(make(10_000), separators=(",", ":"))) + 9
     return {f"n{number}": make(number) for number in range(max(size // each, 1))}
 
 
-def _deep(opening: bytes, closing: bytes, size: int) -> bytes:
+def nested(opening: str, closing: str, size: int) -> str:
+    """Return so many characters of containers within containers."""
     return opening * (size // 2) + closing * (size // 2)
 
 
@@ -44,7 +47,7 @@ def _token(_: int) -> object:
 
 
 def _logprobs(size: int) -> bytes:
-    tokens = _many(_token, size)
+    tokens = many(_token, size)
     choice = {"index": 0, "delta": {"content": "word" * len(tokens)}, "logprobs": {"content": tokens}}
     return of_choices([choice])
 
@@ -74,7 +77,7 @@ def _left_out(chars: str) -> Make:
 def _left_out_in_tens(chars: str) -> Make:
     """Return what streams the same in many events."""
     ten = event({"content": (chars * 10)[:10]})
-    return lambda size: event({"content": "a"}) + _fill(ten, 2 * size)
+    return lambda size: event({"content": "a"}) + filled(ten, 2 * size)
 
 
 TEXTS: Mapping[str, str] = MappingProxyType(
@@ -189,86 +192,88 @@ def whole_text(text: str) -> bytes:
 
 
 STREAMS: Mapping[str, Make] = MappingProxyType({
-    "blank lines": lambda size: _fill(b"\n", size),
-    "blank lines with returns": lambda size: _fill(b"\r\n", size),
-    "returns": lambda size: _fill(b"\r", size),
-    "comments": lambda size: _fill(b":\n\n", size),
-    "one comment": lambda size: b":" + _fill(b"x", size) + b"\n\n",
-    "lines of comments": lambda size: _fill(b":\n", size) + b"\n",
-    "fields nobody knows": lambda size: _fill(b"x\n", size) + b"\n",
-    "lines of data": lambda size: b"data: {\n" + _fill(b"data:\n", size) + b"data: }\n\n",
-    "lines of data with returns": lambda size: b"data: {\r" + _fill(b"data:\r", size) + b"data: }\r\r",
-    "other line ends in data": lambda size: b'data: {"a":"' + _fill("\u2028".encode(), size) + b'"}\n\n',
-    "no UTF-8": lambda size: b"data: " + _fill(b"\xff", size) + b"\n\n",
-    "an event without end": lambda size: b"data: " + _fill(b"x", size),
-    "empty events": lambda size: _fill(b"data: \n\n", size),
-    "empty objects": lambda size: _fill(b"data: {}\n\n", size),
-    "empty deltas": lambda size: _fill(event({}), size),
-    "letters": lambda size: _fill(event({"content": "a"}), size),
+    "blank lines": lambda size: filled(b"\n", size),
+    "blank lines with returns": lambda size: filled(b"\r\n", size),
+    "returns": lambda size: filled(b"\r", size),
+    "comments": lambda size: filled(b":\n\n", size),
+    "one comment": lambda size: b":" + filled(b"x", size) + b"\n\n",
+    "lines of comments": lambda size: filled(b":\n", size) + b"\n",
+    "fields nobody knows": lambda size: filled(b"x\n", size) + b"\n",
+    "lines of data": lambda size: b"data: {\n" + filled(b"data:\n", size) + b"data: }\n\n",
+    "lines of data with returns": lambda size: b"data: {\r" + filled(b"data:\r", size) + b"data: }\r\r",
+    "other line ends in data": lambda size: b'data: {"a":"' + filled("\u2028".encode(), size) + b'"}\n\n',
+    "no UTF-8": lambda size: b"data: " + filled(b"\xff", size) + b"\n\n",
+    "an event without end": lambda size: b"data: " + filled(b"x", size),
+    "empty events": lambda size: filled(b"data: \n\n", size),
+    "empty objects": lambda size: filled(b"data: {}\n\n", size),
+    "empty deltas": lambda size: filled(event({}), size),
+    "letters": lambda size: filled(event({"content": "a"}), size),
     "one text": lambda size: event({"content": "word " * (size // 5)}),
     **{f"one text of {name}": _left_out(chars) for name, chars in LEFT_OUT.items()},
     **{f"{name} in tens": _left_out_in_tens(chars) for name, chars in LEFT_OUT.items()},
     "one text of escapes": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
-        + _fill(b"\\u0061", size) + b'"}}]}\n\n',
+        + filled(b"\\u0061", size) + b'"}}]}\n\n',
     "one text of escapes to edit": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"bob@example.com '
-        + _fill(b'\\"', size) + b'"}}]}\n\n',
+        + filled(b'\\"', size) + b'"}}]}\n\n',
     "one text of line ends": lambda size: event({"content": "\n" * (size // 2)}),
     "one text of lone surrogates": lambda size: b'data: {"choices":[{"index":0,"delta":{"content":"'
-        + _fill(b"\\ud800", size) + b'"}}]}\n\n',
-    "choices": lambda size: of_choices(_many(lambda n: {"index": n, "delta": {"content": "a"}}, size)),
+        + filled(b"\\ud800", size) + b'"}}]}\n\n',
+    "choices": lambda size: of_choices(many(lambda n: {"index": n, "delta": {"content": "a"}}, size)),
     "one choice again and again": lambda size: of_choices(
-        _many(lambda _: {"index": 0, "delta": {"content": "a"}}, size)
+        many(lambda _: {"index": 0, "delta": {"content": "a"}}, size)
     ),
     "choices that end": lambda size: of_choices(
-        _many(lambda n: {"index": n, "delta": {"content": "a"}, "finish_reason": "stop"}, size)
+        many(lambda n: {"index": n, "delta": {"content": "a"}, "finish_reason": "stop"}, size)
     ),
     "a choice for each event": lambda size: b"".join(
         of_choices([{"index": n, "delta": {"content": "a"}}]) for n in range(size // 110)
     ),
-    "events of all choices": lambda size: _fill(
+    "events of all choices": lambda size: filled(
         of_choices([{"index": n, "delta": {"content": "a"}} for n in range(100)]), size
     ),
-    "parts": lambda size: event({"content": _many(lambda _: {"type": "text", "text": "a"}, size)}),
+    "parts": lambda size: event({"content": many(lambda _: {"type": "text", "text": "a"}, size)}),
     "parts of thoughts": lambda size: event(
-        {"content": [{"type": "thinking", "thinking": _many(lambda _: {"type": "text", "text": "a"}, size)}]}
+        {"content": [{"type": "thinking", "thinking": many(lambda _: {"type": "text", "text": "a"}, size)}]}
     ),
-    "details of reasoning": lambda size: event({"reasoning_details": _many(lambda n: {"text": "a", "index": n}, size)}),
-    "tool calls": lambda size: event({"tool_calls": _many(_call, size)}),
-    "one tool call again and again": lambda size: event({"tool_calls": _many(lambda _: _call(0), size)}),
+    "details of reasoning": lambda size: event({"reasoning_details": many(lambda n: {"text": "a", "index": n}, size)}),
+    "tool calls": lambda size: event({"tool_calls": many(_call, size)}),
+    "one tool call again and again": lambda size: event({"tool_calls": many(lambda _: _call(0), size)}),
     "a tool call for each event": lambda size: b"".join(event({"tool_calls": [_call(n)]}) for n in range(size // 180)),
     "torn tool calls": lambda size: b"".join(event({"tool_calls": [_torn(n)]}) for n in range(min(size // 160, 1024))),
     "arguments as objects": lambda size: event(
-        {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": _named(lambda n: n, size)}}]}
+        {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": named(lambda n: n, size)}}]}
     ),
-    "calls with arguments as objects": lambda size: event({"tool_calls": _many(
+    "calls with arguments as objects": lambda size: event({"tool_calls": many(
         lambda n: {"index": n, "function": {"name": "f", "arguments": {"a": n}}}, size
     )}),
-    "numbers": lambda size: event({"x": _many(lambda _: 1, size)}),
-    "long numbers": lambda size: event({"x": _many(lambda n: 10**17 + n, size)}),
-    "one long number": lambda size: b'data: {"choices":[],"x":' + _fill(b"7", size) + b"}\n\n",
-    "strings nobody knows": lambda size: event({"x": _many(lambda n: f"w{n:x}", size)}),
-    "names nobody knows": lambda size: event({"x": _named(lambda _: 1, size)}),
-    "members nobody knows": lambda size: event({}, **_named(lambda _: "a b", size)),
+    "numbers": lambda size: event({"x": many(lambda _: 1, size)}),
+    "long numbers": lambda size: event({"x": many(lambda n: 10**17 + n, size)}),
+    "one long number": lambda size: b'data: {"choices":[],"x":' + filled(b"7", size) + b"}\n\n",
+    "strings nobody knows": lambda size: event({"x": many(lambda n: f"w{n:x}", size)}),
+    "names nobody knows": lambda size: event({"x": named(lambda _: 1, size)}),
+    "members nobody knows": lambda size: event({}, **named(lambda _: "a b", size)),
     "one long string nobody knows": lambda size: event({"x": "word " * (size // 5)}),
-    "objects in a list": lambda size: event({"x": _many(lambda _: {}, size)}),
-    "lists in a list": lambda size: event({"x": _many(lambda _: [], size)}),
-    "lists within lists": lambda size: b'data: {"choices":[],"x":' + _deep(b"[", b"]", min(size, 1800)) + b"}\n\n",
-    "lists without end": lambda size: b'data: {"choices":[],"x":' + _fill(b"[", size) + b"}\n\n",
-    "white space": lambda size: b'data: {"choices":[],"x":' + _fill(b" ", size) + b"1}\n\n",
+    "objects in a list": lambda size: event({"x": many(lambda _: {}, size)}),
+    "lists in a list": lambda size: event({"x": many(lambda _: [], size)}),
+    "lists within lists": lambda size: (
+        b'data: {"choices":[],"x":' + nested("[", "]", min(size, 1800)).encode() + b"}\n\n"
+    ),
+    "lists without end": lambda size: b'data: {"choices":[],"x":' + filled(b"[", size) + b"}\n\n",
+    "white space": lambda size: b'data: {"choices":[],"x":' + filled(b" ", size) + b"1}\n\n",
     "log probabilities": _logprobs,
     "log probabilities nobody knows": lambda size: of_choices(
-        [{"index": 0, "delta": {"content": "a"}, "logprobs": {"x": _many(lambda n: [n, "a"], size)}}]
+        [{"index": 0, "delta": {"content": "a"}, "logprobs": {"x": many(lambda n: [n, "a"], size)}}]
     ),
     "token ids": lambda size: of_choices(
-        [{"index": 0, "delta": {"content": "a"}, "token_ids": _many(lambda n: n, size)}]
+        [{"index": 0, "delta": {"content": "a"}, "token_ids": many(lambda n: n, size)}]
     ),
-    "addresses in fields nobody knows": lambda size: event({"x": _many(lambda n: f"u{n}@example.com", size)}),
+    "addresses in fields nobody knows": lambda size: event({"x": many(lambda n: f"u{n}@example.com", size)}),
     "addresses": lambda size: event({"content": "bob@example.com " * (size // 16)}),
     "addresses in letters": lambda size: b"".join(
         event({"content": piece}) for piece in "bob@example.com " * (size // 1200)
     ),
     "an error": lambda size: b"data: " + json.dumps({"error": {"message": "x " * (size // 2)}}).encode() + b"\n\n",
-    "usage": lambda size: of_choices([], usage=_named(lambda n: n, size)),
+    "usage": lambda size: of_choices([], usage=named(lambda n: n, size)),
 })  # fmt: skip
 """Name -> an event stream of about so many bytes, before its end."""
 
@@ -288,35 +293,35 @@ WHOLE: Mapping[str, Make] = MappingProxyType({
     "one text": lambda size: _said("word " * (size // 5)),
     "one text of line ends": lambda size: _said("\n" * (size // 2)),
     "one text of other letters": lambda size: _said("\u6f22\u5b57" * (size // 12)),
-    "parts": lambda size: _said(_many(lambda _: {"type": "text", "text": "a"}, size)),
-    "tool calls": lambda size: _said(None, tool_calls=_many(_call, size)),
-    "choices": lambda size: json.dumps({"choices": _many(
+    "parts": lambda size: _said(many(lambda _: {"type": "text", "text": "a"}, size)),
+    "tool calls": lambda size: _said(None, tool_calls=many(_call, size)),
+    "choices": lambda size: json.dumps({"choices": many(
         lambda n: {"index": n, "message": {"content": "a"}, "finish_reason": "stop"}, size
     )}).encode(),
-    "numbers": lambda size: _said("a", x=_many(lambda _: 1, size)),
-    "numbers that all differ": lambda size: _said("a", x=_many(lambda n: n, size)),
-    "lists of numbers": lambda size: _said("a", x=_many(lambda n: [n % 7, n % 250, 3], size)),
+    "numbers": lambda size: _said("a", x=many(lambda _: 1, size)),
+    "numbers that all differ": lambda size: _said("a", x=many(lambda n: n, size)),
+    "lists of numbers": lambda size: _said("a", x=many(lambda n: [n % 7, n % 250, 3], size)),
     "log probabilities of another text": lambda size: json.dumps({"choices": [{
         "index": 0, "message": {"content": "x"}, "logprobs": {"content": [_token(0) for _ in range(size // 330)]},
     }]}).encode(),
     "arguments as objects": lambda size: _said(None, tool_calls=[
-        {"index": 0, "function": {"name": "f", "arguments": _named(lambda n: [n], size)}}
+        {"index": 0, "function": {"name": "f", "arguments": named(lambda n: [n], size)}}
     ]),
-    "parts to edit": lambda size: _said(_many(lambda n: {"type": "text", "text": f"u{n}@example.com"}, size)),
-    "strings to edit": lambda size: _said("a", x=_many(lambda n: f"u{n}@example.com", size)),
+    "parts to edit": lambda size: _said(many(lambda n: {"type": "text", "text": f"u{n}@example.com"}, size)),
+    "strings to edit": lambda size: _said("a", x=many(lambda n: f"u{n}@example.com", size)),
     "one text of escapes": lambda size: b'{"choices":[{"message":{"content":"bob@example.com '
-        + _fill(b'\\"', size) + b'"}}]}',
-    "objects": lambda size: _said("a", x=_many(lambda _: {}, size)),
-    "names": lambda size: _said("a", x=_named(lambda _: 1, size)),
-    "strings": lambda size: _said("a", x=_many(lambda n: f"w{n:x}", size)),
+        + filled(b'\\"', size) + b'"}}]}',
+    "objects": lambda size: _said("a", x=many(lambda _: {}, size)),
+    "names": lambda size: _said("a", x=named(lambda _: 1, size)),
+    "strings": lambda size: _said("a", x=many(lambda n: f"w{n:x}", size)),
     "one long string": lambda size: _said("a", x="word " * (size // 5)),
     "log probabilities": lambda size: json.dumps({"choices": [{
         "index": 0, "message": {"content": "word" * (size // 330)}, "finish_reason": "stop",
         "logprobs": {"content": [_token(0) for _ in range(size // 330)]},
     }]}).encode(),
     "addresses": lambda size: _said("bob@example.com " * (size // 16)),
-    "no JSON": lambda size: _fill(b"[", size),
-    "lists": lambda size: b'{"choices":[],"x":[' + _fill(b"[],", size) + b"1]}",
+    "no JSON": lambda size: filled(b"[", size),
+    "lists": lambda size: b'{"choices":[],"x":[' + filled(b"[],", size) + b"1]}",
     "an error": lambda size: json.dumps({"error": {"message": "x " * (size // 2)}}).encode(),
-    "no UTF-8": lambda size: _fill(b"\xff", size),
+    "no UTF-8": lambda size: filled(b"\xff", size),
 })  # fmt: skip

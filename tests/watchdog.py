@@ -1,9 +1,10 @@
 """Watches a guard at work: how long each step of an exchange keeps its thread, whatever comes.
 
-A step is what the event loop waits for: one call of `Guard.receive`, of which there are as many as turns. Its time is
-the CPU time of the thread, so what else the machine does is left out. What is left of chance goes by repetition: an
-exchange does the same steps each time, so each of them counts with the least that it took in some runs of it; and by
-a gauge, a loop that has nothing to do with the project, which says how quick this machine is at present.
+A step is what the event loop waits for: one call of `Guard.receive`, of which there are as many as turns, and at the
+end that what is left of the guard is freed. Its time is the CPU time of the thread, so what else the machine does is
+left out. What is left of chance goes by repetition: an exchange does the same steps each time, so each of them counts
+with the least that it took in some runs of it; and by a gauge, a loop that has nothing to do with the project, which
+says how quick this machine is at present.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ import msgspec
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
-from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.exchange.machine import machine_for
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 from tests.playbook import digest
 
@@ -53,7 +57,7 @@ def calm(score: do.Score) -> on.AnyEvent:
     return on.Scored(score.ticket, dict.fromkeys(score.classifiers, 0.0))
 
 
-def steps(guard: Guard, events: Sequence[on.AnyEvent], answer: Answer = calm) -> list[Step]:
+def steps(guard: Stepping, events: Sequence[on.AnyEvent], answer: Answer = calm) -> list[Step]:
     """Drive a guard through an exchange as the proxy does, turn after turn; return what each step took.
 
     Args:
@@ -84,6 +88,9 @@ def steps(guard: Guard, events: Sequence[on.AnyEvent], answer: Answer = calm) ->
                         answers.append(answer(command))
                     case _:
                         pass
+        began = time.thread_time()
+        del guard
+        found.append(Step(len(found), "Forgotten", time.thread_time() - began))
     return found
 
 
@@ -138,9 +145,9 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def guard_of(surface: Surface, plan: Plan) -> Guard:
+def guard_of(surface: Surface | Mcp, plan: Plan) -> Stepping:
     """Return a guard with turns as long as the proxy's."""
-    return Guard(surface=surface, plan=msgspec.structs.replace(plan, turn_work=_TURN_WORK), digest=digest)
+    return machine_for(surface, msgspec.structs.replace(plan, turn_work=_TURN_WORK), digest)
 
 
 def answered(

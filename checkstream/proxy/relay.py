@@ -205,7 +205,7 @@ class Exchange:
         self._inbox.put(on.DownstreamClosed())
 
     async def _pump(self) -> None:
-        while not self._recorded:
+        while not self._recorded or self._goes_on:
             await self._inbox.wait()
             self._goes_on = False
             await self._take_turn()

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkstream.core.steps import dropping
 from checkstream.core.wire.json_text import strict
-from checkstream.core.wire.json_text.strict import MAX_DEPTH, MAX_VALUES, Dialect, StrictJson, dropping
+from checkstream.core.wire.json_text.strict import MAX_DEPTH, MAX_VALUES, Dialect, StrictJson
 from checkstream.errors import RequestInvalid
 from tests.watchdog import MOST_S, pace, without_collections
 

@@ -20,13 +20,15 @@ from checkstream.core.commands import AnyCommand, Decided, Degraded, Score, Shed
 from checkstream.core.events import Scored, ScoringFailed
 from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
-from checkstream.core.exchange.meter import Meter, done
+from checkstream.core.exchange.meter import Meter, Steps, done
 from checkstream.core.exchange.plan import BUDGET_CHARS, Plan
 from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.match.hidden import legible
 from checkstream.core.policy.program import Program
 from checkstream.core.pseudonyms.register import Register
+from checkstream.core.steps import dropping
 from checkstream.core.terms import ANSWER_CHANNELS, Channel, ExchangeFacts, Stage, Verdict
+from checkstream.core.wire.surface import Request
 
 MAX_UNDER_WAY = 8
 """Checks of one exchange that classifiers are asked at a time, a batch of theirs: a long answer that comes in one piece
@@ -44,6 +46,9 @@ _DECISIONS = 32
 """Decisions of one judge that are taken at a time."""
 _RULING_WORK = 60
 """Of one decision that came to something (see `match.work`)."""
+_JUDGES_A_STEP, _VALUES_A_STEP = 64, 768
+_FORGETTING_WORK = 500
+"""Of forgetting so many judges, or so many texts and values."""
 
 
 def is_token(text: str) -> bool:
@@ -115,6 +120,8 @@ class Checking:
         self._next_ticket = 1
         self.meter = Meter(turn=plan.turn_work, budget=plan.work)
         """What the exchange has cost."""
+        self.left: list[object] = []
+        """What is forgotten at the end (see `forgetting`): lists and objects, whose entries nobody else keeps then."""
         self.refused = False
         """A text that matters has not been read, since there is too much to do: the exchange can only end."""
         self._heard: set[str] = set()
@@ -347,6 +354,15 @@ class Checking:
         """Note that something was checked less or later; each reason once."""
         if self.ledger.degraded(reason):
             self.commands.append(Degraded(reason))
+
+    def keep_request(self, request: Request) -> None:
+        """Keep what a request is made of, however soon others forget it."""
+        self.left += (list(request.unit.deltas), request.members)
+
+    def forgetting(self) -> Steps:
+        """Forget, in steps, what was read and judged: as much as came in many steps takes long if it goes in one."""
+        yield from self.meter.stepping(dropping(self.left, _VALUES_A_STEP), _FORGETTING_WORK)
+        yield from self.meter.stepping(dropping(self.ledger.gone, _JUDGES_A_STEP), _FORGETTING_WORK)
 
     @property
     def waiting(self) -> bool:

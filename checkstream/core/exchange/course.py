@@ -265,9 +265,6 @@ class Course:
             register=self.checking.register,
             conversation=self.prompt.conversation.record,
         )
-        # Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full
-        # collection, which would have to find it, stops every stream.
-        self.ledger.judges.clear()
         self.do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
         self.do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
         for each in remembered:

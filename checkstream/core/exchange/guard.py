@@ -43,6 +43,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.assessment import MOST_CHARS
+from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.course import RUNNING, Course, Ending, State
 from checkstream.core.exchange.heard import Heard, Spoken
 from checkstream.core.exchange.incoming import Incoming
@@ -109,6 +110,19 @@ class Guard(Stepping):
     def state(self) -> State:
         """Where the exchange stands."""
         return self._course.state
+
+    @property
+    def over(self) -> bool:
+        """The record was written: nothing follows."""
+        return self._course.state is State.CLOSED
+
+    def _forgetting(self) -> Steps:
+        """Take apart what the exchange has known, in steps."""
+        answer, checking = self._course.answer, self._course.checking
+        checking.left += (answer.judges, answer.choices)
+        answer.common = Choice()
+        self._course.prompt.request = None
+        yield from checking.forgetting()
 
     def _steps_of(self, event: AnyEvent) -> Steps:
         """Take one event, then go as far as that allows."""

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.terms import Unit
-from checkstream.core.wire.framing import Decoder
+from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
 from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame, Receiving
@@ -19,21 +19,8 @@ _BYTES_A_UNIT = 500
 _BYTES_READ = 250
 _LONGEST_MOULD = 65_536
 """Bytes of an event by which others are read: more is not repeated thousands of times."""
-_FEW_LINES = 512
-"""Of what is decoded in one step."""
-_PIECE_BYTES = 2048
-"""Of what has more lines."""
-_PIECE_WORK = 500
-"""Of that, if nothing else is in it."""
 _TEXT_WORK = 6
 """Of one text that an event was found to have; any other value is one unit."""
-
-
-def _pieces(data: bytes) -> Iterable[bytes]:
-    """Return bytes as they are decoded: all at once, unless they could be thousands of events."""
-    if len(data) <= _FEW_LINES or data.count(b"\n") + data.count(b"\r") <= _FEW_LINES:
-        return (data,)
-    return [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
 
 
 class Incoming:
@@ -77,7 +64,7 @@ class Incoming:
         room = course.plan.answer_bytes - self._answer_bytes
         self._answer_bytes += len(data)
         # What came before the cap counts, wherever the network has cut.
-        for piece in _pieces(data if len(data) <= room else data[:room]):
+        for piece in pieces(data if len(data) <= room else data[:room]):
             for frame in self._decode(piece):
                 known = self._moulds.read(frame)
                 left = self._take_alike(known) if known is not None else None
@@ -88,7 +75,7 @@ class Incoming:
                 if course.checking.meter.pauses:
                     yield
             if piece is not data:
-                course.checking.meter.spend(_PIECE_WORK)
+                course.checking.meter.spend(PIECE_WORK)
                 yield
         if not self._is_over():
             self._look_whether_too_much(len(data) - room)

@@ -14,7 +14,7 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Request
 from checkstream.errors import WireError
 
-PLACES_A_STEP = 1000
+PLACES_A_STEP = 384
 """Texts that are put together at a time ..."""
 PLACES_WORK = 300
 """... and what that costs."""

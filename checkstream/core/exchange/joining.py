@@ -7,7 +7,6 @@ what stands encoded in either; single names and numbers would only be noise to t
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from itertools import accumulate
 
 import msgspec
 
@@ -44,6 +43,8 @@ class Joining:
     def __init__(self, request: Request, checking: Checking) -> None:
         """Begin with none."""
         self.joined: list[Joined] = []
+        self.chars = 0
+        """Of all texts; ids, names and numbers don't count."""
         self._request = request
         self._deltas = request.unit.deltas
         self._checking = checking
@@ -67,6 +68,7 @@ class Joining:
             if place in self._request.quiet:
                 quiet.setdefault(delta.channel.kind, []).append(place)
             else:
+                self.chars += len(delta.text)
                 places.setdefault((delta.channel.kind, delta.channel.choice), []).append(place)
             yield from self._spell(place, delta)
         for kind, found in quiet.items():
@@ -89,12 +91,19 @@ class Joining:
         lines = Joined()
         yield from meter.stepping(lines.add(self._deltas, found, "\n"), PLACES_WORK)
         self._take(lines, Channel(kind, position), Manner(grid=False))
-        parts = [place for place in found if _is_part(self._deltas[place])]
+        parts, seams, at = list[int](), list[int](), 0
+        for count, place in enumerate(found, 1):
+            if _is_part(self._deltas[place]):
+                parts.append(place)
+                seams.append(at)
+                at += len(self._deltas[place].text)
+            if count % PLACES_A_STEP == 0:
+                meter.spend(PLACES_WORK)
+                yield
         if len(parts) > 1:
-            seams = tuple(accumulate(len(self._deltas[place].text) for place in parts[:-1]))
             run = Joined()
             yield from meter.stepping(run.add(self._deltas, parts, ""), PLACES_WORK)
-            self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=seams))
+            self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=tuple(seams[1:])))
 
     def _borders(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Generator[None, None, None]:
         """Take, for each kind of channel, what stands over the border of a message and the next."""

@@ -11,6 +11,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import ConversationRecord, FindingDigest, StreamRecord
 from checkstream.core.policy.program import Program, RuleMeta
 from checkstream.core.pseudonyms.register import Register
+from checkstream.core.steps import Walk
 from checkstream.core.terms import Channel, Span, Stage, Verdict
 
 _MAX_VERDICTS = 32
@@ -22,6 +23,7 @@ _MAX_FIRED_ON = 256
 _MAX_UNSCANNED = 100
 """Names that the record keeps of what was not scanned; the upstream chooses them."""
 _MAX_NAME_CHARS = 100
+_JUDGES_A_STEP = 256
 _MAX_WORD_CHARS = 40
 _MAX_DIGITS = 4
 _MAX_ALL_DIGITS = 6
@@ -38,7 +40,9 @@ class Ledger:
         """Start with nothing noted."""
         self.verdicts: list[Verdict] = []
         self.judges: list[Judge] = []
-        """Every channel that was scanned, of prompt and answer."""
+        """Every channel that was scanned, of prompt and answer ..."""
+        self.gone: list[Judge] = []
+        """... but for those of which all is noted."""
         self.confirmed: tuple[str, ...] = ()
         """Ids of rules that asked for a confirmation, which the caller has sent."""
         self.unheard: set[str] = set()
@@ -149,14 +153,19 @@ class Ledger:
             told |= {"reason": self.withheld} if "reason" not in told else {"withheld": self.withheld}
         return msgspec.Raw(msgspec.json.encode(told | ({"stream": stream} if stream else {})))
 
-    def let_go(self) -> None:
-        """Keep of the channels that have been decided only what the record says: an exchange can have any number."""
-        kept = [judge for judge in self.judges if not judge.holdback.settled]
-        for judge in self.judges:
-            if judge.holdback.settled:
+    def letting_go(self) -> Walk:
+        """Keep of the channels that have been decided, in steps, only what the record says: there can be any number."""
+        at = 0
+        while at < len(self.judges):
+            some = self.judges[at : at + _JUDGES_A_STEP]
+            over = [judge for judge in some if judge.holdback.settled]
+            for judge in over:
                 self._seen.take(judge)
-        del self._seen.findings[_MAX_FINDINGS + 1 :]
-        self.judges[:] = kept
+            del self._seen.findings[_MAX_FINDINGS + 1 :]
+            self.gone += over
+            self.judges[at : at + len(some)] = kept = [judge for judge in some if not judge.holdback.settled]
+            at += len(kept)
+            yield
 
     def record(
         self,
@@ -179,6 +188,8 @@ class Ledger:
         seen = self._seen
         for judge in self.judges:  # once: a prompt can have thousands, and nobody else has a turn meanwhile
             seen.take(judge)
+        self.gone += self.judges
+        self.judges.clear()
         if seen.uncounted or len(seen.findings) > _MAX_FINDINGS:
             self.degraded("findings_not_listed")
         scanned = {f"{stage}:{kind}" for stage, kind in seen.kinds}

@@ -13,7 +13,6 @@ from checkstream.core.channel.actions import Refusing
 from checkstream.core.channel.judge import Judge
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joining import Joining
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.prompt import READ_WORK, Prompt
 from checkstream.core.exchange.refusal import Refusal, refused
@@ -68,12 +67,13 @@ class Message(Prompt):
             WireError: it is no message.
         """
         request = yield from self._checking.meter.stepping(self._side.reading_request(body), READ_WORK)
+        self._checking.keep_request(request)
         self.request = request
         with contextlib.suppress(RequestInvalid):  # an error of HTTP may be no message
             self.head = head_of(request.members)
         self.refused = yield from refused(request, self._plan, self._checking, ())
         if self.refused is None:
-            self._joined = yield from Joining(request, self._checking).steps()
+            yield from self._join(request)
             yield from self._judging()
 
     @property

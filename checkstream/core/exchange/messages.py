@@ -55,6 +55,7 @@ from checkstream.core.exchange.toolbook import ToolBook
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.framing import PIECE_WORK, pieces
 from checkstream.core.wire.mcp import messages, refusals
 from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
@@ -64,6 +65,7 @@ _RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 _FRAME_WORK = 20
 _WRITING_WORK = 300
+_LETTING_GO_WORK = 300
 _OLD_TRANSPORT = "endpoint"
 """Type of the event by which the transport begins that streamable HTTP has replaced."""
 
@@ -121,6 +123,16 @@ class Messages(Stepping):
 
     # --- the order of things
 
+    @property
+    def over(self) -> bool:
+        """The record was written: nothing follows."""
+        return self.state is State.CLOSED
+
+    def _forgetting(self) -> Steps:
+        """Take apart what the exchange has known, in steps."""
+        self._request.request = self._message = None
+        yield from self._checking.forgetting()
+
     def _steps_of(self, event: AnyEvent) -> Steps:
         """Take one event, then go as far as that allows."""
         transition = self._TRANSITIONS.get((self.state, type(event)))
@@ -141,6 +153,7 @@ class Messages(Stepping):
                 yield from self._let_go(self._message)
             elif self._waiting:
                 yield from self._take_frame(self._waiting.popleft())
+                yield
             elif self._ended and not self._checking.waiting:
                 self._end_stream()
             else:
@@ -226,9 +239,14 @@ class Messages(Stepping):
         else:
             self.state = State.WHOLE
 
-    def _on_stream_bytes(self, event: UpstreamBytes) -> None:
+    def _on_stream_bytes(self, event: UpstreamBytes) -> Steps:
         self._watch.heard()
-        self._take_frames(lambda: self._decoder.decode(event.data))
+        for piece in pieces(event.data):
+            if self.state is State.STREAMING:
+                self._take_frames(lambda: self._decoder.decode(piece))  # noqa: B023 - it is called here
+            if piece is not event.data:
+                self._checking.meter.spend(PIECE_WORK)
+                yield
 
     def _take_frames(self, decode: Callable[[], list[Frame]]) -> None:
         try:
@@ -300,10 +318,10 @@ class Messages(Stepping):
         if message.refusal is None:
             self._tools.look_at(message, request)
         data = yield from self._written(message, head)
+        yield from self._checking.meter.stepping(self._ledger.letting_go(), _LETTING_GO_WORK)
         self._message = self._frame = None
         self._note_held(message)
         self._said_chars += message.chars
-        self._ledger.let_go()
         self._checking.meter.begin_anew()
         self._exhausted = False
         self._asker.answered = self._asker.answered or head.kind in {"result", "error"}
@@ -314,6 +332,9 @@ class Messages(Stepping):
             named = b"id: " in frame.raw[: len(frame.raw) - len(frame.data or b"")]
             self._asker.resumable = self._asker.resumable or named
             self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))
+        del request
+        message.request = None
+        yield from self._checking.forgetting()
 
     def _written(self, message: Message, head: Head) -> Generator[None, None, bytes | None]:
         """Return, in steps, what leaves of a message."""
@@ -499,7 +520,6 @@ class Messages(Stepping):
             risks={},
             answer_chars=self._said_chars,
         )
-        self._ledger.judges.clear()
         self._do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
         self._do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
         self._do(Record(record))

@@ -84,6 +84,8 @@ class Prompt:
             checking: Makes judges and asks classifiers.
         """
         self.request: Request | None = None
+        self.chars = 0
+        """Of all texts that are judged; ids, names and numbers don't count."""
         self.wishes = Wishes()
         """What the prompt's rules ask of the request and of every answer."""
         self.outside = Outside(checking)
@@ -149,7 +151,7 @@ class Prompt:
         if request is None:
             raise AssertionError("what is judged has been read")
         yield from self._know(request, self._event, self._context)
-        self._joined = yield from Joining(request, self._checking).steps()
+        yield from self._join(request)
         yield from self._checking.meter.stepping(self.conversation.read(request, self._joined), _KEYED_WORK)
         self._judge_request()
         yield from self._judging()
@@ -160,7 +162,16 @@ class Prompt:
         Raises:
             RequestInvalid: it is not what the surface takes.
         """
-        return self._checking.meter.stepping(self._surface.reading_request(event.body), READ_WORK)
+        request = yield from self._checking.meter.stepping(self._surface.reading_request(event.body), READ_WORK)
+        self._checking.keep_request(request)
+        return request
+
+    def _join(self, request: Request) -> Steps:
+        """Put the texts together that are judged as one."""
+        joining = Joining(request, self._checking)
+        self._joined = yield from joining.steps()
+        self._checking.left += (self._joined, self._places)
+        self.chars = joining.chars
 
     def _judging(self) -> Steps:
         """Begin to judge the texts that were put together."""
@@ -468,11 +479,3 @@ class Prompt:
     def remembered(self, outcome: str, spoken: Spoken | None) -> Sequence[Remember]:
         """Return what is to be remembered of the exchange, `spoken` the content of its answer."""
         return self.conversation.outcome(self._checking.ledger, self._places, outcome, spoken)
-
-    @property
-    def chars(self) -> int:
-        """Characters of text in the prompt; ids, names and numbers don't count."""
-        request = self.request
-        if request is None:
-            return 0
-        return sum(len(delta.text) for at, delta in enumerate(request.unit.deltas) if at not in request.quiet)

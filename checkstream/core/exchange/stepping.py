@@ -31,6 +31,8 @@ class Stepping(ABC):
         """What has come while an event was being taken, of which some steps are left."""
         self._steps: Steps | None = None
         self._exhausted = False
+        self._forgets = False
+        """Nothing is left to do but to forget."""
 
     def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
         """Take one event at `now` (monotonic seconds) and return the commands that follow, in order.
@@ -40,7 +42,7 @@ class Stepping(ABC):
         checking = self.__checking
         checking.commands = []
         checking.now = now
-        if isinstance(event, DownstreamClosed):
+        if isinstance(event, DownstreamClosed) and not self._forgets:
             self._steps = None  # nobody waits for what is left of it
             self._events.clear()
         if not isinstance(event, Resumed):
@@ -59,8 +61,7 @@ class Stepping(ABC):
         Where a turn ends changes nothing but the time: what comes meanwhile waits for its own turn.
         """
         meter = self.__checking.meter
-        while self._steps is not None or self._events:
-            steps = self._steps = self._steps or self._steps_of(self._events.popleft())
+        while (steps := self._next_steps()) is not None:
             for _ in steps:
                 meter.spent += _STEP_WORK
                 if meter.exhausted and not self._exhausted:
@@ -72,6 +73,28 @@ class Stepping(ABC):
             else:
                 self._steps = None
         return True
+
+    def _next_steps(self) -> Steps | None:
+        """Return what is to be done next: an event at a time, and when all is over, to forget what it was about.
+
+        Judges know who checks, who knows the ledger. Apart, all of an exchange is freed when it is left; a full
+        collection, which would have to find it, stops every stream.
+        """
+        if self._steps is None and self._events:
+            self._steps = self._steps_of(self._events.popleft())
+        elif self._steps is None and self.over and not self._forgets:
+            self._forgets = True
+            self._steps = self._forgetting()
+        return self._steps
+
+    def _forgetting(self) -> Steps:
+        """Take apart what the exchange has known, in steps."""
+        yield from self.__checking.forgetting()
+
+    @property
+    @abstractmethod
+    def over(self) -> bool:
+        """The record was written: nothing follows."""
 
     @abstractmethod
     def _steps_of(self, event: AnyEvent) -> Steps:

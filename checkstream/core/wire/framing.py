@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -11,6 +11,20 @@ import msgspec
 from checkstream.core.wire import ndjson, sse
 from checkstream.core.wire.frame import Frame
 from checkstream.errors import EventTooLarge
+
+_FEW_LINES = 512
+"""Of what is decoded in one step."""
+_PIECE_BYTES = 2048
+"""Of what has more lines."""
+PIECE_WORK = 500
+"""Of that, if nothing else is in it (see `match.work`)."""
+
+
+def pieces(data: bytes) -> Iterable[bytes]:
+    """Return bytes as they are decoded: all at once, unless they could be thousands of events."""
+    if len(data) <= _FEW_LINES or data.count(b"\n") + data.count(b"\r") <= _FEW_LINES:
+        return (data,)
+    return [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
 
 
 class Decoder(Protocol):

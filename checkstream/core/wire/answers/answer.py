@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 
 import msgspec
 
-from checkstream.core.steps import Steps, Walk, done
+from checkstream.core.steps import Steps, Walk, done, dropping
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.answers.extras import PAD, PADDING, Extras, name_of
 from checkstream.core.wire.answers.failure import failure_of
@@ -25,7 +25,7 @@ from checkstream.core.wire.json_text.size import (
 )
 from checkstream.core.wire.json_text.spans import JsonText, Path
 from checkstream.core.wire.json_text.splices import places, putting, ways
-from checkstream.core.wire.json_text.strict import dropping, shown
+from checkstream.core.wire.json_text.strict import shown
 from checkstream.core.wire.json_text.strings import clean, halves_of
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError

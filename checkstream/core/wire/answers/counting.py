@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from checkstream.core.steps import dropping
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import Answer
 from checkstream.core.wire.answers.failure import failure_of
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.json_text.objects import reading_object
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.errors import WireError
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
+from checkstream.core.steps import dropping
 from checkstream.core.terms import Unit
 from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import Path, Splice
 from checkstream.core.wire.json_text.splices import places, ways
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 

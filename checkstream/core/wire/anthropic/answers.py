@@ -13,13 +13,13 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
+from checkstream.core.steps import dropping
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.failure import failure_of
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.json_text.objects import read_object, reading_object
 from checkstream.core.wire.json_text.spans import Path
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.errors import WireError
 
 EVENTS = frozenset({

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from checkstream.core.steps import done
+from checkstream.core.steps import done, dropping
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.errors import RequestInvalid
 
@@ -32,7 +32,6 @@ _BYTES_A_TOKEN: Final = 512
 """... a string without escapes ..."""
 _ESCAPED_A_TOKEN: Final = 64
 """... and one with."""
-_DROPS_A_STEP: Final = 2048
 _STRING_BYTES: Final = _BYTES_A_TOKEN * _TOKENS_A_STEP
 _ESCAPED_BYTES: Final = _ESCAPED_A_TOKEN * _TOKENS_A_STEP
 _MOST_OTHER_BYTES: Final = 2_097_152
@@ -447,20 +446,6 @@ class _Reading:
         if at < len(self._data) and self._data[at] >= 0x80:
             self._decoded(at, min(self._whole(at + 1, len(self._data)), at + 4))  # not even UTF-8?
         return RequestInvalid(f"{self._what} is not JSON at byte `{at}`: {what}")
-
-
-def dropping(value: object) -> Generator[None, None, None]:
-    """Take a value apart, in steps: to free a million values takes as long as one goes without the interpreter."""
-    pending, count = [value], 0
-    while pending:
-        found = pending.pop()
-        while isinstance(found, list | dict) and found:
-            inner = found.pop() if isinstance(found, list) else found.popitem()[1]
-            if isinstance(inner, list | dict) and inner:
-                pending.append(inner)
-            count += 1
-            if count % _DROPS_A_STEP == 0:
-                yield
 
 
 def place_of(path: Path) -> str:

@@ -125,11 +125,12 @@ def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None 
     removed = () if shaping is None else shaping.removed
     if shaping is not None and msgspec.structs.replace(shaping, removed=()) != Shaping():
         raise WireError("a message has nothing that a policy could shape; leave such actions out on routes of `mcp`")
-    framing = [request.unit.deltas[i].path[0] for i in changed(request.unit, texts)]
-    if wrong := next((name for name in framing if name in ("id", "method")), None):
+    places = {request.unit.deltas[i].path[:2] for i in changed(request.unit, texts)}
+    if wrong := next((at[0] for at in places if at[0] in ("id", "method")), None):
         raise WireError(f"the `{shown(str(wrong))}` of a message can't be edited")
-    if not removed and not framing:
+    if not removed and not places:
         return request.unit.raw
+    yield
     document = yield from request_places(request)
     edits = yield from request_splices(document, request, texts, frozenset())
     doomed: dict[Path, set[str | int]] = {}
@@ -140,11 +141,7 @@ def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None 
     for path, names in doomed.items():
         edits += document.cut(path, frozenset(names))
     data = yield from document.applying(edits)
-    return (yield from _agreeing(request, data)) if _edits_value(request, texts) else data
-
-
-def _edits_value(request: Request, texts: Mapping[int, str]) -> bool:
-    return any(request.unit.deltas[i].path[:2] == _VALUE for i in changed(request.unit, texts))
+    return (yield from _agreeing(request, data)) if _VALUE in places else data
 
 
 def _agreeing(request: Request, data: bytes) -> Generator[None, None, bytes]:

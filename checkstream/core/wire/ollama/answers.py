@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 
 from checkstream.core.steps import done as walked
+from checkstream.core.steps import dropping
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.failure import failure_of
@@ -12,7 +13,6 @@ from checkstream.core.wire.answers.logprobs import SHADOWS
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.json_text.objects import read_object, reading_object
 from checkstream.core.wire.json_text.spans import Path
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.moments import MOMENT, is_moment
 from checkstream.core.wire.ollama import fields
 from checkstream.errors import WireError

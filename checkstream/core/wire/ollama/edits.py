@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import done
+from checkstream.core.steps import done, dropping
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.answers.join import going_on
@@ -15,7 +15,6 @@ from checkstream.core.wire.answers.splices import replacements
 from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
 from checkstream.core.wire.json_text.splices import changed, places, ways
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.ollama import fields
 from checkstream.core.wire.openai.edits import doomed_calls

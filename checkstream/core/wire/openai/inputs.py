@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import Steps
+from checkstream.core.steps import Steps, dropping
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.extras import Extras, name_of
 from checkstream.core.wire.answers.failure import failure_of
@@ -19,7 +19,6 @@ from checkstream.core.wire.answers.numbers import Lists
 from checkstream.core.wire.json_text import objects
 from checkstream.core.wire.json_text.size import MOST_EXTRAS_OF_WHOLE
 from checkstream.core.wire.json_text.spans import Path
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.openai import edits
 from checkstream.core.wire.openai.surface import OpenAISurface
 from checkstream.core.wire.requests import edits as request_edits

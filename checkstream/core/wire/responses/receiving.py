@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import done
+from checkstream.core.steps import done, dropping
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.extras import PAD, PADDING
@@ -23,7 +23,6 @@ from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.json_text.objects import read_object, reading_object
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.splices import putting
-from checkstream.core.wire.json_text.strict import dropping
 from checkstream.core.wire.responses import events
 from checkstream.core.wire.responses.echo import Echo
 from checkstream.core.wire.responses.items import Items

@@ -1,0 +1,68 @@
+"""G33: no step of reading, judging and writing a message of a tool or its server is long, whatever it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from checkstream.core import events as on
+from checkstream.core.wire.mcp.surface import MCP
+from tests.hostile_mcp import CALLS, RESULTS, STREAMS
+from tests.mcp import call, event, request, said
+from tests.watchdog import Step, answered, everything, guard_of, long_steps, steps
+
+SIZE = 16_000
+LONG = 900_000
+
+
+def long_steps_of(events: Sequence[on.AnyEvent]) -> list[Step]:
+    return long_steps(lambda: steps(guard_of(MCP, everything()), events))
+
+
+def asked(name: str) -> bytes:
+    return request("tools/list", {}) if "tool" in name else call()
+
+
+def played(name: str, size: int, *, streaming: bool) -> list[on.AnyEvent]:
+    body = RESULTS[name](size)
+    return answered(asked(name), event(body) if streaming else body, streaming=streaming)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_g33_no_step_on_the_answer_of_a_server_of_tools_is_long(name: str) -> None:
+    assert long_steps_of(played(name, SIZE, streaming=False)) == []
+
+
+@pytest.mark.parametrize("name", ["parts to edit", "a value to edit said twice", "tools to refuse", "contents"])
+def test_g33_no_step_on_such_an_answer_as_an_event_is_long(name: str) -> None:
+    assert long_steps_of(played(name, SIZE, streaming=True)) == []
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_g33_no_step_on_the_stream_of_a_server_of_tools_is_long(name: str) -> None:
+    assert long_steps_of(answered(call(), STREAMS[name](SIZE), streaming=True)) == []
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_g33_no_step_on_the_call_of_a_tool_is_long(name: str) -> None:
+    assert long_steps_of(answered(CALLS[name](SIZE), said("a"), streaming=False)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("name", RESULTS)
+def test_g33_no_step_on_a_long_answer_of_a_server_of_tools_is_long(name: str, streaming: bool) -> None:
+    assert long_steps_of(played(name, LONG, streaming=streaming)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", STREAMS)
+def test_g33_no_step_on_a_long_stream_of_a_server_of_tools_is_long(name: str) -> None:
+    assert long_steps_of(answered(call(), STREAMS[name](LONG), streaming=True)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CALLS)
+def test_g33_no_step_on_a_long_call_of_a_tool_is_long(name: str) -> None:
+    assert long_steps_of(answered(CALLS[name](LONG), said("a"), streaming=False)) == []
