@@ -341,7 +341,7 @@ class Prompt:
         if path[0] not in ("messages", "input") or len(path) < 3:
             return False
         if path[0] == "input":
-            return path[2] in ITEM_FRAME and path[2] != "output"
+            return path[2] in ITEM_FRAME
         return path[2] in MESSAGE_FRAME and (path[2] != "content" or path[4:5] == ("tool_use_id",))
 
     def _note(self, outcome: Outcome, page: Page, channel: Channel, about: Joined | None = None) -> None:

@@ -44,16 +44,24 @@ class ShapedMessages(Shaped):
         if span is None:
             return
         given = there.get("content")
-        if "tool_use_id" not in there or given is None or not self._is_plain_result(path):
+        content = self._content_in_place(path, note)
+        if "tool_use_id" not in there or given is None or content is None:
             self.splices.append(Splice(*span, f'{{"type":"text","text":{quote(note)}}}'))
         else:
             self.remove(path, [name for name in there if name not in _FRAME])
-            self.splices.append(Splice(given.start, given.end, quote(note)))
+            self.splices.append(Splice(given.start, given.end, content))
 
-    def _is_plain_result(self, path: Path) -> bool:
-        """Tell whether a result is one whose content may be a string: what the provider's own tools say may not."""
+    def _content_in_place(self, path: Path, note: str) -> str | None:
+        """Return the JSON of what a result says in place of its own; None: the block is no result.
+
+        The API refuses a history in which a call of the provider's own tools has no result, and such a result has
+        no place for a note: it says that the tool was not available.
+        """
         span = self.document.span((*path, "type"))
-        return span is not None and self.document.text[slice(*span)] in ('"tool_result"', '"mcp_tool_result"')
+        form = "" if span is None else self.document.text[span[0] + 1 : span[1] - 1]
+        if form in ("tool_result", "mcp_tool_result"):
+            return quote(note)
+        return f'{{"type":"{form}_error","error_code":"unavailable"}}' if form.endswith("_tool_result") else None
 
 
 def writing_request(

@@ -22,10 +22,13 @@ from checkstream.core.wire.requests.undoing import form_field, undoing
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 
-MESSAGE_FRAME = ("role", "tool_call_id", "name", "content")
+MESSAGE_FRAME = ("role", "tool_call_id", "name", "tool_name", "content")
 """What a tool's message keeps when what it says is taken out: the call before it wants its answer."""
-ITEM_FRAME = ("type", "id", "call_id", "status", "output", "namespace", "name", "caller")
-"""The same of an item of the Responses API."""
+ITEM_FRAME = (
+    "type", "id", "call_id", "status", "namespace", "name", "caller", "server_label", "arguments",
+    "approval_request_id", "queries", "code", "container_id",
+)  # fmt: skip
+"""The same of an item of the Responses API, which may hold the call as well."""
 _CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
 _LEADING = ("system", "developer")
 _PREFILL = ("prefix", "partial")

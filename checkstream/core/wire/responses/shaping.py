@@ -20,10 +20,21 @@ from checkstream.core.wire.requests.undoing import UNDOES, wishes_of
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 
-_SAY_STRINGS = frozenset({
-    "function_call_output", "custom_tool_call_output", "local_shell_call_output", "apply_patch_call_output",
-})  # fmt: skip
-"""Types of items whose `output` may be a string."""
+_TEXT = "{note}"
+_SAID: Mapping[str, tuple[str, str]] = {
+    "function_call_output": ("output", _TEXT),
+    "custom_tool_call_output": ("output", _TEXT),
+    "local_shell_call_output": ("output", _TEXT),
+    "apply_patch_call_output": ("output", _TEXT),
+    "mcp_call": ("output", _TEXT),
+    "shell_call_output": (
+        "output",
+        '[{{"stdout":{note},"stderr":"","outcome":{{"type":"exit","exit_code":1}}}}]',
+    ),
+    "code_interpreter_call": ("outputs", '[{{"type":"logs","logs":{note}}}]'),
+    "file_search_call": ("results", "null"),
+}
+"""Type of an item -> the member in which it holds what a tool has said, and what stands there in its place."""
 
 
 class ShapedResponses(Shaped):
@@ -48,11 +59,12 @@ class ShapedResponses(Shaped):
     def _replace_result(self, path: Path, note: str) -> None:
         there, text = self.document.entries(path), self.document.text
         form = there.get("type")
-        said = there.get("output")
-        if form is None or said is None or text[form.start + 1 : form.end - 1] not in _SAY_STRINGS:
+        says, instead = _SAID.get("" if form is None else text[form.start + 1 : form.end - 1], ("", ""))
+        said = there.get(says)
+        if said is None:
             raise WireError(f"what a tool has said can't be left out of `{path[0]}[{path[1]}]`; leave the item out")
-        self.remove(path, [name for name in there if name not in ITEM_FRAME])
-        self.splices.append(Splice(said.start, said.end, quote(note)))
+        self.remove(path, [name for name in there if name not in (*ITEM_FRAME, says)])
+        self.splices.append(Splice(said.start, said.end, instead.format(note=quote(note))))
 
 
 def writing_request(

@@ -163,14 +163,36 @@ def test_thinking_that_was_edited_is_taken_out_when_it_comes_back() -> None:
 
 def test_what_policies_remove_leaves_a_note_where_one_is_wanted() -> None:
     page = {"type": "document", "source": {"type": "text", "data": "a page"}}
-    ran = {"type": "code_execution_tool_result", "tool_use_id": "s", "content": {"type": "x", "stdout": "y"}}
-    raw = body(user(result([{"type": "text", "text": "bad"}]), page, ran), user(result("good")))
-    removed = tuple((("messages", 0, "content", i), "[removed]") for i in range(3))
+    raw = body(user(result([{"type": "text", "text": "bad"}]), page), user(result("good")))
+    removed = tuple((("messages", 0, "content", i), "[removed]") for i in range(2))
     sent = written(raw, removed=removed)["messages"]
     note = {"type": "text", "text": "[removed]"}
-    assert sent[0]["content"] == [result("[removed]"), note, note]
+    assert sent[0]["content"] == [result("[removed]"), note]
     assert sent[1]["content"] == [result("good")]
     assert written(raw, removed=((("messages", 1), "[removed]"),))["messages"][1]["content"] == [result("[removed]")]
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("code_execution", {"type": "code_execution_result", "stdout": "bad", "return_code": 0}),
+        ("bash_code_execution", {"type": "bash_code_execution_result", "stdout": "bad"}),
+        ("web_search", [{"type": "web_search_result", "title": "bad", "url": "https://a", "encrypted_content": "e"}]),
+        ("web_fetch", {"type": "web_fetch_result", "url": "https://a", "content": {"type": "document"}}),
+        ("tool_search", {"type": "tool_search_tool_search_result", "tool_references": []}),
+        ("next_years", "bad"),
+    ],
+)
+def test_g08_a_call_of_the_providers_own_tools_keeps_a_result_when_what_it_said_is_removed(
+    form: str, content: object
+) -> None:
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": form, "input": {}}
+    said = {"type": f"{form}_tool_result", "tool_use_id": "srvtoolu_1", "content": content, "note": "bad"}
+    raw = body(user(), {"role": "assistant", "content": [call, said, {"type": "text", "text": "ok"}]}, user("go on"))
+    sent = written(raw, removed=((("messages", 1, "content", 1), "[removed]"),))["messages"][1]["content"]
+    error = {"type": f"{form}_tool_result_error", "error_code": "unavailable"}
+    assert sent[1] == {"type": f"{form}_tool_result", "tool_use_id": "srvtoolu_1", "content": error}
+    assert (sent[0], sent[2]) == (call, {"type": "text", "text": "ok"})
 
 
 def test_tools_that_are_not_allowed_go_out_and_servers_of_tools_with_them() -> None:

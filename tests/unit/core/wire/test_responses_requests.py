@@ -156,6 +156,31 @@ def test_what_a_tool_has_said_is_taken_out_where_it_has_a_place_for_a_note() -> 
             shaped(body(), **impossible)
 
 
+@pytest.mark.parametrize(
+    ("item", "instead"),
+    [
+        ({"type": "mcp_call", "id": "m", "server_label": "s", "arguments": "{}", "output": "bad"}, "[out]"),
+        (
+            {"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "output": None, "error": "bad"},
+            "[out]",
+        ),
+        (
+            {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "bad", "stderr": ""}]},
+            [{"stdout": "[out]", "stderr": "", "outcome": {"type": "exit", "exit_code": 1}}],
+        ),
+        (
+            {"type": "code_interpreter_call", "id": "i", "code": "1", "outputs": [{"type": "logs", "logs": "bad"}]},
+            [{"type": "logs", "logs": "[out]"}],
+        ),
+        ({"type": "file_search_call", "id": "f", "queries": ["q"], "results": [{"text": "bad"}]}, None),
+    ],
+)
+def test_g08_what_a_providers_tool_has_said_goes_and_its_call_stays(item: dict[str, object], instead: object) -> None:
+    [found] = shaped(body([{**item, "more": "bad"}]), removed=((("input", 0), "[out]"),))["input"]
+    says = next(name for name in ("outputs", "results", "output") if name in item)
+    assert found == {**{name: value for name, value in item.items() if name != "error"}, says: instead}
+
+
 def test_a_request_for_what_is_kept_says_nothing() -> None:
     assert STORED.read_request(b"").unit.deltas == ()
     assert STORED.write_request(STORED.read_request(b"{}"), {}, Shaping(instructions=("x",))) == b"{}"
