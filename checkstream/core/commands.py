@@ -41,6 +41,8 @@ class KeepNames(Command, frozen=True):
     state: bytes
     seen: int
     """Version that it replaces; 0: nothing was known."""
+    later: bool = False
+    """A request that goes on from this answer asks for it; nobody waits, and what fails is as good as forgotten."""
 
 
 class ForwardRequest(Command, frozen=True):

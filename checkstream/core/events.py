@@ -51,6 +51,8 @@ class RequestReceived(Event, frozen=True):
     earlier_risk: float | None = None
     """Risk of an earlier answer of the same conversation, where it was high: 0 to 100."""
     envelope: Envelope = Envelope()
+    conversation: str | None = None
+    """The header `x-checkstream-conversation`, as it came."""
     method: str = "POST"
     """Of HTTP."""
 

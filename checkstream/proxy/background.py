@@ -74,14 +74,20 @@ class Afterwards:
         if self._background is not None:
             self._background.put(dialogue, stream=self._stream, route=self._route, caller=self._caller)
 
-    def earlier_risk(self, body: bytes) -> float | None:
+    def earlier_risk(self, body: bytes, named: str | None = None) -> float | None:
         """Return what the conversation that a request names was marked with, on routes that mark.
 
         The body is read loosely: the guard refuses one that is not what the surface accepts.
+
+        Args:
+            body: Of the request.
+            named: What a header of it calls the conversation; None: none does.
         """
         marking = self._route.grounding is not None and "marker" in self._route.grounding.on_high
-        if self._background is None or not marking or b"conversation" not in body:
+        if self._background is None or not marking or not (named or b"conversation" in body):
             return None
+        if named:
+            return self._background.earlier_risk(self._caller, named)
         try:
             extension = _NAMED.decode(body).checkstream
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

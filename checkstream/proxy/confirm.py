@@ -48,6 +48,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of the policies that it runs under."""
     context: str | None
     """The header `x-checkstream-context`, as it came."""
+    conversation: str | None = None
+    """The header `x-checkstream-conversation`, as it came."""
     body: bytes
 
 
@@ -159,7 +161,7 @@ class Confirmations:
 
     def _mac(self, claim: bytes, asked: Asked) -> bytes:
         body = hashlib.sha256(asked.body).digest()
-        bound = (asked.caller, asked.route, asked.program, asked.context, body, claim)
+        bound = (asked.caller, asked.route, asked.program, asked.context, asked.conversation, body, claim)
         return hmac.digest(self._key, msgspec.msgpack.encode(bound), "sha256")
 
     def _now_ms(self) -> int:

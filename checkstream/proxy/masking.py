@@ -203,7 +203,12 @@ class _Pass:
         caller = None if event.caller is None else strings.text(event.caller)
         said = tuple(msgspec.structs.replace(each, text=strings.text(each.text)) for each in event.envelope.said)
         return on.RequestReceived(
-            json.dumps(body).encode(), caller, context, event.confirmed, envelope=on.Envelope(said)
+            json.dumps(body).encode(),
+            caller,
+            context,
+            event.confirmed,
+            envelope=on.Envelope(said),
+            conversation=None if event.conversation is None else strings.text(event.conversation),
         )
 
     def _take_events(self, data: bytes) -> None:

@@ -176,7 +176,9 @@ class Questions:
 
     def name(self, command: do.RecallNames | do.KeepNames) -> None:
         """Have it told, or kept, what stands for whose data in a conversation."""
-        self._keep(self._tasks.create_task(self._name_one(command)))
+        task = self._tasks.create_task(self._name_one(command))
+        if isinstance(command, do.RecallNames) or not command.later:
+            self._keep(task)
 
     async def _name_one(self, command: do.RecallNames | do.KeepNames) -> None:
         told: on.NamesKnown | on.NamesKept | on.NamesFailed = on.NamesFailed()
@@ -188,7 +190,8 @@ class Questions:
                     told = await self._vault.keep(self.caller, command)
             except Exception as error:  # noqa: BLE001 - it meets the fail mode, never the process (G23)
                 self._counts.crashed(error)
-        self._post(told)
+        if isinstance(command, do.RecallNames) or not command.later:
+            self._post(told)
 
     async def recall(self, command: do.Recall) -> None:
         """Have it told what a conversation has come to."""

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import msgspec
 from aiohttp import hdrs
@@ -54,8 +55,9 @@ from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.turns import Turns
 
-_CONTEXT = "x-checkstream-context"
-_MAX_CONTEXT_BYTES = 8192
+_CONTEXT, _CONVERSATION = "x-checkstream-context", "x-checkstream-conversation"
+_MAX_BYTES = MappingProxyType({_CONTEXT: 8192, _CONVERSATION: 512})
+"""Of the headers that speak to policies."""
 _BASE64 = b";base64,"
 _MOST_BOOKS = 1000
 """Of callers and routes whose tools are remembered."""
@@ -281,11 +283,14 @@ class Proxy:
     async def _answer_guarded(self, request: BaseRequest, stream: str, sent: Sent, guarded: _Guarded) -> StreamResponse:
         route, body, caller = guarded.route, sent.body, sent.identity.name
         outgoing, envelope = _read(request, sent, guarded)
-        context = _context(request.headers.getall(_CONTEXT, ()))
-        asked = Asked(caller=caller, route=route.name, program=guarded.plan.program.hash, context=context, body=body)
+        context, named = (_one_of(name, request.headers.getall(name, ())) for name in (_CONTEXT, _CONVERSATION))
+        asked = Asked(
+            caller=caller, route=route.name, program=guarded.plan.program.hash,
+            context=context, conversation=named, body=body,
+        )  # fmt: skip
         confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
         afterwards = Afterwards(self._background, route, stream, caller)
-        plan, risk = afterwards.plan(guarded.plan), afterwards.earlier_risk(body)
+        plan, risk = afterwards.plan(guarded.plan), afterwards.earlier_risk(body, named)
         exchange = Exchange(
             request,
             connection_of(request),
@@ -305,7 +310,7 @@ class Proxy:
             fail_closed=guarded.plan.fail_mode == "closed",
             respond=confirming.respond,
         )
-        received = RequestReceived(body, caller, context, confirming.rules, risk, envelope, request.method)
+        received = RequestReceived(body, caller, context, confirming.rules, risk, envelope, named, request.method)
         self._running.add(exchange)
         try:
             return await exchange.run(received)
@@ -428,21 +433,21 @@ def _method(request: BaseRequest) -> str:
     return "WebSocket" if any(each.strip().startswith("websocket") for each in upgrades) else request.method
 
 
-def _context(given: Sequence[str]) -> str | None:
-    """Return the one header with the caller's facts about the request.
+def _one_of(name: str, given: Sequence[str]) -> str | None:
+    """Return the one header of a name by which the caller speaks to policies; None: there is none.
 
     Raises:
         RequestInvalid: it is too long or not UTF-8, or stands there more than once.
     """
     if len(given) > 1:
-        raise RequestInvalid(f"`{_CONTEXT}` stands there {len(given)} times; send one")
+        raise RequestInvalid(f"`{name}` stands there {len(given)} times; send one")
     try:
         size = len(given[0].encode()) if given else 0
     except UnicodeEncodeError as error:
-        raise RequestInvalid(f"`{_CONTEXT}` is not UTF-8; send UTF-8, or only ASCII") from error
-    if size > _MAX_CONTEXT_BYTES:
-        advice = "send less, or send it in the body as `checkstream.context`"
-        raise RequestInvalid(f"`{_CONTEXT}` has {size} bytes, the limit is {_MAX_CONTEXT_BYTES}; {advice}")
+        raise RequestInvalid(f"`{name}` is not UTF-8; send UTF-8, or only ASCII") from error
+    if size > _MAX_BYTES[name]:
+        advice = f"send less, or send it in the body as `checkstream.{name.rpartition('-')[2]}`"
+        raise RequestInvalid(f"`{name}` has {size} bytes, the limit is {_MAX_BYTES[name]}; {advice}")
     return given[0] if given else None
 
 

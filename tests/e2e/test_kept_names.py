@@ -34,10 +34,15 @@ def settings(llm: Llm, folder: Path, shared: Path) -> dict[str, Any]:
     return made
 
 
-def ask(proxy: Proxy, model: str, prompt: str, caller: str = "app1", conversation: str = "c") -> str:
-    said = [{"role": "user", "content": prompt}]
-    body = {"model": model, "messages": said, "checkstream": {"conversation": conversation}}
+def ask(
+    proxy: Proxy, model: str, prompt: str, caller: str = "app1", conversation: str = "c", *, by_header: bool = False
+) -> str:
+    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt}]}
     headers = {"authorization": f"Bearer {KEYS[caller]}"}
+    if by_header:
+        headers["x-checkstream-conversation"] = conversation
+    else:
+        body["checkstream"] = {"conversation": conversation}
     status, _, raw = http("POST", f"{proxy.url}/v1/chat/completions", body, headers=headers)
     assert status == 200, raw
     return str(json.loads(raw)["choices"][0]["message"]["content"])
@@ -59,13 +64,19 @@ def test_g38_two_proxies_know_a_conversation_its_caller_alone_and_their_files_no
             assert ask(two, model, "Is Peter Jones in?", "app2") == "Ask Peter Jones, person 2 and EMAIL_1."
             assert ask(two, model, "Is Peter Jones in?", conversation="d") == "Ask Peter Jones, person 2 and EMAIL_1."
         assert ask(one, model, "And now?") == "Ask Anna Schmidt, Peter Jones and anna@schmidt.io."
+        assert ask(one, model, "And?", by_header=True) == "Ask Anna Schmidt, Peter Jones and anna@schmidt.io."
+        twice = {"x-checkstream-conversation": "c", "authorization": f"Bearer {KEYS['app1']}"}
+        body = {"model": model, "messages": [{"role": "user", "content": "?"}], "checkstream": {"conversation": "c"}}
+        status, _, raw = http("POST", f"{one.url}/v1/chat/completions", body, headers=twice)
+        assert (status, b"name it in one place" in raw) == (400, True)
         entries = [entry["body"] for entry in one.records()]
         records = [entry["record"] for entry in entries if "record" in entry]
         log = one.text
     sent = [row["body"]["messages"][0]["content"] for row in llm.requests("kept-names")]
     assert sent[:2] == ["<PERSON_1> is at <EMAIL_1>.", "Is <PERSON_2> in?"]
-    assert [(record.get("pseudonyms"), record["restored"]) for record in records] == [
+    assert [(record.get("pseudonyms"), record["restored"]) for record in records if "restored" in record] == [
         ({"EMAIL": 1, "PERSON": 1}, 2),
+        (None, 3),
         (None, 3),
     ]
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("names.db*"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from typing import TypeVar
 
 from checkstream.core.channel.checks import Check
@@ -60,7 +60,7 @@ class Intake:
             if number not in self._choices:
                 self._answer.begin(number)
                 yield
-        self._prompt.conversation.keep_as(unit.kept_as)
+        self._keep_as(unit.kept_as)
         for number in unit.stray.values():
             self._choices[number].strayed = True
         self._look_whether_at_once(unit)
@@ -83,6 +83,13 @@ class Intake:
         if unit.terminator:
             self._answer.terminated = True
             yield from self._endings.ending()
+
+    def _keep_as(self, ids: Sequence[str]) -> None:
+        """Keep what is to be known where a request goes on from this answer."""
+        self._prompt.conversation.keep_as(ids)
+        names = self._prompt.naming.keep_as(ids)
+        if names is not None:
+            self._checking.commands.append(names)
 
     def _take_served(self, unit: Unit) -> Steps:
         """Note the calls that the provider makes itself, and end those that are over."""

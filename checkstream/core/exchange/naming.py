@@ -42,6 +42,8 @@ _LABEL_WORK = 60
 """Of a placeholder that stands in the prompt."""
 
 
+_OF_PROVIDER, _OF_ANSWER = "provider:", "answer:"
+"""Before names of conversations, and ids of answers, that are the provider's."""
 _SALT_CHARS = 4096
 _SEED_DIGITS = 15
 _LANGUAGE_CHARS = 256
@@ -60,10 +62,12 @@ class Naming:
             plan: What the route asks for.
             says_again: No model speaks in the answer, which says documents again: who has sent them reads them.
         """
-        self.conversation = ""
-        """The caller's name for it; empty: names are of this request alone."""
-        self.caller = ""
+        self._conversation = ""
+        """Under which names are kept, the caller's name for it or the provider's; empty: they are of this request."""
+        self._caller = ""
         """Who calls; empty: callers have no names."""
+        self._is_named = False
+        """It has a name that stays: what is given is kept under it before the prompt is sent."""
         self._says_again = says_again
         self._checking = checking
         self._register = checking.register
@@ -72,6 +76,8 @@ class Naming:
         self._asked = False
         self._settled = False
         self._seen = 0
+        self._is_known = False
+        """Names of it were kept."""
         self._goes_on = False
         """The provider keeps what was said before, with placeholders of which nobody here knows what they stand for."""
         self._language: str | None = None
@@ -79,18 +85,31 @@ class Naming:
         self._salt = ""
         """Of the surrogates: what the request begins with, so that the next one of a conversation has the same."""
         self._tries = 0
+        self._is_kept = False
+        """They are kept for what goes on from the answer."""
 
     # --- what is kept of a conversation
+
+    def begin(self, caller: str, request: Request) -> None:
+        """Take whose conversation the request is part of, and which: what its caller says, or its provider."""
+        self._caller = caller
+        own = request.extension.conversation if request.extension is not None else None
+        self._is_named = bool(own or request.conversation)
+        self._goes_on = bool(request.previous or request.conversation)
+        if own or request.conversation:
+            self._conversation = own or f"{_OF_PROVIDER}{request.conversation}"
+        elif request.previous:
+            self._conversation = f"{_OF_ANSWER}{request.previous}"
 
     @property
     def asks(self) -> bool:
         """It is not known yet which names the conversation has."""
-        return self._keeps and bool(self.conversation) and not self._asked
+        return self._keeps and bool(self._conversation) and not self._asked
 
     def recall(self) -> RecallNames:
         """Return what asks for them."""
         self._asked = True
-        return RecallNames(self.conversation)
+        return RecallNames(self._conversation)
 
     def take(self, event: NamesKnown) -> bool:
         """Take the names that are kept, in place of those that were given here; tell whether more may be given.
@@ -100,14 +119,22 @@ class Naming:
         """
         self._tries += 1
         self._seen = event.version
+        self._is_known = event.state is not None
         self._register.begin_with(event.state)
         return self._tries <= _MOST_TRIES
 
     def keep(self) -> KeepNames | None:
         """Return what keeps the names that have been given; None: nothing is to be kept."""
-        if not self._asked or self._settled or not self._register.changed:
+        if not self._asked or not self._is_named or self._settled or not self._register.changed:
             return None
-        return KeepNames(self.conversation, self._register.state(), self._seen)
+        return KeepNames(self._conversation, self._register.state(), self._seen)
+
+    def keep_as(self, answers: Sequence[str]) -> KeepNames | None:
+        """Return what keeps the names for a request that goes on from the answer, under the first of its ids."""
+        if not answers or not self._keeps or self._is_named or self._is_kept or not len(self._register):
+            return None
+        self._is_kept = True
+        return KeepNames(f"{_OF_ANSWER}{answers[0]}", self._register.state(), 0, later=True)
 
     def settle(self) -> None:
         """Keep nothing any more: it is kept, or can't be."""
@@ -120,7 +147,6 @@ class Naming:
         placeholders = self._checking.program.placeholders
         if placeholders is None:
             raise AssertionError("only rules that have placeholders ask for them")
-        self._goes_on = bool(request.previous or request.conversation) and not self._asked
         if not self._register.reserved:
             yield from self._reserve(request, placeholders)
         for place in sorted(edits):
@@ -178,7 +204,7 @@ class Naming:
             key,
             value,
             comes_back=("user" if self._says_again else delta.channel.kind) in alias.action.restore,
-            make=made if alias.action.style == "surrogate" else None,
+            make=made if alias.action.style == "surrogate" and (self._is_known or not self._goes_on) else None,
             seed=self._number_seed(kind, key) if self._goes_on else None,
             spelled=stood.spelled,
             way=stood.way,
@@ -192,7 +218,7 @@ class Naming:
     def _number_seed(self, kind: str, key: str) -> int:
         """Return what a value's number follows from: `<EMAIL_1>` of an earlier request must be nobody else in this."""
         self._meter.spend(_NAME_WORK)
-        return int(self._checking.digest(f"number:{len(self.caller)}:{self.caller}:{kind}:{key}")[:_SEED_DIGITS], 16)
+        return int(self._checking.digest(f"number:{len(self._caller)}:{self._caller}:{kind}:{key}")[:_SEED_DIGITS], 16)
 
 
 class _Stood(NamedTuple):

@@ -37,7 +37,7 @@ from checkstream.core.policy.capabilities import PROMPT_ONLY
 from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
-from checkstream.core.wire.context import read_context
+from checkstream.core.wire.context import named_in, read_context
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.requests.extension import DOCUMENTS
@@ -130,19 +130,18 @@ class Prompt:
         """Read the request; return why it is refused, if that is clear already."""
         try:
             request = yield from self._reading(event)
+            extension = named_in(event.conversation, request.extension)
+            request = msgspec.structs.replace(request, extension=extension)
             context = read_context(event.context, request.extension)
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request = self.outside.taken_into(request, event.envelope)
         self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
-        named = request.extension.conversation if request.extension is not None else None
         if fault is None and self._plan.recalls:
             finding = self.conversation.finding(event.caller, request)
             yield from self._checking.meter.stepping(finding, READ_WORK)
-        self.naming.caller = event.caller or ""
-        if named:
-            self.naming.conversation = named
+        self.naming.begin(event.caller or "", request)
         return fault
 
     def begin(self) -> Steps:

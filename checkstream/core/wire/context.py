@@ -1,7 +1,7 @@
-"""Reads the caller's facts about a request, which conditions read as `context`: strictly, and of bounded size.
+"""Reads the caller's facts about a request, which conditions read as `context`, and its name for the conversation.
 
-They come with the body (`checkstream.context`) or in the header `x-checkstream-context`, not both: what stands in two
-places could be read from either.
+Both come with the body (`checkstream.context`, `checkstream.conversation`) or in headers of their own, not both: what
+stands in two places could be read from either.
 """
 
 from __future__ import annotations
@@ -51,6 +51,25 @@ def read_context(header: str | None, extension: Extension | None, *, called: str
     if size > MAX_BYTES:
         raise RequestInvalid(f"{where} has {size} bytes as JSON, the limit is {MAX_BYTES}; send less")
     return context
+
+
+def named_in(header: str | None, extension: Extension | None) -> Extension | None:
+    """Return the body's `checkstream` field with the conversation's name, wherever that stands.
+
+    Args:
+        header: `x-checkstream-conversation` as it came, None when there was none.
+        extension: The body's `checkstream` field, None when there was none.
+
+    Raises:
+        RequestInvalid: it stands in both places.
+    """
+    if not header:
+        return extension
+    if extension is not None and extension.conversation:
+        raise RequestInvalid(
+            "the conversation is named in the body and in `x-checkstream-conversation`; name it in one place"
+        )
+    return msgspec.structs.replace(extension or Extension(), conversation=header)
 
 
 def _values(context: dict[str, object]) -> Iterator[tuple[object, int]]:

@@ -5,27 +5,30 @@ from __future__ import annotations
 import pytest
 
 from checkstream.errors import RequestInvalid
-from checkstream.proxy.request import _context, readable
+from checkstream.proxy.request import _one_of, readable
+
+HEADERS = pytest.mark.parametrize(
+    ("name", "most"), [("x-checkstream-context", 8192), ("x-checkstream-conversation", 512)]
+)
 
 
-def test_the_context_header_is_handed_on_as_it_came() -> None:
-    assert _context([]) is None
-    for value in ("", '{"a": "é"}', "not json", "x" * 8192):
-        assert _context([value]) == value
+@HEADERS
+def test_a_header_to_policies_is_handed_on_as_it_came(name: str, most: int) -> None:
+    assert _one_of(name, []) is None
+    for value in ("", '{"a": "é"}', "not json", "x" * most):
+        assert _one_of(name, [value]) == value
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (["x" * 8193], "8193 bytes"),
-        (["é" * 4097], "8194 bytes"),
+@HEADERS
+def test_g22_a_header_to_policies_is_bounded_and_single(name: str, most: int) -> None:
+    for values, message in (
+        (["x" * (most + 1)], f"{most + 1} bytes"),
+        (["é" * (most // 2 + 1)], f"{most + 2} bytes"),
         (["{}", "{}"], "2 times"),
         (["\udcff"], "not UTF-8"),
-    ],
-)
-def test_g22_a_context_header_is_bounded_and_single(values: list[str], message: str) -> None:
-    with pytest.raises(RequestInvalid, match=message):
-        _context(values)
+    ):
+        with pytest.raises(RequestInvalid, match=message):
+            _one_of(name, values)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +20,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.guard import Plan
+from tests import responses
 from tests.guarded import CHAT, DONE, ends, plan, says
 from tests.playbook import Exchange
 
@@ -38,6 +40,16 @@ class Kept:
             self.state, self.version = command.state, self.version + 1
             return NamesKept()
         return NamesKnown(self.state, self.version)
+
+
+class Shared:
+    """A store of several, as a vault shows it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Kept] = {}
+
+    def answer(self, command: RecallNames | KeepNames) -> AnyEvent:
+        return self.kept.setdefault(command.conversation, Kept()).answer(command)
 
 
 def asked(prompt: str, conversation: str | None = "c") -> RequestReceived:
@@ -126,6 +138,68 @@ def test_g38_names_that_can_not_be_read_meet_the_fail_mode(fault: AnyEvent) -> N
     assert answer(opened, "<EMAIL_1>") == "ann@x.io"
     assert opened.out.record is not None
     assert opened.out.record.degradations == ("names_not_kept",)
+
+
+STYLES = pytest.mark.parametrize("style", ["label", "surrogate"])
+
+
+def gone_on(store: Shared, prompt: str, said: str, style: str, number: int, **kept: Any) -> tuple[str, str]:
+    """Ask, and answer with the id `resp_NUMBER`; return what the model gets and what its caller reads."""
+    settings = msgspec.structs.replace(
+        plan(RULES.replace("pseudonymise}", f"pseudonymise, style: {style}}}")), keeps_names=True
+    )
+    exchange = Exchange(responses.RESPONSES, settings)
+    exchange.send(RequestReceived(responses.request(prompt, **kept), "app"))
+    while isinstance(command := exchange.out.commands[-1], RecallNames | KeepNames):
+        exchange.send(store.answer(command))
+    assert exchange.out.forwarded is not None, exchange.out.reply
+    forwarded: str = json.loads(exchange.out.forwarded)["input"]
+    answer = responses.answer(responses.message(said or forwarded)).replace(b"resp_1", b"resp_%d" % number)
+    for came in (UpstreamOpened(200, streaming=True), UpstreamBytes(answer), UpstreamClosed()):
+        exchange.send(came)
+    for command in exchange.out.commands:
+        if isinstance(command, KeepNames) and command.later:
+            assert isinstance(store.answer(command), NamesKept)
+    return forwarded, responses.read(exchange.out.joined)["output"][0]["content"][0]["text"]
+
+
+@STYLES
+@pytest.mark.parametrize("by", ["previous_response_id", "conversation"])
+def test_g38_names_are_the_same_where_the_provider_keeps_the_history(style: str, by: str) -> None:
+    store = Shared()
+
+    def then(number: int, prompt: str, said: str = "") -> tuple[str, str]:
+        kept = {"conversation": "conv_1"} if by == "conversation" else {by: f"resp_{number - 1}"} if number > 1 else {}
+        return gone_on(store, prompt, said, style, number, **kept)
+
+    ann, back = then(1, "ann@x.io")
+    assert back == "ann@x.io" != ann
+    assert then(2, "And?", f"It is {ann}.") == ("And?", "It is ann@x.io.")
+    both, back = then(3, "bob@y.io, ANN@x.io")
+    bob, again = both.split(", ")
+    assert (again, back) == (ann, "bob@y.io, ann@x.io")
+    assert "@y" not in bob != ann
+    assert then(4, "So?", f"{ann} and {bob}.")[1] == "ann@x.io and bob@y.io."
+
+
+@STYLES
+def test_g38_two_answers_to_one_are_two_conversations(style: str) -> None:
+    store = Shared()
+    ann = gone_on(store, "ann@x.io", "", style, 1)[0]
+    bob = gone_on(store, "bob@y.io", "", style, 2, previous_response_id="resp_1")[0]
+    eve = gone_on(store, "eve@z.io", "", style, 3, previous_response_id="resp_1")[0]
+    told = gone_on(store, "Who?", f"{ann} {bob} {eve}", style, 4, previous_response_id="resp_2")[1]
+    assert told == f"ann@x.io bob@y.io {eve if eve != bob else 'bob@y.io'}"
+
+
+@STYLES
+def test_g38_of_a_history_that_nobody_here_knows_nothing_is_somebody_else(style: str) -> None:
+    store = Shared()
+    ann = gone_on(store, "ann@x.io", "", style, 1)[0]
+    store.kept.clear()
+    asked, told = gone_on(store, "bob@y.io", f"{ann} <EMAIL_1>", style, 2, previous_response_id="resp_1")
+    assert told == f"{ann} <EMAIL_1>"
+    assert asked.startswith("<EMAIL_")  # a surrogate could be that of somebody whom the history names
 
 
 def test_names_that_others_change_each_time_are_given_up() -> None:
