@@ -50,6 +50,7 @@ _REAL = 300
 _MOST_TURNS = 20
 _MOST_CHARS = 1500
 _SEED = 15
+_FOUND = " Write to ana.silva@company.com, please."
 _COST_TURNS, _COST_CHARS, _COST_TIMES = 20, 2000, 15
 
 
@@ -103,13 +104,13 @@ def _texts(folder: Path, name: str) -> list[str]:
     return [row["text"] for row in rows if row.get("language", "en") == "en"]
 
 
-def cost_ms(plan: Plan, quiet: QuietOfCaller | None) -> float:
-    """Return the CPU time in which a long history is read, median of some times."""
+def cost_ms(plan: Plan, quiet: QuietOfCaller | None, found: str = "", turns: int = _COST_TURNS) -> float:
+    """Return the CPU time in which a history is read, median of some times; `found`: stands in each of its texts."""
     words = [
         word for word in re.findall(r"[a-z]+", (ROOT / "policies" / "LANGUAGE.md").read_text("utf-8")) if len(word) > 1
     ]
     chance = random.Random(_SEED)
-    texts = [" ".join(chance.choices(words, k=_COST_CHARS))[:_COST_CHARS] for _ in range(_COST_TURNS)]
+    texts = [" ".join(chance.choices(words, k=_COST_CHARS))[:_COST_CHARS] + found for _ in range(turns)]
     roles = ("user", "assistant")
     messages = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
     taken = []
@@ -127,9 +128,15 @@ def cost_ms(plan: Plan, quiet: QuietOfCaller | None) -> float:
 
 
 def _print_cost(plan: Plan) -> None:
-    anew, again = cost_ms(plan, None), cost_ms(plan, QuietTexts().of("bench", plan.program.hash))
-    print("| a prompt of twenty turns | CPU ms |\n|---|---|")
-    print(f"| read anew | {anew:.1f} |\n| what came before is known | {again:.1f} |")
+    print("| a prompt of | read anew, CPU ms | what came before is known |\n|---|---|---|")
+    for turns, found, name in (
+        (1, "", "one turn"),
+        (_COST_TURNS, "", "twenty turns"),
+        (_COST_TURNS, _FOUND, "twenty turns, in each of which something is found"),
+    ):
+        anew = cost_ms(plan, None, found, turns)
+        again = cost_ms(plan, QuietTexts().of("bench", plan.program.hash), found, turns)
+        print(f"| {name} | {anew:.1f} | {again:.1f} |")
 
 
 def main() -> None:

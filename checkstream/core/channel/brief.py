@@ -10,7 +10,7 @@ import msgspec
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.policy.program import Program, Scope
 from checkstream.core.pseudonyms.register import Register
-from checkstream.core.terms import Channel, ExchangeFacts, Stage
+from checkstream.core.terms import Channel, ExchangeFacts, Finding, Stage
 
 FailMode = Literal["open", "closed"]
 
@@ -44,8 +44,9 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     seams: tuple[int, ...] = ()
     """Where texts have been put together that other judges see apart, in order: only findings over a seam count, and no
     classifier is asked."""
-    quiet: bool = False
-    """It is known that no pattern, phrase or entity finds anything in it."""
+    before: tuple[tuple[Finding, ...], ...] | None = None
+    """What patterns, phrases and entities find in it, for the judge and for those that follow it: then nothing is
+    searched for. Those that are left out find nothing. None: it isn't known."""
     scope: Scope | None = None
     """What it needs of the policies; None: what all texts of its channel do."""
     structured: bool = False

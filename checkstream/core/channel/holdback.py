@@ -18,15 +18,15 @@ knows no rules, no wire and no clock: `Judge` asks it for decisions and tells it
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from checkstream.core.channel.checks import CHECK_WORK, EVERYTHING, NO_CHECKS, Check, Checks, HoldSettings, Reach
 from checkstream.core.channel.grain import Grain, Joints, Scope
-from checkstream.core.channel.matches import Cluster, Matches
+from checkstream.core.channel.matches import Again, Cluster, Matches
 from checkstream.core.channel.replacements import Replacements
 from checkstream.core.match.language import UNDETERMINED
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
-from checkstream.core.terms import Span
+from checkstream.core.terms import Finding, Span
 
 _TRIM_CHARS = 512
 
@@ -52,6 +52,7 @@ class Holdback:
     def __init__(
         self,
         patterns: PatternSet,
+        before: Sequence[Finding] | None = None,
         *,
         checks: bool,
         settings: HoldSettings,
@@ -63,6 +64,7 @@ class Holdback:
 
         Args:
             patterns: What is searched for; text over which one could still match waits.
+            before: What is found, where that is known: nothing is searched for then. None: it isn't.
             checks: Classifiers must clear text before it is released.
             settings: Sizes of windows and holds.
             grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
@@ -81,7 +83,7 @@ class Holdback:
         self.wanted = EVERYTHING
         """Text from here on is still to be read by somebody else and must be kept."""
         self.checks = Checks(settings, wanted=checks, grid=grid)
-        self.matches = Matches(patterns)
+        self.matches = Matches(patterns) if before is None else Again(before)
         self.grain = Grain(grain, joints)
         self._text = ""
         self._base = 0

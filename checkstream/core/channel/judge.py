@@ -28,7 +28,7 @@ from checkstream.core.channel.matches import Cluster
 from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.restoring import Restoring
-from checkstream.core.match.patterns import NOTHING, PatternSet
+from checkstream.core.match.patterns import PatternSet
 from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.terms import Channel, Finding, Stage
 
@@ -63,6 +63,11 @@ def _searched(scope: Scope, *, leads: bool, restores: bool) -> PatternSet:
     if not leads:
         return scope.watch
     return scope.restored if restores and scope.restored is not None else scope.hold
+
+
+def _first(before: tuple[tuple[Finding, ...], ...] | None) -> tuple[Finding, ...] | None:
+    """Return what is known to be found by the first of some judges."""
+    return None if before is None else before[0] if before else ()
 
 
 class Judge:
@@ -113,7 +118,8 @@ class Judge:
         restores = leads and scope.restored is not None and len(brief.register) > 0
         self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
         self.holdback = Holdback(
-            NOTHING if manner.quiet else _searched(scope, leads=leads, restores=restores),
+            _searched(scope, leads=leads, restores=restores),
+            _first(manner.before),
             checks=bool(self.asked),
             settings=brief.settings,
             grid=manner.grid,
@@ -162,11 +168,13 @@ class Judge:
         scope = self._place.program.scope(stage, self.channel.kind)
         if not len(scope.watch) and not scope.watch_classifiers and not scope.bare:
             return
+        before = self.manner.before
+        left = None if before is None else before[len(self.followers) + 1 :]
         follower = Judge(
             self.channel,
             stage,
             self._place.brief,
-            msgspec.structs.replace(self.manner, structured=False),
+            msgspec.structs.replace(self.manner, structured=False, before=left),
             leader=self,
             before=said,
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 import msgspec
 
 from checkstream.core.channel.seam import Seam, Stretch
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, NOTHING, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
@@ -40,14 +40,14 @@ class Matches:
 
     __slots__ = (
         "_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_read_again", "_scan", "_seams", "_two",
-        "found", "free", "hit",
+        "found", "free", "heard",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
         """Start before the first character."""
         self.found: deque[Finding] = deque()
-        self.hit = False
-        """Something has been found."""
+        self.heard: list[Finding] | None = None
+        """All that was found, where somebody wants to know, in a text without parts."""
         self.free = 0
         """Text before this is not held for what may follow: it was let go."""
         self._patterns = patterns
@@ -114,8 +114,13 @@ class Matches:
             if found or alone:
                 self._take(found, alone, self._alone_at)
         elif found:
-            self.hit = True
-            self.found.extend(found)
+            self._hear(found)
+
+    def _hear(self, found: Sequence[Finding]) -> None:
+        """Take findings that stand behind all others."""
+        self.found.extend(found)
+        if self.heard is not None:
+            self.heard.extend(found)
 
     def follow(self, before: Sequence[Stretch], received: int) -> None:
         """Read what comes together with what stands before it elsewhere, too.
@@ -208,12 +213,12 @@ class Matches:
             alone = [] if self._alone is None else self._alone.end()
             self._take(self._scan.end() + over, alone, self._alone_at)
             self._alone = None
-        else:
-            self.found.extend(self._scan.end())
-            self.hit = self.hit or bool(self.found)
+        elif found := self._scan.end():
+            self._hear(found)
 
     def stop(self) -> None:
         """Read nothing more, and forget what was found."""
+        self.heard = None
         self.found.clear()
         self._group = 0, 0
         self._scan.end()
@@ -222,6 +227,7 @@ class Matches:
 
     def _take(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:
         """Take what was found over the bounds of parts, and in one of them alone, which starts at `at`."""
+        self.heard = None
         new: list[Finding] = []
         for each, by in (*((each, 0) for each in joined), *((each, at) for each in alone)):
             span = Span(max(each.span.start + by, self.free), each.span.end + by)  # what was let go is gone
@@ -233,7 +239,6 @@ class Matches:
             self._known = {known for known in self._known if known[1].end > live}
             self._known_most = max(2 * len(self._known), _MANY)
         if new:
-            self.hit = True
             first = _order(min(new, key=_order))
             while self.found and _order(self.found[-1]) > first:
                 new.append(self.found.pop())
@@ -264,6 +269,34 @@ class Matches:
         first = touched(found[0].span) or found[0].span
         together = tuple(found.popleft() for _ in range(size))
         return Cluster(Span(first.start, end), together if size <= _MOST_TOGETHER else _merged(together))
+
+
+class Again(Matches):
+    """What was found in a text when it came before: nothing is searched, and all of it is found at the end."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, before: Sequence[Finding]) -> None:
+        """Start before the first character; `before`: all that will be found, in order."""
+        super().__init__(NOTHING)
+        self._before = before
+
+    @property
+    def live(self) -> int:
+        """The first start of what will be found."""
+        return self._before[0].span.start if self._before else super().live
+
+    def end(self) -> None:
+        """Take the end of the text: all of it is found."""
+        super().end()
+        found, self._before = self._before, ()
+        if found:
+            self._hear(found)
+
+    def stop(self) -> None:
+        """Find nothing more, and forget what was found."""
+        super().stop()
+        self._before = ()
 
 
 def _merged(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -122,19 +122,21 @@ def looking(
         kind: Of which channel.
         patterns: What is searched for.
         meter: Counts the work.
-        quiet: Texts in which nothing was found before.
+        quiet: What was found in texts before.
     """
     borders = Borders()
     for row in rows:
         for between in _BETWEEN:
             text = between.join([edge.text for edge in row])
-            if quiet is not None and len(text) >= LEAST_CHARS and quiet.knows(_KIND + between + kind, text):
+            cut = ",".join([str(len(edge.text)) for edge in row])  # what stands over a border depends on where it is
+            known = f"{_KIND}{cut}:{between}{kind}" if quiet is not None and len(text) >= LEAST_CHARS else ""
+            if quiet is not None and known and quiet.found(known, text) is not None:
                 continue
             crossed = yield from _crossed(row, between, text, patterns, meter)
             for first, last in crossed:
                 borders.take(row[first : last + 1], between)
-            if not crossed and quiet is not None and len(text) >= LEAST_CHARS:
-                quiet.keep(_KIND + between + kind, text)
+            if not crossed and quiet is not None and known:
+                quiet.keep(known, text)
             meter.spend(_ROW_WORK)
             yield
     borders.close()

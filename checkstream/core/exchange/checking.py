@@ -105,7 +105,7 @@ class Checking:
         self.register = Register()
         """What stands for which value of the prompt."""
         self.quiet: Quiet | None = None
-        """Texts of the caller in which nothing was found before; None: nobody remembers."""
+        """What was found in texts of the caller before; None: nobody remembers."""
         self._plan = plan
         self.digest = digest
         """Keyed digest of a text, hex."""

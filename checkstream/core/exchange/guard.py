@@ -94,7 +94,7 @@ class Guard(Stepping):
             stream: Id of the exchange, as the caller is told it.
             clock: Tells the time, seconds, to end turns by; None: they end by work that is counted alone. Nothing else
                 depends on it.
-            quiet: Texts of the caller in which nothing was found before. The caller's exchanges share it, and what they
+            quiet: What was found in texts of the caller before. The caller's exchanges share it, and what they
                 come to does not depend on it.
         """
         self._course = Course(surface=surface, plan=plan, digest=digest, stream=stream)
@@ -264,7 +264,7 @@ class Guard(Stepping):
         if refusal is not None:
             course.refuse(refusal)
             return
-        yield from course.prompt.remember_quiet()
+        yield from course.prompt.remember_found()
         if course.prompt.naming.asks:
             course.state = State.NAMING
             course.do(course.prompt.naming.recall())

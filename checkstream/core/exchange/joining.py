@@ -15,7 +15,7 @@ from checkstream.core.exchange.borders import edges, looking
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
 from checkstream.core.exchange.meter import CHANNEL_WORK
-from checkstream.core.exchange.quiet import LEAST_CHARS
+from checkstream.core.exchange.quiet import LEAST_CHARS, listen
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work
@@ -169,9 +169,13 @@ class Joining:
 
     def _take(self, joined: Joined, channel: Channel, manner: Manner) -> None:
         quiet = self._checking.quiet
-        if quiet is not None and len(joined.text) >= LEAST_CHARS and quiet.knows(channel.kind, joined.text):
-            manner = msgspec.structs.replace(manner, quiet=True)
+        asks = quiet is not None and len(joined.text) >= LEAST_CHARS
+        before = quiet.found(channel.kind, joined.text) if quiet is not None and asks else None
+        if before is not None:
+            manner = msgspec.structs.replace(manner, before=before)
         joined.judge = self._checking.judge(channel, Stage.INGRESS, manner)
+        if asks and before is None:
+            listen(joined.judge)
         self._checking.meter.spend(CHANNEL_WORK)
         self.joined.append(joined)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 from checkstream.core.exchange.meter import Meter
-from checkstream.core.exchange.quiet import Quiet
+from checkstream.core.exchange.quiet import MOST_FINDINGS, Quiet
 from checkstream.core.match import names
 from checkstream.core.match.entities.canonical import keys
 from checkstream.core.match.patterns import PatternSet
@@ -70,7 +70,7 @@ def told_of(
         request: What was read.
         meter: Counts the work.
         degrade: Notes that there was too much.
-        quiet: Texts in which nothing was found before; None: nobody remembers.
+        quiet: What was found in texts before; None: nobody remembers.
     """
     said: list[Delta] = []
     for at in range(0, len(request.unit.deltas), _TEXTS_A_STEP):
@@ -98,17 +98,16 @@ def _values(
         if wanted is None or room <= 0:
             continue
         kind = f"value:{delta.channel.kind}"
-        if quiet is not None and quiet.knows(kind, delta.text):
+        before = None if quiet is None else quiet.found(kind, delta.text)
+        if before == ():
             continue
         patterns, entities = wanted
         search = Search(patterns)
         known = found.setdefault(delta.channel.kind, set())
-        before = len(known)
-        findings = yield from meter.feeding(search, delta.text)
-        findings += search.end()
-        meter.spend(search.take_work())
-        if quiet is not None and not findings:
-            quiet.keep(kind, delta.text)
+        held = len(known)
+        findings = list(before[0]) if before else (yield from _searched(search, delta.text, meter))
+        if quiet is not None and before is None and len(findings) <= MOST_FINDINGS:
+            quiet.keep(kind, delta.text, (tuple(findings),) if findings else ())
         findings.reverse()
         while findings:
             finding = findings.pop()  # freed here: thousands at once take long
@@ -117,12 +116,19 @@ def _values(
                 yield
             name = entities[finding.signal]
             each = keys(name, delta.text[finding.span.start : finding.span.end])
-            known.update(digest_of(name, key) for key in each.known[: max(0, room - len(known) + before)])
-        room -= len(known) - before
+            known.update(digest_of(name, key) for key in each.known[: max(0, room - len(known) + held)])
+        room -= len(known) - held
         if room <= 0:
             degrade("values_not_remembered")
         yield
     return {kind: frozenset(digests) for kind, digests in found.items()}
+
+
+def _searched(search: Search, text: str, meter: Meter) -> Generator[None, None, list[Finding]]:
+    found = yield from meter.feeding(search, text)
+    found += search.end()
+    meter.spend(search.take_work())
+    return found
 
 
 def _words(

@@ -25,7 +25,7 @@ from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.naming import Naming
 from checkstream.core.exchange.outside import Outside
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.quiet import LEAST_CHARS, is_quiet
+from checkstream.core.exchange.quiet import found_by
 from checkstream.core.exchange.recollection import Recollection
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.exchange.shaping import Wishes
@@ -365,13 +365,14 @@ class Prompt:
         del channel
         self._rejects.append((refusing, place))
 
-    def remember_quiet(self) -> Steps:
-        """Note the texts in which nothing was found: they come again with the next request."""
+    def remember_found(self) -> Steps:
+        """Note what was found in the texts: they come again with the next request."""
         quiet, meter = self._checking.quiet, self._checking.meter
         for joined in self._joined if quiet is not None else ():
             size = len(joined.text)
-            if quiet is not None and size >= LEAST_CHARS and is_quiet(joined.judge, size):
-                quiet.keep(joined.judge.channel.kind, joined.text)
+            found = found_by(joined.judge, size)
+            if quiet is not None and found is not None:
+                quiet.keep(joined.judge.channel.kind, joined.text, found)
             meter.spend(_NOTED_WORK + size // _HASHED_CHARS)
             yield
 

@@ -1,8 +1,8 @@
-"""Texts that were read before and in which nothing was found: a chat sends its whole history with every request.
+"""What was found in texts that were read before: a chat sends its whole history with every request.
 
-What patterns, phrases and entities find in a whole text is a function of the text and the policy alone. So one in which
-they have found nothing need not be read again; all else about it (scores, conditions, what it is joined to) is decided
-anew. INVARIANT: with and without this memory an exchange comes to the same.
+What patterns, phrases and entities find in a whole text is a function of the text and the policy alone. So one that
+comes again need not be searched again; all else about it (scores, conditions, what it is joined to, what rules do) is
+decided anew. INVARIANT: with and without this memory an exchange comes to the same.
 """
 
 from __future__ import annotations
@@ -10,29 +10,50 @@ from __future__ import annotations
 from typing import Protocol
 
 from checkstream.core.channel.judge import Judge
+from checkstream.core.terms import Finding
 
 LEAST_CHARS = 32
 """A shorter text is read as fast as looked up."""
+MOST_FINDINGS = 64
+"""Of a text in which more was found nothing is remembered."""
+
+Found = tuple[tuple[Finding, ...], ...]
+"""What a judge has found in a text, and each of those that follow it; empty: nobody anything."""
 
 
 class Quiet(Protocol):
     """Such texts of one caller, under one policy. Another caller's are not known: time would tell what they say."""
 
-    def knows(self, kind: str, text: str) -> bool:
-        """Tell whether nothing was found in a text.
+    def found(self, kind: str, text: str) -> Found | None:
+        """Return what was found in a text; None: it is not known.
 
         Args:
             kind: What was looked for in it.
             text: All of it.
         """
 
-    def keep(self, kind: str, text: str) -> None:
-        """Note that nothing was found in a text."""
+    def keep(self, kind: str, text: str, found: Found = ()) -> None:
+        """Note what was found in a text."""
 
 
-def is_quiet(judge: Judge, size: int) -> bool:
-    """Tell whether a judge and those that follow it have read a text of so many characters and found nothing."""
-    return all(
-        each.holdback.ended and each.holdback.received == size and not each.holdback.matches.hit
-        for each in (judge, *judge.followers)
-    )
+def listen(judge: Judge) -> None:
+    """Have a judge, and those that follow it, keep in mind what they find."""
+    for each in (judge, *judge.followers):
+        each.holdback.matches.heard = []
+
+
+def found_by(judge: Judge, size: int) -> Found | None:
+    """Return what a judge and those that follow it have found in a text of so many characters.
+
+    None: they have not read all of it, or nobody wanted to know, or it is too much to be remembered.
+    """
+    found: list[tuple[Finding, ...]] = []
+    for each in (judge, *judge.followers):
+        holdback = each.holdback
+        heard = holdback.matches.heard
+        if heard is None or not holdback.ended or holdback.received != size:
+            return None
+        found.append(tuple(heard))
+    if sum(map(len, found)) > MOST_FINDINGS:
+        return None
+    return tuple(found) if any(found) else ()
