@@ -90,6 +90,15 @@ class Unescaped:
         return Reading("".join(out), first, last, at, changed)
 
 
+def unescaped(text: str) -> str:
+    """Return what a whole text says without its escapes; one with halves of characters stays as it is."""
+    escapes = "\\" in text or "%" in text or "&" in text
+    if not escapes or any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    places = range(len(text))
+    return Unescaped().read(text, places, places, ended=True).text
+
+
 def _decode(text: str, at: int, *, ended: bool) -> _Decoded:
     """Decode the escape that starts at `at`; at the text's end an incomplete one is no escape."""
     decode = _DECODERS[text[at]]

@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 from checkstream.core.match.entities.calling_codes import calling_code
 from checkstream.core.match.entities.entity import only_digits
+from checkstream.core.match.escapes import unescaped
 
 _MIN_NATIONAL = 7
 """Fewest digits of a telephone number that may be the same without its country."""
 _MAX_CHARS = 1_000
 """What is longer is compared as it stands."""
 _DOTS = ("[dot]", "(dot)", "[.]", "(.)")
+_EMPHASIS = dict.fromkeys(map(ord, "*`~"))
+"""Markdown's signs that no address has."""
 _ATS = ("%40", "[at]", "(at)", "[@]", "(@)")
 
 
@@ -86,12 +89,16 @@ def _alphanumeric(text: str) -> Keys:
     return _one("".join(char for char in text.casefold() if char.isalnum()))
 
 
+def _web(text: str) -> Keys:
+    return _one(unescaped(text))
+
+
 def _email(text: str) -> Keys:
     return _one(_email_address(text))
 
 
 def _email_address(text: str) -> str:
-    folded = text.casefold()
+    folded = unescaped(text).translate(_EMPHASIS).casefold()
     for mark in _ATS:
         folded = folded.replace(mark, "@")
     for mark in _DOTS:
@@ -130,6 +137,7 @@ def _address(text: str) -> Keys:
 
 _FORMS: Mapping[str, Callable[[str], Keys]] = MappingProxyType({
     "EMAIL": _email,
+    "URL": _web,
     "PHONE": _phone,
     "PHONE_LOOSE": _phone,
     "IP_ADDRESS": _address,
