@@ -178,6 +178,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     unscanned: tuple[str, ...] = ()
     pseudonyms: dict[str, int] = {}
     restored: int = 0
+    not_given: int = 0
     removed: tuple[str, ...] = ()
     turned_at: int | None = None
     scanned: tuple[str, ...] = ()
@@ -320,9 +321,10 @@ def _print_fields(record: _Stream) -> None:
     if record.conversation.id:
         risks = "".join(f", {name} {risk}" for name, risk in record.conversation.risks.items())
         print(safe(f"  conversation {record.conversation.id}: {counted(record.conversation.turns, 'turn')}{risks}"))
-    if record.pseudonyms or record.restored:
+    if record.pseudonyms or record.restored or record.not_given:
         kinds = ", ".join(f"{kind} {count}" for kind, count in record.pseudonyms.items()) or "none given"
-        print(safe(f"  pseudonyms: {kinds}; put back {counted(record.restored, 'time')}"))
+        strange = f"; {record.not_given} in the answer that stand for nothing" if record.not_given else ""
+        print(safe(f"  pseudonyms: {kinds}; put back {counted(record.restored, 'time')}{strange}"))
     for name in record.unscanned:
         print(safe(f"  not read: {name}"))
     for name in record.unknown:

@@ -220,6 +220,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of placeholder -> values of the prompt that the model got as one; left out: none."""
     restored: int | msgspec.UnsetType = msgspec.UNSET
     """How often such a value was put back into the answer; left out: never."""
+    not_given: int | msgspec.UnsetType = msgspec.UNSET
+    """How often the answer has a placeholder that stands for nothing; left out: never, or there were none to know."""
     removed: tuple[str, ...] = ()
     """Fields that were taken out of the request, since they could undo what a rule shapes; others were not known."""
     confirmed: tuple[str, ...] = ()

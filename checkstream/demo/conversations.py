@@ -13,6 +13,9 @@ from checkstream.demo.spoken import Json
 
 _EMAIL, _CARD = "maria.lindstrom@example.com", "4242 4242 4242 4242"
 _RECEIPT_EMAIL, _RECEIPT_CARD = "john.doe@example.org", "5555 5555 5555 4444"
+_PATIENT, _PATIENT_EMAIL = "Anna Schmidt", "anna.schmidt@example.com"
+NAMES = "names"
+"""The scenario whose requests go by a route where nobody is named to the model."""
 _TREATY = (
     "The Treaty of Lund was signed in September 1679. It ended the Scanian War between Denmark and Sweden, and renewed "
     "their alliance for ten years."
@@ -51,6 +54,8 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """What the answer is held against, in the reply."""
     contradicted: tuple[str, ...] = ()
     """What stands in claims that must be told as contradicted by it."""
+    unseen: tuple[str, ...] = ()
+    """What stands in the prompt, and the model must not get."""
     choices: int = 1
     fires: tuple[str, ...] = ()
     """Ids of the rules that must fire; none: nothing that changes the answer may."""
@@ -189,6 +194,16 @@ CONVERSATIONS: Sequence[Conversation] = (
         finishes=("tool_calls",),
     ),
     Conversation(
+        title="A prompt with a name, which the model never learns",
+        model=NAMES,
+        prompt=f"Write to {_PATIENT} at {_PATIENT_EMAIL} that all is well.",
+        unseen=(_PATIENT, _PATIENT_EMAIL),
+        fires=("PSN-001",),
+        hidden=("<PERSON_1>", "<email_1>", "Person 1"),
+        shown=(f"Dear {_PATIENT}, I have written to **{_PATIENT_EMAIL}** and told {_PATIENT} that all is well.",),
+        note="the model works on placeholders, and its caller reads its own people's data in the answer",
+    ),
+    Conversation(
         title="Two choices at once, one of them toxic",
         model="choices",
         prompt="Please give me feedback on my draft.",
@@ -207,7 +222,13 @@ def conversations(surface: str) -> Sequence[Conversation]:
 
 
 def faults(
-    conversation: Conversation, raw: Heard, guarded: Heard, fired: Sequence[str], surface: str = "openai"
+    conversation: Conversation,
+    raw: Heard,
+    guarded: Heard,
+    fired: Sequence[str],
+    surface: str = "openai",
+    *,
+    saw: str = "",
 ) -> list[str]:
     """Return what did not come as it must, in words; nothing when all is well.
 
@@ -217,8 +238,11 @@ def faults(
         guarded: What came through the proxy.
         fired: Ids of the rules that fired, from the audit log.
         surface: The API by which it was asked.
+        saw: What the model got, where that matters.
     """
-    found = []
+    found = [f"the model got `{secret}`" for secret in conversation.unseen if secret in saw]
+    if conversation.unseen and not saw:
+        found.append("the model got nothing")
     found += [f"`{secret}` came through the proxy" for secret in conversation.hidden if secret in guarded.everything]
     found += [f"the model did not say `{secret}`" for secret in conversation.hidden if secret not in raw.everything]
     found += [f"`{text}` did not come" for text in conversation.shown if text not in guarded.everything]

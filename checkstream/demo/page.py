@@ -38,6 +38,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     held_ms: float | None
     """Longest time that text which was then sent had been held; None: there is no audit entry."""
     faults: tuple[str, ...]
+    saw: str = ""
+    """What the model got of it through checkstream, where that is to be shown."""
     reason: str = "finish_reason"
     """What the API calls why an answer has ended."""
 
@@ -61,6 +63,8 @@ class Page:
         yield ""
         yield self.paint("bold", title) + self.paint("dim", "─" * max(self._columns - len(title), 0))
         yield from self._entry("asked", printable(shown.conversation.prompt))
+        if shown.saw:
+            yield from self._entry("saw", printable(shown.saw) + "  (what the model got)", "green")
         yield from self._sides(
             self._side("straight from the model", shown.raw, shown.reason),
             self._side("through checkstream", shown.guarded, shown.reason),

@@ -21,7 +21,7 @@ import msgspec
 from checkstream.audit.chain import read
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.demo.child import Child, ChildFailed, child, command, environment
-from checkstream.demo.conversations import CONVERSATIONS, Conversation, conversations, faults
+from checkstream.demo.conversations import CONVERSATIONS, NAMES, Conversation, conversations, faults
 from checkstream.demo.heard import SURFACES, Heard, hear
 from checkstream.demo.page import Fired, Page, Shown, printable
 from checkstream.errors import AuditError, EventTooLarge
@@ -30,6 +30,16 @@ _AUDIT_S = 5.0
 """How long an entry may take to appear; longer than the proxy's loss window."""
 _ANSWER_S = 60.0
 _STREAM = "x-checkstream-stream"
+
+_NAMES_POLICY = """\
+pack: {name: names, version: 1.0.0}
+policies:
+  - name: people_have_no_names_for_the_model
+    id: PSN-001
+    stage: [ingress]
+    entities: [PERSON, EMAIL]
+    actions: [{type: pseudonymise}]
+"""
 
 Say = Callable[[str], None]
 
@@ -140,15 +150,21 @@ def _config(llm: str, folder: Path) -> dict[str, Any]:
         "deadline": deadline,
         "grounding": {"sample": 0, "inline_ms": 10_000},  # only for requests that ask for it
     }
+    (folder / "names.yaml").write_text(_NAMES_POLICY, "utf-8")
+    named = {**guarded, "policies": ["builtin:default", "names.yaml"]}
+    paths = {
+        "chat": "/v1/chat/completions", "completions": "/v1/completions", "responses": "/v1/responses",
+        "messages": "/v1/messages", "ollama": "/api/chat",
+    }  # fmt: skip
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
         "upstreams": {"scripted": {"url": llm}},
         "routes": [
-            {"name": "chat", "match": {"path": "/v1/chat/completions"}, **guarded},
-            {"name": "completions", "match": {"path": "/v1/completions"}, **guarded},
-            {"name": "responses", "match": {"path": "/v1/responses"}, **guarded},
-            {"name": "messages", "match": {"path": "/v1/messages"}, **guarded},
-            {"name": "ollama", "match": {"path": "/api/chat"}, **guarded},
+            *(
+                {"name": f"{name}-{NAMES}", "match": {"path": at, "model": NAMES}, **named}
+                for name, at in paths.items()
+            ),
+            *({"name": name, "match": {"path": at}, **guarded} for name, at in paths.items()),
             {"name": "models", "match": {"path": "/v1/models", "method": "GET"}, "upstream": "scripted", "pass": True},
         ],
         "audit": {"dir": str(folder / "audit"), "fsync_ms": 20},
@@ -163,7 +179,8 @@ async def _converse(
     guarded = await hear(session, servers.proxy, body, surface)
     entry = await _entry(servers.audit, guarded)
     fired = _fired(entry)
-    found = faults(conversation, raw, guarded, [one.rule for one in fired], surface)
+    saw = await _seen(session, servers.llm, conversation)
+    found = faults(conversation, raw, guarded, [one.rule for one in fired], surface, saw=saw)
     if entry is None:
         found.append("the audit log has no entry of this stream")
     return Shown(
@@ -174,8 +191,19 @@ async def _converse(
         fired=fired,
         held_ms=None if entry is None else float(entry.record.held_ms),
         faults=tuple(found),
+        saw=saw,
         reason=SURFACES[surface].reason,
     )
+
+
+async def _seen(session: aiohttp.ClientSession, llm: str, conversation: Conversation) -> str:
+    """Return what the model got of the user, of the last request for a conversation; empty where it is not shown."""
+    if not conversation.unseen:
+        return ""
+    async with session.get(f"{llm}/_scripted/requests", params={"scenario": conversation.model}) as answer:
+        body = (await answer.json())[-1]["body"]
+    said = body.get("messages") or body.get("input") or [{}]
+    return str(said[-1].get("content", ""))
 
 
 async def _entry(folder: Path, heard: Heard) -> _Entry | None:

@@ -132,6 +132,13 @@ class StreamCounts:
         self._metrics.exchanges.of(self._route, record.outcome).inc()
         for stage in sorted({name.partition(":")[0] for name in record.unscanned}):
             self._metrics.unscanned.of(stage).inc()
+        for what, count in (
+            ("given", sum((record.pseudonyms or {}).values())),
+            ("restored", record.restored or 0),
+            ("not_given", record.not_given or 0),
+        ):
+            if count:
+                self._metrics.pseudonyms.of(what).inc(count)
 
     def upstream_failed(self, error: UpstreamError) -> None:
         """Count a failure of the upstream, and log what its operator needs to mend it."""

@@ -55,6 +55,7 @@ SPECS = (
     MetricSpec("checkstream_held_bytes", "gauge", "Bytes received and not yet sent, all streams"),
     MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),
     MetricSpec("checkstream_unscanned_total", "counter", "Exchanges of which something was not read", ("stage",)),
+    MetricSpec("checkstream_pseudonyms_total", "counter", "Placeholders: given, put back, not known", ("what",)),
     MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("kind",)),
     MetricSpec("checkstream_upstream_responses_total", "counter", "Answers of upstreams", ("route", "status")),
     MetricSpec("checkstream_audit_entries_total", "counter", "Entries appended to the audit chain"),
@@ -116,6 +117,7 @@ class Metrics:
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
         self.unscanned = Family(self._make(Counter, "checkstream_unscanned_total"), 1)
+        self.pseudonyms = Family(self._make(Counter, "checkstream_pseudonyms_total"), 1)
         self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 1)
         self.upstream_responses = Family(self._make(Counter, "checkstream_upstream_responses_total"), 2)
         self.audit_entries = self._make(Counter, "checkstream_audit_entries_total")

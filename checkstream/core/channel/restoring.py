@@ -14,7 +14,7 @@ import msgspec
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
-from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
+from checkstream.core.match.placeholders import PLACEHOLDER, Label, Placeholders
 from checkstream.core.pseudonyms.quoting import PLAIN, Quoting
 from checkstream.core.pseudonyms.register import Register
 from checkstream.core.terms import Finding, Span
@@ -63,6 +63,7 @@ class Restoring:
             span = finding.span
             label = self._placeholders.read(self._page.text(span))
             if label is None or not self._register.is_given(label):
+                self._count(label, span)
                 continue
             if any(span.start < place.end and place.start < span.end for place in places):
                 continue
@@ -80,6 +81,11 @@ class Restoring:
         span = finding.span
         plain = finding.view == "raw" and self._holdback.text(Span(span.start, span.start + 1)) == "<"
         return not plain, span.start - span.end, span.start
+
+    def _count(self, label: Label | str | None, span: Span) -> None:
+        """Count what is written as placeholders are, and no other words, and stands for nothing."""
+        if isinstance(label, Label) and label.bare in self._page.text(span).upper():
+            self._register.not_given += 1
 
     def _way(self, position: int) -> int:
         """Return what the text is written in at a place, besides what edits of JSON see to."""

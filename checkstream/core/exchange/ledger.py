@@ -209,6 +209,7 @@ class Ledger:
             fired=self._fired if sum(self._fired.values()) > len(self.verdicts) else {},
             pseudonyms=(register.counts if register is not None else None) or msgspec.UNSET,
             restored=(register.restored if register is not None else 0) or msgspec.UNSET,
+            not_given=(register.not_given if register is not None else 0) or msgspec.UNSET,
             removed=tuple(self._removed),
             confirmed=self.confirmed,
             turned_at=self.turned_at,

@@ -75,6 +75,7 @@ class Register:
         "_reserved",
         "_used",
         "changed",
+        "not_given",
         "reserved",
         "restored",
     )
@@ -94,6 +95,8 @@ class Register:
         """Something has been given, or may be seen, that was not known before."""
         self.restored = 0
         """How often a value has been put back."""
+        self.not_given = 0
+        """How often the model has said a placeholder that stands for nothing."""
 
     def __len__(self) -> int:
         """Return how many values have a pseudonym."""

@@ -61,6 +61,16 @@ def test_a_changed_clean_answer_a_wrong_end_and_a_failure_are_named() -> None:
     assert "the prompt was not refused: status 200" in faults(INJECTION, passed, passed, [])
 
 
+def test_what_the_model_must_not_get_is_named_where_it_got_it() -> None:
+    named = next(conversation for conversation in CONVERSATIONS if conversation.unseen)
+    raw, guarded = _heard("<PERSON_1> <email_1> Person 1"), _heard("\n".join(named.shown))
+    assert faults(named, raw, guarded, named.fires, saw="Write to <PERSON_1>.") == []
+    assert faults(named, raw, guarded, named.fires, saw=named.prompt) == [
+        f"the model got `{each}`" for each in named.unseen
+    ]
+    assert faults(named, raw, guarded, named.fires) == ["the model got nothing"]
+
+
 def test_a_wrong_claim_must_be_told_with_its_evidence() -> None:
     treaty = next(conversation for conversation in CONVERSATIONS if conversation.contradicted)
     raw = _heard("signed in 1683")

@@ -34,6 +34,13 @@ def test_no_line_is_wider_than_the_terminal(columns: int, colours: bool) -> None
     assert (plain != lines) is colours
 
 
+def test_it_says_what_the_model_got_where_that_is_to_be_shown() -> None:
+    assert "saw     Write to <PERSON_1>.\\x1b" in "\n".join(
+        Page(120, colours=False).conversation(_shown(saw="Write to <PERSON_1>.\x1b"))
+    )
+    assert "\nsaw" not in "\n".join(Page(120, colours=False).conversation(_shown()))
+
+
 def test_it_says_what_fired_how_long_text_was_held_and_what_it_took() -> None:
     text = "\n".join(Page(120, colours=False).conversation(_shown(faults=("`x` came through",))))
     assert "PII-001 redact (entity:EMAIL); X stop (a, b) in shadow mode" in text

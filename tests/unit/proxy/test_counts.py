@@ -68,6 +68,17 @@ def test_g17_what_was_not_read_is_counted_by_stage_and_by_no_name_of_an_upstream
     assert "delta" not in text
 
 
+def test_g38_pseudonyms_are_counted_and_none_is_named(log: Lines) -> None:
+    counts = Counted(metrics := Metrics(), log).begun("s", "chat", None)
+    counts.recorded(record())
+    assert "checkstream_pseudonyms_total{" not in metrics.render().decode()
+    counts.recorded(msgspec.structs.replace(record(), pseudonyms={"EMAIL": 2, "PERSON": 1}, restored=5, not_given=1))
+    text = metrics.render().decode()
+    for what, count in (("given", 3), ("restored", 5), ("not_given", 1)):
+        assert f'checkstream_pseudonyms_total{{what="{what}"}} {count}.0' in text
+    assert "EMAIL" not in text
+
+
 def test_g37_a_log_names_fields_that_nobody_knows_that_were_not_read_and_that_are_gone_and_not_too_many(
     log: Lines,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
@@ -120,6 +121,15 @@ def test_g38_nothing_of_the_values_is_in_the_record() -> None:
     out = ran(PROMPT, "<EMAIL_1> <EMAIL_2>")
     assert out.record is not None
     assert "x.io" not in str(out.record)
+
+
+def test_g37_placeholders_that_stand_for_nothing_are_counted() -> None:
+    out = ran(PROMPT, "<EMAIL_1>, <email_9> and EMAIL_7, but email 8 is prose, and so is Email #12.")
+    assert out.record is not None
+    assert (out.record.pseudonyms, out.record.restored, out.record.not_given) == ({"EMAIL": 2}, 1, 2)
+    calm = ran("Hi.", "Hello, <EMAIL_9>.").record
+    assert calm is not None
+    assert (calm.pseudonyms, calm.restored, calm.not_given) == (msgspec.UNSET,) * 3
 
 
 @pytest.mark.parametrize(
