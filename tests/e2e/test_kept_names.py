@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +86,39 @@ def test_g38_two_proxies_know_a_conversation_its_caller_alone_and_their_files_no
     for secret in ("Schmidt", "Peter", "schmidt.io"):
         assert secret.encode() not in stored
         assert secret not in json.dumps([sent, records]) + log
+
+
+def test_g38_requests_at_once_each_read_their_own_and_all_know_all_names_afterwards(llm: Llm, tmp_path: Path) -> None:
+    model = llm.put("kept-at-once", {"choices": [{"content": "You said: ${last_user}"}]})
+    people = [f"p{number}@at-once.example" for number in range(8)]
+    with running(Proxy(settings(llm, tmp_path, tmp_path / "names.db"), tmp_path)) as proxy:
+        with ThreadPoolExecutor(len(people)) as pool:
+            told = list(pool.map(lambda person: ask(proxy, model, f"Mail {person}."), people))
+        assert told == [f"You said: Mail {person}." for person in people]
+        assert ask(proxy, model, " ".join(people)) == "You said: " + " ".join(people)
+    sent = [row["body"]["messages"][0]["content"] for row in llm.requests("kept-at-once")]
+    labels = [f"<EMAIL_{number}>" for number in range(1, 9)]
+    assert sorted(sent[:-1]) == [f"Mail {label}." for label in labels]
+    assert sorted(sent[-1].split()) == labels
+
+
+def test_g38_what_can_not_be_opened_is_refused_and_with_another_secret_nobody_is_known(
+    llm: Llm, tmp_path: Path
+) -> None:
+    model = llm.put("kept-rotated", {"choices": [{"content": "You said: ${last_user}, not <EMAIL_1>."}]})
+    file = tmp_path / "names.db"
+    made = settings(llm, tmp_path, file)
+    with running(Proxy(made, tmp_path)) as proxy:
+        assert ask(proxy, model, "ann@x.io") == "You said: ann@x.io, not ann@x.io."
+        with contextlib.closing(sqlite3.connect(file)) as store:
+            store.execute("UPDATE states SET sealed = zeroblob(length(sealed)) WHERE version = 1")
+            store.commit()
+        body = {"model": model, "messages": [{"role": "user", "content": "bob@y.io"}]}
+        headers = {"authorization": f"Bearer {KEYS['app1']}", "x-checkstream-conversation": "c"}
+        status, _, raw = http("POST", f"{proxy.url}/v1/chat/completions", body, headers=headers)
+        assert (status, b"y.io" in raw) == (503, False)
+        assert ask(proxy, model, "bob@y.io", conversation="d") == "You said: bob@y.io, not bob@y.io."
+    (tmp_path / "secret").write_text(base64.b64encode(bytes(range(1, 41))).decode())
+    with running(Proxy(made, tmp_path)) as proxy:
+        assert ask(proxy, model, "Who?", conversation="d") == "You said: Who?, not <EMAIL_1>."
+        assert ask(proxy, model, "eve@z.io") == "You said: eve@z.io, not eve@z.io."

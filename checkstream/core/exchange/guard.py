@@ -276,7 +276,7 @@ class Guard(Stepping):
         course = self._course
         request = course.prompt.request
         try:
-            known = course.prompt.naming.take(event)
+            known = yield from course.prompt.naming.taking(event)
         except NamesUnreadable:
             known = False
         if not known or request is None:
@@ -309,7 +309,7 @@ class Guard(Stepping):
         except WireError as error:
             course.refuse(Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}"))
             return
-        keep = course.prompt.naming.keep()
+        keep = yield from course.prompt.naming.keeping()
         if keep is not None:
             course.state = State.NAMING
             course.do(keep)

@@ -60,7 +60,7 @@ class Intake:
             if number not in self._choices:
                 self._answer.begin(number)
                 yield
-        self._keep_as(unit.kept_as)
+        yield from self._keeping_as(unit.kept_as)
         for number in unit.stray.values():
             self._choices[number].strayed = True
         self._look_whether_at_once(unit)
@@ -84,10 +84,10 @@ class Intake:
             self._answer.terminated = True
             yield from self._endings.ending()
 
-    def _keep_as(self, ids: Sequence[str]) -> None:
+    def _keeping_as(self, ids: Sequence[str]) -> Steps:
         """Keep what is to be known where a request goes on from this answer."""
         self._prompt.conversation.keep_as(ids)
-        names = self._prompt.naming.keep_as(ids)
+        names = yield from self._prompt.naming.keeping_as(ids)
         if names is not None:
             self._checking.commands.append(names)
 

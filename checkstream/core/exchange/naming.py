@@ -7,6 +7,7 @@ prompt, and none is taken that stands in it already.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from heapq import merge
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from checkstream.core.channel.replacements import Alias, Replacement
 from checkstream.core.commands import KeepNames, RecallNames
 from checkstream.core.events import NamesKnown
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.joined import EDITS_WORK
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.match.language import language_of
@@ -30,7 +32,9 @@ from checkstream.core.wire.surface import Request
 
 _NAME_WORK = 30
 """Of one value (see `match.work`)."""
-_NAMES_A_STEP = 16
+_NAMES_A_STEP, _EDITS_A_STEP = 16, 256
+_KEPT_WORK = 400
+"""Of as many values as are read of what is kept, or written, in one step."""
 _SURROGATE_WORK = 150
 """Of making a surrogate, besides."""
 _CHARS_A_STEP = 2048
@@ -111,8 +115,8 @@ class Naming:
         self._asked = True
         return RecallNames(self._conversation)
 
-    def take(self, event: NamesKnown) -> bool:
-        """Take the names that are kept, in place of those that were given here; tell whether more may be given.
+    def taking(self, event: NamesKnown) -> Generator[None, None, bool]:
+        """Take, in steps, the names that are kept, in place of those given here; tell whether more may be given.
 
         Raises:
             NamesUnreadable: nobody here has kept them.
@@ -120,21 +124,23 @@ class Naming:
         self._tries += 1
         self._seen = event.version
         self._is_known = event.state is not None
-        self._register.begin_with(event.state)
+        yield from self._meter.stepping(self._register.beginning_with(event.state), _KEPT_WORK)
         return self._tries <= _MOST_TRIES
 
-    def keep(self) -> KeepNames | None:
-        """Return what keeps the names that have been given; None: nothing is to be kept."""
+    def keeping(self) -> Generator[None, None, KeepNames | None]:
+        """Return, in steps, what keeps the names that have been given; None: nothing is to be kept."""
         if not self._asked or not self._is_named or self._settled or not self._register.changed:
             return None
-        return KeepNames(self._conversation, self._register.state(), self._seen)
+        state = yield from self._meter.stepping(self._register.telling(), _KEPT_WORK)
+        return KeepNames(self._conversation, state, self._seen)
 
-    def keep_as(self, answers: Sequence[str]) -> KeepNames | None:
-        """Return what keeps the names for a request that goes on from the answer, under the first of its ids."""
+    def keeping_as(self, answers: Sequence[str]) -> Generator[None, None, KeepNames | None]:
+        """Return, in steps, what keeps the names for a request that goes on from the answer, by its first id."""
         if not answers or not self._keeps or self._is_named or self._is_kept or not len(self._register):
             return None
         self._is_kept = True
-        return KeepNames(f"{_OF_ANSWER}{answers[0]}", self._register.state(), 0, later=True)
+        state = yield from self._meter.stepping(self._register.telling(), _KEPT_WORK)
+        return KeepNames(f"{_OF_ANSWER}{answers[0]}", state, 0, later=True)
 
     def settle(self) -> None:
         """Keep nothing any more: it is kept, or can't be."""
@@ -158,7 +164,8 @@ class Naming:
             bare = place in request.quiet or _is_name(delta)
             edits[place] = named = []
             quoting, at = Quoting(), 0
-            for count, edit in enumerate(_merged(found), 1):
+            merged = yield from self._meter.stepping(_merging(found), EDITS_WORK)
+            for count, edit in enumerate(merged, 1):
                 yield from self._meter.stepping(_reading(quoting, delta.text[at : edit.start]), _READ_WORK)
                 quoting.feed(_VALUE)
                 at = edit.end
@@ -255,10 +262,16 @@ def _key(alias: Alias, value: str) -> str:
     return keys_of(signal.name, value, by_model=signal.model is not None).known[0] or value
 
 
-def _merged(edits: Sequence[Replacement]) -> list[Replacement]:
-    """Return edits of which those that overlap are one; what is redacted there has no name."""
+def _merging(edits: Sequence[Replacement]) -> Generator[None, None, list[Replacement]]:
+    """Return, in steps, edits of which those that overlap are one; what is redacted there has no name."""
+    runs = list[list[Replacement]]()
+    for at in range(0, len(edits), _EDITS_A_STEP):
+        runs.append(sorted(edits[at : at + _EDITS_A_STEP], key=_order))
+        yield
     merged: list[Replacement] = []
-    for edit in sorted(edits, key=_order):
+    for count, edit in enumerate(merge(*runs, key=_order), 1):
+        if count % _EDITS_A_STEP == 0:
+            yield
         if not merged or edit.start >= merged[-1].end:
             merged.append(edit)
             continue

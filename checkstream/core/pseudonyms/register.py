@@ -8,7 +8,8 @@ caller has written as `Person 1` is never taken for somebody's name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -18,10 +19,14 @@ from checkstream.core.match.placeholders import MAX_NUMBER, Label
 from checkstream.core.match.surrogates import surrogate_key
 from checkstream.core.pseudonyms.quoting import PLAIN
 from checkstream.core.pseudonyms.spelling import is_plain, written_as
+from checkstream.core.steps import Walk
 from checkstream.errors import NamesUnreadable
 
 MOST_VALUES = 20_000
 """Of one register; what is found beyond them has no pseudonym."""
+_VALUES_A_STEP = 256
+_NUMBERS_TRIED = 64
+"""In their order; then the next is one behind all that are taken."""
 _FIRST_OF_SEEDS = 100_000
 _SEEDS = MAX_NUMBER - _FIRST_OF_SEEDS - MOST_VALUES
 """Of the numbers that follow from a value; behind them there is room for those that are taken."""
@@ -71,6 +76,8 @@ class Register:
         "_by_key",
         "_by_label",
         "_by_surrogate",
+        "_counts",
+        "_last",
         "_next",
         "_reserved",
         "_used",
@@ -88,7 +95,10 @@ class Register:
         """Key of a surrogate, or of a word of a name -> whose, and what comes back for it."""
         self._reserved: set[Label | str] = set()
         self._next: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+        """Of each kind the greatest number that is taken, of those that are counted up to."""
         self._used: set[Label] = set()
+        self._counts = Counter[str]()
         self.reserved = False
         """What the prompt itself uses is known."""
         self.changed = False
@@ -105,6 +115,8 @@ class Register:
     def reserve(self, used: Label | str) -> None:
         """Give this placeholder, or the surrogate of this key, to no value."""
         self._reserved.add(used)
+        if isinstance(used, Label):
+            self._note_taken(used)
         if isinstance(used, str):
             self._reserved.update(used.split())
 
@@ -144,22 +156,38 @@ class Register:
         if given is None:
             if len(self._by_label) >= MOST_VALUES:
                 return None
-            number = self._next.get(kind, 1) if seed is None else _FIRST_OF_SEEDS + seed % _SEEDS
-            while (label := Label(kind, number)) in self._reserved or label in self._by_label:
-                number += 1
-            if number > MAX_NUMBER:
+            label = self._free(kind, self._next.get(kind, 1) if seed is None else _FIRST_OF_SEEDS + seed % _SEEDS)
+            if label.number > MAX_NUMBER:
                 return None
             if seed is None:
-                self._next[kind] = number + 1
+                self._next[kind] = label.number + 1
             made = (make() if make is not None else None) or ""
             given = self._add(key, Given(label, value, comes_back, made, spelled, way))
             self.changed = True
-        self._used.add(given.label)
+        if given.label not in self._used:
+            self._used.add(given.label)
+            self._counts[kind] += 1
         if comes_back and not given.comes_back:
             given.comes_back = self.changed = True
         return given
 
+    def _free(self, kind: str, number: int) -> Label:
+        """Return the first placeholder from a number on that is nobody's, or one behind all, where many are taken."""
+        for _ in range(_NUMBERS_TRIED):
+            if (label := Label(kind, number)) not in self._reserved and label not in self._by_label:
+                return label
+            number += 1
+        number = max(number, self._last.get(kind, 0) + 1)
+        while (label := Label(kind, number)) in self._reserved or label in self._by_label:
+            number += 1
+        return label
+
+    def _note_taken(self, label: Label) -> None:
+        if label.number < _FIRST_OF_SEEDS:
+            self._last[label.kind] = max(self._last.get(label.kind, 0), label.number)
+
     def _add(self, key: str, given: Given) -> Given:
+        self._note_taken(given.label)
         self._by_key[given.label.kind, key] = self._by_label[given.label] = given
         if given.surrogate:
             self._by_surrogate[surrogate_key(given.surrogate)] = given, given.value
@@ -171,35 +199,43 @@ class Register:
                 self._by_surrogate[surrogate_key(words[-1])] = given, own[-1]
         return given
 
-    def begin_with(self, state: bytes | None) -> None:
-        """Know what an earlier request has given, and nothing else; None: nothing was given.
+    def beginning_with(self, state: bytes | None) -> Walk:
+        """Know, in steps, what an earlier request has given, and nothing else; None: nothing was given.
 
         Raises:
             NamesUnreadable: it is no state.
         """
-        try:
-            kept = [] if state is None else _KEPT.decode(state)
-        except msgspec.DecodeError as error:
-            raise NamesUnreadable("what stands for values in the conversation can't be read") from error
-        self._by_key.clear()
-        self._by_label.clear()
-        self._by_surrogate.clear()
+        for known in (self._by_key, self._by_label, self._by_surrogate):
+            while known:
+                for _ in range(min(_VALUES_A_STEP, len(known))):
+                    known.popitem()
+                yield
         self._next.clear()
         self._used.clear()
-        for each in kept:
-            label = Label(each.kind, each.number)
-            given = Given(label, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
-            self._add(each.key, given)
+        self._counts.clear()
+        for line in (state or b"").splitlines():
+            try:
+                kept = _KEPT.decode(line)
+            except msgspec.DecodeError as error:
+                raise NamesUnreadable("what stands for values in the conversation can't be read") from error
+            for each in kept:
+                label = Label(each.kind, each.number)
+                given = Given(label, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
+                self._add(each.key, given)
+            yield
         self.changed = False
 
-    def state(self) -> bytes:
-        """Return all that has been given, for a later request of the conversation."""
-        return msgspec.json.encode(
-            [
+    def telling(self) -> Generator[None, None, bytes]:
+        """Return, in steps, all that has been given, for a later request of the conversation."""
+        lines, items = list[bytes](), iter(self._by_key.items())
+        while some := tuple(islice(items, _VALUES_A_STEP)):
+            kept = [
                 _Kept(kind, each.label.number, key, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
-                for (kind, key), each in self._by_key.items()
+                for (kind, key), each in some
             ]
-        )
+            lines.append(msgspec.json.encode(kept))
+            yield
+        return b"\n".join(lines)
 
     def value(self, found: Label | str) -> str | None:
         """Return what comes back for a placeholder or the key of a surrogate; None: it stands for nothing that does."""
@@ -227,4 +263,4 @@ class Register:
     @property
     def counts(self) -> dict[str, int]:
         """Kind -> how many values of it have got a pseudonym in this exchange."""
-        return dict(sorted(Counter(label.kind for label in self._used).items()))
+        return dict(sorted(self._counts.items()))
