@@ -403,6 +403,10 @@ class Guard(Stepping):
         if course.answer.turning is not None:
             return  # nothing more was wanted of it
         course.answer.may_turn = False
+        if course.state is State.STREAMING and course.answer.terminated:
+            course.checking.degrade("broken_behind_end")  # the answer is whole: an error behind its last word is none
+            course.begin_closing(Ending("complete"))
+            return
         course.ledger.upstream_failure = event.kind
         kind, message, outcome = "upstream_error", f"the upstream failed ({event.kind})", "upstream_failed"
         if event.kind == "room":

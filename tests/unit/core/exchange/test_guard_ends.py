@@ -64,6 +64,28 @@ def test_an_upstream_reset_is_never_a_silent_end() -> None:
     assert exchange.out.record.upstream_failure == "reset"
 
 
+@pytest.mark.parametrize("kind", ["reset", "protocol", "idle", "room"])
+def test_g20_a_connection_that_breaks_behind_the_last_word_makes_no_error_behind_it(kind: str) -> None:
+    for rules, said in ((MAIL, "or to jane"), (TOX, "or to jane"), (MAIL, "or to jo@example.com")):
+        exchange = open_stream(rules)
+        pieces = [says("write to them "), says(said), ends(), DONE]
+        for piece in pieces:
+            exchange.send(UpstreamBytes(piece))
+        exchange.send(UpstreamFailed(kind))  # type: ignore[arg-type]
+        while exchange.unanswered:
+            exchange.send(Scored(exchange.unanswered.pop(0).ticket, {"lexicon.toxicity": 0.0}))
+        record = exchange.out.record
+        assert exchange.out.joined.endswith(DONE)
+        assert exchange.out.closed
+        assert record is not None
+        assert record.outcome == "complete"
+        if "@" in said:  # all was over before, since our own last word was said
+            assert text_of(exchange.out) == "write to them or to [EMAIL]"
+        else:
+            assert exchange.out.joined == b"".join(pieces)
+            assert "broken_behind_end" in record.degradations
+
+
 @pytest.mark.parametrize(("kind", "status"), [("connect", 502), ("first_byte", 504), ("reset", 502)])
 def test_an_upstream_failure_before_the_first_byte_is_an_error_status(kind: str, status: int) -> None:
     exchange = Exchange(CHAT, plan(MAIL))
