@@ -13,11 +13,12 @@ from checkstream.cli.results import safe, write_json
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.reading import Reading
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.exchange.recollection import of_one_text
 from checkstream.core.policy.check import STAGE_CHANNELS
 from checkstream.core.policy.explain import Circumstances, RuleReport, explain
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.vm import exchange_facts
-from checkstream.core.terms import Stage, StreamFacts
+from checkstream.core.terms import Past, Stage, StreamFacts
 from checkstream.core.wire.context import read_context
 from checkstream.errors import RequestInvalid
 from checkstream.scoring.scorer import Checked
@@ -160,13 +161,24 @@ def _circumstances(
     risk = max((score for name, score in checked.scores.items() if name in risky), default=0.0)
     stream = StreamFacts(tokens=read.tokens(len(text)), language=read.language(len(text)), risk=risk)
     stream.trend = stream.risk
+    past = _past(args, program, case, checked)
     return Circumstances(
         scores=checked.scores,
         entities=checked.entities,
-        exchange=msgspec.structs.replace(exchange, told=told_in(program, case)),
+        exchange=msgspec.structs.replace(exchange, told=told_in(program, case), conversation=past),
         stream=stream,
         fail_mode=args.fail_mode,
     )
+
+
+def _past(args: argparse.Namespace, program: Program, case: Case, checked: Checked) -> Past:
+    """Return what rules know of a conversation in which the user has said the prompt, and nothing before."""
+    said = None if args.stage == Stage.INGRESS and case.kind != "user" else case.prompt
+    if not isinstance(said, str):
+        return of_one_text(program, None)
+    if args.stage != Stage.INGRESS and program.scope(Stage.INGRESS, "user").accumulates:
+        checked = _checked(args, program, said)
+    return of_one_text(program, checked.scores)
 
 
 def _standard_input() -> str:

@@ -291,6 +291,24 @@ class Recollection:
         )
 
 
+def of_one_text(program: Program, scores: Mapping[str, float] | None) -> Past:
+    """Return what rules know of a conversation of one text.
+
+    Args:
+        program: The compiled policies.
+        scores: `model.label` -> the text's score; None: the user has said nothing.
+    """
+    course = Course(Conversation())
+    course.take(Said(b"", scores))
+    labels = program.scope(Stage.INGRESS, "user").accumulates
+    return Past(
+        turns=course.turns,
+        risks={signal: course.risks.get(name, 0.0) for name, signal in labels.items()},
+        peaks={signal: course.peaks.get(name, 0.0) for name, signal in labels.items()},
+        recents=dict.fromkeys(labels.values(), 0.0),
+    )
+
+
 def _last_answer(deltas: Sequence[Delta]) -> Generator[None, None, int]:
     """Return, in steps, where in a history the model has said something last, -1: nowhere."""
     last = -1

@@ -10,6 +10,7 @@ import pytest
 
 from checkstream.cli import policy
 from checkstream.cli.parser import Parser
+from checkstream.config import bundled
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.errors import ModelError
 
@@ -199,6 +200,19 @@ def test_explain_asks_the_models_that_are_installed(
     assert "FIRED  TOX-001" in capsys.readouterr().out
     assert call("explain", "builtin:default", "--text", "Good morning", "--score", "safety.toxicity=0.95") == 0
     assert "safety.toxicity score 0.95" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("pack", [*sorted(each.parent.name for each in bundled("policies").glob("*/policy.yaml"))])
+def test_explain_says_of_no_rule_that_it_refuses_what_goes_on(
+    pack: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    for more in (("--stage", "ingress"), ("--stage", "ingress", "--channel", "document"), ("--prompt", "Good morning")):
+        assert call("explain", f"builtin:{pack}", "--text", "Good morning, will it rain?", "--json", *more) == 0
+        *reports, result = map(msgspec.json.decode, capsys.readouterr().out.splitlines())
+        assert result["result"]["error"] == ""
+        refusing = {"reject", "require_confirmation", "remove_message", "stop"}
+        assert [each for each in reports if each["outcome"] == "fired" and refusing & set(each["actions"])] == []
 
 
 def test_explain_says_which_names_were_told(
