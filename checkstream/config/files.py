@@ -48,7 +48,8 @@ def advice_for(reference: str, otherwise: str) -> str:
         otherwise: The advice where no pack of the package was meant.
     """
     if not reference.startswith(BUILTIN):
-        return otherwise
+        is_folder = policy_file(reference) != Path(reference)
+        return "the folder has no `policy.yaml`; name the file" if is_folder else otherwise
     names = sorted(file.parent.name for file in bundled("policies").glob("*/policy.yaml"))
     close = difflib.get_close_matches(reference.removeprefix(BUILTIN)[:100], names, n=1)
     return f"did you mean `{BUILTIN}{close[0]}`?" if close else f"shipped are {', '.join(names)}"

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from checkstream.config.parts import Ms, Name, Secret, Settings
 from checkstream.core.policy.capabilities import Can
+from checkstream.core.wire.places import PLACES
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -181,6 +182,10 @@ class Upstream(Settings, frozen=True):
             rooted = False
         if not rooted or parts.query or parts.fragment or set(self.url) - _URL_CHARS:
             raise ValueError(f"`{self.url}` is not the root of a server; write `{_with_scheme(self.url)}`")
+        below = next((place for place in PLACES if parts.path.rstrip("/").endswith(place)), None)
+        if below is not None:
+            root = self.url.rstrip("/").removesuffix(below)
+            raise ValueError(f"`{self.url}` is one operation of a server; write its root, `{root}`")
         if parts.username or parts.password:
             raise ValueError("the url holds a password; put it into `headers` from the environment")
         if len(set(self.can)) < len(self.can):

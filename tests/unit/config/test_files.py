@@ -49,3 +49,8 @@ def test_the_longest_file_is_read_whole(tmp_path: Path) -> None:
         source = open_source("long", read_file(file))
         assert len(source.faults) == faults
         assert faults or source.text == text
+
+
+def test_a_folder_without_a_policy_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    assert "the folder has no `policy.yaml`" in advice_for(str(tmp_path), "otherwise")
+    assert advice_for(str(tmp_path / "nowhere"), "otherwise") == "otherwise"
