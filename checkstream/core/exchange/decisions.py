@@ -101,9 +101,10 @@ class Decisions:
             judge: Has cut its own channel; None: no channel of the choice was cut.
             halt: Why.
         """
-        if judge is not None and judge.channel.kind in CALL:
-            self._answer.calls.drop(choice, judge.channel.index)
-            choice.ended_in = judge.channel.index
+        call = None if judge is None else self._call_of(judge.channel)
+        if call is not None and call in choice.calls:
+            self._answer.calls.drop(choice, call)
+            choice.ended_in = call
             if not halt.message:
                 halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
         if halt.message and _leaves_half_an_object(choice, judge, halt):
@@ -117,6 +118,12 @@ class Decisions:
         yield from self._ending_others(choice, judge)
         yield from self._answer.calls.dropping_torn(choice, over=choice.finished)
         self._answer.cut_off = self._answer.cut_off or not self._answer.running
+
+    def _call_of(self, channel: Channel) -> int | None:
+        """Return the number of the tool call that a channel is of: its name, its arguments, or any other member."""
+        if channel.kind in CALL:
+            return channel.index
+        return self._answer.sieve.extras.call_of(channel) if channel.kind == "extra" else None
 
     def _halting_all(self, judge: Judge, halt: Halt) -> Steps:
         """End every choice by policy, for what stands in none of them."""

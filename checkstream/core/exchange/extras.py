@@ -360,6 +360,14 @@ class Extras:
         place.judge = judge
         return spelled(place.key[1])
 
+    def call_of(self, channel: Channel) -> int | None:
+        """Return the number of the tool call that one of the channels is a member of, where calls are numbered."""
+        match self._by_channel[channel].key[1]:
+            case (_, "tool_calls", int() as number, *_):
+                return number
+            case _:
+                return None
+
     def said_before(self, channel: Channel) -> str:
         """Return what readers join to the text of a new channel: words of the protocol that have come at its place.
 
