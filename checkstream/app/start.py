@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ import checkstream
 from checkstream.app.force import InForce
 from checkstream.config import Address, AuditSettings, Secret, Upstream
 from checkstream.proxy.accept import Route
+from checkstream.telemetry.logs import MAX_ITEMS
 
 _REACH_S = 3.0
 """How long an upstream may take to let itself be connected to, at the start."""
@@ -36,7 +37,8 @@ def introduction(force: InForce, listen: Address, admin: Address, config_file: P
         "version": checkstream.__version__,
         "config": "command line" if config_file is None else str(config_file.absolute()),
         "upstreams": {name: upstream.root for name, upstream in config.upstreams.items()},
-        "routes": [_in_words(route) for route in force.routes],
+        "routes": _listed(route for route in force.routes if route.plan is not None),
+        "unguarded": _listed(route for route in force.routes if route.plan is None),
         "audit": config.audit.dir,
         "audit_key": str(key) if isinstance(key, Path) else f"environment variable {key.env}",
     }
@@ -45,10 +47,17 @@ def introduction(force: InForce, listen: Address, admin: Address, config_file: P
     return said
 
 
+def _listed(routes: Iterable[Route]) -> list[str]:
+    """Return routes in words, as many as a line of the log holds, and how many there are besides."""
+    told = [_in_words(route) for route in routes]
+    left = len(told) - MAX_ITEMS
+    return told if left <= 0 else [*told[: MAX_ITEMS - 1], f"and {left + 1} more"]
+
+
 def _in_words(route: Route) -> str:
     model = "" if route.match.model == "*" else f" of {route.match.model}"
     guard = "passed on unguarded" if route.plan is None else f"guarded by {route.policies}"
-    return f"{route.match.method} {route.match.path}{model} -> {route.upstream.name}, {guard}"
+    return f"{' '.join(sorted(route.methods))} {route.match.path}{model} -> {route.upstream.name}, {guard}"
 
 
 def cause(error: OSError) -> str:

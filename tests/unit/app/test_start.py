@@ -6,12 +6,15 @@ import asyncio
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from checkstream.app.force import load, put_in_force
 from checkstream.app.start import introduction, key_place, unreachable
 from checkstream.config import Address, AuditSettings, Config, Secret, Upstream, default_config, override
+from checkstream.config.settings import Match, RouteSettings
 from checkstream.scoring.scorer import Scorer
+from checkstream.telemetry.logs import MAX_ITEMS
 
 
 def said(config: Config, file: Path | None = None) -> dict[str, object]:
@@ -30,12 +33,26 @@ def test_upstreams_routes_and_places_are_said(tmp_path: Path, monkeypatch: pytes
     routes = found["routes"]
     assert isinstance(routes, list)
     assert routes[0] == "POST /v1/chat/completions -> default, guarded by ours@1.2.3"
-    assert "GET /v1/models -> default, passed on unguarded" in routes
+    assert "GET /v1/models -> default, passed on unguarded" in found["unguarded"]  # type: ignore[operator]
     assert found["audit"] == str(tmp_path / "var/audit")
     assert found["audit_key"] == str(tmp_path / "var/audit.key")
     assert (found["listen"], found["admin"], found["config"]) == ("127.0.0.1:8080", "127.0.0.1:9090", "command line")
     assert "record" not in found
     assert said(default_config("http://h"), tmp_path / "c.yaml")["config"] == str(tmp_path / "c.yaml")
+
+
+def test_every_route_is_said_or_counted() -> None:
+    config = default_config("http://h")
+    found = said(config)
+    told = [*found["routes"], *found["unguarded"]]  # type: ignore[misc]
+    assert len(told) == len(config.routes)
+    assert max(len(found["routes"]), len(found["unguarded"])) <= MAX_ITEMS  # type: ignore[arg-type]
+    assert "DELETE GET /v1/responses/{id} -> default, guarded by default@" in " ".join(told)
+    assert any(line.startswith("POST /api/show -> default, passed") for line in told)
+    many = [RouteSettings(name=f"r{i}", match=Match(path=f"/p{i}"), upstream="default", pass_=True) for i in range(40)]
+    rest = said(msgspec.structs.replace(config, routes=tuple(many)))["unguarded"]
+    assert isinstance(rest, list)
+    assert (len(rest), rest[-1]) == (MAX_ITEMS, "and 9 more")
 
 
 def test_the_key_of_the_audit_is_where_it_was_put() -> None:
