@@ -94,16 +94,22 @@ class Naming:
 
     # --- what is kept of a conversation
 
-    def begin(self, caller: str, request: Request) -> None:
-        """Take whose conversation the request is part of, and which: what its caller says, or its provider."""
-        self._caller = caller
+    def begin(self, caller: str, request: Request, again: str) -> None:
+        """Take whose conversation the request is part of, and which: what its caller says, or its provider.
+
+        Args:
+            caller: Who calls.
+            request: What is asked.
+            again: Id of an answer that is asked for again; empty: it is none.
+        """
+        self._caller, self._is_kept = caller, bool(again)
         own = request.extension.conversation if request.extension is not None else None
         self._is_named = bool(own or request.conversation)
         self._goes_on = bool(request.previous or request.conversation)
         if own or request.conversation:
             self._conversation = own or f"{_OF_PROVIDER}{request.conversation}"
-        elif request.previous:
-            self._conversation = f"{_OF_ANSWER}{request.previous}"
+        elif request.previous or again:
+            self._conversation = f"{_OF_ANSWER}{request.previous or again}"
 
     @property
     def asks(self) -> bool:

@@ -58,6 +58,10 @@ class Outside:
             runs=(*request.runs, *together),
         )
 
+    def said(self, place: str, name: str) -> str:
+        """Return what stands in a part of the path, a parameter or a header of a name; empty: nothing."""
+        return next((each.text for each in self._said if (each.place, each.name) == (place, name)), "")
+
     def has(self, place: int) -> bool:
         """Tell whether a place of the request's texts is one outside its body."""
         return bool(self._deltas) and place >= self._first

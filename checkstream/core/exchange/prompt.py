@@ -33,7 +33,7 @@ from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
-from checkstream.core.policy.capabilities import PROMPT_ONLY
+from checkstream.core.policy.capabilities import PROMPT_ONLY, STORED
 from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
@@ -141,7 +141,8 @@ class Prompt:
         if fault is None and self._plan.recalls:
             finding = self.conversation.finding(event.caller, request)
             yield from self._checking.meter.stepping(finding, READ_WORK)
-        self.naming.begin(event.caller or "", request)
+        again = self.outside.said("path", "id") if self._surface.name in STORED else ""
+        self.naming.begin(event.caller or "", request, again)
         return fault
 
     def begin(self) -> Steps:

@@ -11,15 +11,18 @@ import pytest
 from checkstream.core.commands import ForwardRequest, KeepNames, RecallNames, Reply
 from checkstream.core.events import (
     AnyEvent,
+    Envelope,
     NamesFailed,
     NamesKept,
     NamesKnown,
     RequestReceived,
+    Said,
     UpstreamBytes,
     UpstreamClosed,
     UpstreamOpened,
 )
 from checkstream.core.exchange.guard import Plan
+from checkstream.core.wire.surfaces import SURFACES
 from tests import responses
 from tests.guarded import CHAT, DONE, ends, plan, says
 from tests.playbook import Exchange
@@ -143,11 +146,13 @@ def test_g38_names_that_can_not_be_read_meet_the_fail_mode(fault: AnyEvent) -> N
 STYLES = pytest.mark.parametrize("style", ["label", "surrogate"])
 
 
+def styled(style: str) -> Plan:
+    return plan(RULES.replace("pseudonymise}", f"pseudonymise, style: {style}}}"))
+
+
 def gone_on(store: Shared, prompt: str, said: str, style: str, number: int, **kept: Any) -> tuple[str, str]:
     """Ask, and answer with the id `resp_NUMBER`; return what the model gets and what its caller reads."""
-    settings = msgspec.structs.replace(
-        plan(RULES.replace("pseudonymise}", f"pseudonymise, style: {style}}}")), keeps_names=True
-    )
+    settings = msgspec.structs.replace(styled(style), keeps_names=True)
     exchange = Exchange(responses.RESPONSES, settings)
     exchange.send(RequestReceived(responses.request(prompt, **kept), "app"))
     while isinstance(command := exchange.out.commands[-1], RecallNames | KeepNames):
@@ -200,6 +205,36 @@ def test_g38_of_a_history_that_nobody_here_knows_nothing_is_somebody_else(style:
     asked, told = gone_on(store, "bob@y.io", f"{ann} <EMAIL_1>", style, 2, previous_response_id="resp_1")
     assert told == f"{ann} <EMAIL_1>"
     assert asked.startswith("<EMAIL_")  # a surrogate could be that of somebody whom the history names
+
+
+@STYLES
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_g38_an_answer_that_is_asked_for_again_says_what_it_said(style: str, stream: bool) -> None:
+    store = Shared()
+    ann, first = gone_on(store, "ann@x.io", "", style, 1)
+    kept = dict(store.kept)
+
+    def again(answer: str, by: str | None = None) -> str:
+        settings = msgspec.structs.replace(styled(style), keeps_names=True)
+        exchange = Exchange(SURFACES["openai.responses.stored"], settings)
+        path = Envelope((Said("path", "id", answer),))
+        exchange.send(RequestReceived(b"", by, envelope=path, method="GET"))
+        command = exchange.out.commands[-1]
+        assert isinstance(command, RecallNames)
+        exchange.send(store.answer(command) if by == "app" else NamesKnown())
+        item = responses.message(f"It is {ann}.")
+        body = responses.answer(item) if stream else responses.whole(item)
+        for came in (UpstreamOpened(200, streaming=stream), UpstreamBytes(body), UpstreamClosed()):
+            exchange.send(came)
+        assert not any(isinstance(command, KeepNames) for command in exchange.out.commands)
+        told = responses.read(exchange.out.joined) if stream else json.loads(exchange.out.reply.body)  # type: ignore[union-attr]
+        text: str = told["output"][0]["content"][0]["text"]
+        return text
+
+    assert first == "ann@x.io"
+    assert again("resp_1", "app") == "It is ann@x.io."
+    assert again("resp_1", "another") == again("resp_2", "app") == f"It is {ann}."
+    assert {name: store.kept[name].version for name in kept} == dict.fromkeys(kept, 1)
 
 
 def test_names_that_others_change_each_time_are_given_up() -> None:
