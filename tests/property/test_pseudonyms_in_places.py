@@ -139,3 +139,17 @@ def test_g38_places_are_told_as_they_are() -> None:
         '"{\\"a\\": \\"X\\"}"': 2,
     }  # fmt: skip
     assert {text: way(text) for text in told} == told
+
+
+dressed = st.sampled_from([
+    "<EMAIL_1>", "email 1", "<QUOTED_1>", "EMAIL_2", "<EMAIL_9>", "&lt;EMAIL_1&gt;", "%3CEMAIL_1%3E",
+    "\\u003cQUOTED_1\\u003e",
+])  # fmt: skip
+around = st.text(st.sampled_from('<>_`*~"\\{}[](),:|\n %3CE&lt;1'), max_size=8)
+
+
+@given(st.lists(st.tuples(around, dressed), min_size=1, max_size=6), around, cuts)
+def test_g38_what_comes_back_depends_on_no_cut(parts: list[tuple[str, str]], rest: str, at: list[int]) -> None:
+    said = "".join(f"{before}{label}" for before, label in parts) + rest
+    prompt = 'About bob@x.io and «a "b" \\ c\n¢».'
+    assert answered(prompt, [said]) == answered(prompt, cut(said, at)) == answered(prompt, list(said))

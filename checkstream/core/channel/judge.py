@@ -130,7 +130,7 @@ class Judge:
         self.page = Page(self.holdback, brief, scope, json=self._json)
         placeholders = brief.program.placeholders
         self._restoring = (
-            Restoring(placeholders, brief.register, self.page, self.holdback)
+            Restoring(placeholders, brief.register, self.page, self.holdback, brief.degrade)
             if restores and placeholders is not None
             else None
         )

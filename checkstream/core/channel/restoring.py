@@ -7,7 +7,7 @@ nothing: the value itself is not read again, since the model has not said it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -33,9 +33,16 @@ class Restored(msgspec.Struct, frozen=True):
 class Restoring:
     """Puts values back into one channel."""
 
-    __slots__ = ("_holdback", "_page", "_placeholders", "_quoting", "_register")
+    __slots__ = ("_degrade", "_holdback", "_page", "_placeholders", "_quoting", "_register")
 
-    def __init__(self, placeholders: Placeholders, register: Register, page: Page, holdback: Holdback) -> None:
+    def __init__(
+        self,
+        placeholders: Placeholders,
+        register: Register,
+        page: Page,
+        holdback: Holdback,
+        degrade: Callable[[str], None],
+    ) -> None:
         """Take what is known of the exchange and the channel.
 
         Args:
@@ -43,11 +50,13 @@ class Restoring:
             register: What they stand for.
             page: The text as it says.
             holdback: Holds the text.
+            degrade: Notes that values don't come back, since they are too much together.
         """
         self._placeholders = placeholders
         self._register = register
         self._page = page
         self._holdback = holdback
+        self._degrade = degrade
         self._quoting = Quoting()
 
     def take(self, findings: Iterable[Finding]) -> Restored:
@@ -70,7 +79,9 @@ class Restoring:
             places.append(span)
             said = self._page.text(span)
             value = self._register.written(label, said, self._way(span.start))
-            if value is not None:
+            if value is not None and not self._register.has_room(len(value)):
+                self._degrade("values_not_restored")
+            elif value is not None:
                 self._register.restored += 1
                 edits.append(Replacement(span.start, span.end, value, hidden=said))
         left = tuple(each for each in asked if not any(_within(each.span, place) for place in places))

@@ -22,7 +22,8 @@ ROW: Final = -1
 """A row of a table in Markdown."""
 LINK: Final = -2
 """The address of a link in Markdown."""
-_MOST_STRINGS: Final = 8
+_MOST_STRINGS: Final = 5
+"""One within another; each may double what is escaped in it."""
 _IN_JSON: Final = compile_regex(r'\\+[^\\]|["{}\[\],:|()]')
 _IN_TEXT: Final = compile_regex(r'\\+[^\\]|["{\[\]|()]')
 _BLANK: Final = " \t\r\n"

@@ -24,6 +24,8 @@ from checkstream.errors import NamesUnreadable
 
 MOST_VALUES = 20_000
 """Of one register; what is found beyond them has no pseudonym."""
+MOST_CHARS = 16_777_216
+"""That are put back into one answer."""
 _VALUES_A_STEP = 256
 _NUMBERS_TRIED = 64
 """In their order; then the next is one behind all that are taken."""
@@ -76,6 +78,7 @@ class Register:
         "_by_key",
         "_by_label",
         "_by_surrogate",
+        "_chars",
         "_counts",
         "_last",
         "_next",
@@ -105,6 +108,8 @@ class Register:
         """Something has been given, or may be seen, that was not known before."""
         self.restored = 0
         """How often a value has been put back."""
+        self._chars = 0
+        """Of all values that were put back."""
         self.not_given = 0
         """How often the model has said a placeholder that stands for nothing."""
 
@@ -255,6 +260,11 @@ class Register:
         if given.spelled and given.way == way and value == given.value and is_plain(placeholder):
             return given.spelled
         return written_as(value, placeholder, way)
+
+    def has_room(self, chars: int) -> bool:
+        """Tell whether so many characters more may be put back, and count them: what is short may stand for much."""
+        self._chars += chars
+        return self._chars <= MOST_CHARS
 
     def is_given(self, found: Label | str) -> bool:
         """Tell whether a placeholder, or the surrogate of a key, stands for something."""

@@ -17,7 +17,8 @@ from checkstream.core.pseudonyms.quoting import LINK, PLAIN, ROW
 _PERCENT: Final = compile_regex(r"%(?:25)*[0-9A-Fa-f]{2}")
 _ENTITY: Final = compile_regex(r"&(?:amp;)*(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z]+);")
 _ESCAPE: Final = compile_regex(r"\\+(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})")
-_MOST_TIMES: Final = 8
+_MOST_TIMES: Final = 5
+"""That something is escaped: each time may double what is escaped."""
 _ENDS_LINK: Final = frozenset(" \t\r\n()<>\\")
 """What an address in Markdown can't have as it is."""
 

@@ -123,6 +123,14 @@ def test_g38_nothing_of_the_values_is_in_the_record() -> None:
     assert "x.io" not in str(out.record)
 
 
+def test_g22_what_comes_back_is_bounded_however_long_a_value_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("checkstream.core.pseudonyms.register.MOST_CHARS", 1000)
+    out = ran(PROMPT, "<EMAIL_1> " * 200)
+    assert text(out) == "Ann@x.io " * 125 + "<EMAIL_1> " * 75
+    assert out.record is not None
+    assert (out.record.restored, out.record.degradations) == (125, ("values_not_restored",))
+
+
 def test_g37_placeholders_that_stand_for_nothing_are_counted() -> None:
     out = ran(PROMPT, "<EMAIL_1>, <email_9> and EMAIL_7, but email 8 is prose, and so is Email #12.")
     assert out.record is not None
