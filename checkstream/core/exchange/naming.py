@@ -183,14 +183,14 @@ class Naming:
             yield
 
     def _reserve(self, request: Request, placeholders: Placeholders) -> Steps:
-        """Leave out the numbers that the prompt itself uses."""
+        """Leave out the numbers that the prompt itself uses, or the model's name: answers say that again."""
         self._register.reserved = True
         self._salt = self._checking.digest(request.unit.deltas[0].text[:_SALT_CHARS])
-        for delta in request.unit.deltas:
+        for text in (request.model, *(delta.text for delta in request.unit.deltas)):
             search = placeholders.search()
-            spans = yield from self._meter.feeding(search, delta.text)
+            spans = yield from self._meter.feeding(search, text)
             for span in (*spans, *search.end()):
-                used = placeholders.read(delta.text[span.start : span.end])
+                used = placeholders.read(text[span.start : span.end])
                 if used is not None:
                     self._register.reserve(used)
                 self._meter.spend(_LABEL_WORK)

@@ -131,3 +131,11 @@ def test_g38_what_was_asked_about_comes_back_where_answers_are_figures() -> None
     assert asked("openai.embeddings", {"model": "m", "input": [PROMPT]}, said)["data"][0]["text"] == "ann@x.io"
     flagged = {"id": "m", "results": [{"flagged": False, "input": "email 2"}]}
     assert asked("openai.moderations", {"model": "m", "input": PROMPT}, flagged)["results"][0]["input"] == "bob@y.io"
+
+
+def test_g38_a_model_that_is_called_as_placeholders_are_keeps_its_name() -> None:
+    asked = json.dumps({"model": "email-1", "messages": [{"role": "user", "content": PROMPT}]}).encode()
+    message = {"role": "assistant", "content": "<EMAIL_1>, <EMAIL_2>"}
+    reply = {"id": "x", "model": "email-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    told = bodies(play(CHAT, PLAN, asked, [json.dumps(reply).encode()], streaming=False))[0]
+    assert (told["model"], told["choices"][0]["message"]["content"]) == ("email-1", "<EMAIL_1>, ann@x.io")
