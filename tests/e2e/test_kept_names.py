@@ -24,9 +24,15 @@ KEYS = {"app1": "k-" + "1" * 20, "app2": "k-" + "2" * 20}
 PATIENT = {"ingress_ms": 60_000, "check_ms": 60_000}  # a busy machine must not decide what is found
 
 
+PLACES = (
+    {"name": "chat", "match": {"path": "/v1/chat/completions"}},
+    {"name": "responses", "match": {"path": "/v1/responses"}},
+)
+
+
 def settings(llm: Llm, folder: Path, shared: Path) -> dict[str, Any]:
     (folder / "policy.yaml").write_text(POLICY)
-    made = config(llm.url, folder, ["policy.yaml"], chat_only=True, deadline=PATIENT)
+    made = config(llm.url, folder, ["policy.yaml"], places=PLACES, deadline=PATIENT)
     callers = []
     for name, key in KEYS.items():
         (folder / name).write_text(key)
@@ -122,3 +128,25 @@ def test_g38_what_can_not_be_opened_is_refused_and_with_another_secret_nobody_is
     with running(Proxy(made, tmp_path)) as proxy:
         assert ask(proxy, model, "Who?", conversation="d") == "You said: Who?, not <EMAIL_1>."
         assert ask(proxy, model, "eve@z.io") == "You said: eve@z.io, not eve@z.io."
+
+
+def test_g38_a_request_that_goes_on_from_an_answer_knows_its_names(llm: Llm, tmp_path: Path) -> None:
+    model = llm.put("kept-on", {"choices": [{"content": "You said: ${last_user}, not <EMAIL_1>."}]})
+    headers = {"authorization": f"Bearer {KEYS['app1']}"}
+
+    def then(proxy: Proxy, prompt: str, previous: str | None, *, stream: bool) -> tuple[str, str]:
+        asked: dict[str, Any] = {"model": model, "input": prompt, "stream": stream, "previous_response_id": previous}
+        status, _, raw = http("POST", f"{proxy.url}/v1/responses", asked, headers=headers)
+        assert status == 200, raw
+        events = [json.loads(line[6:]) for line in raw.split(b"\n") if line.startswith(b"data: {")]
+        told = events[-1]["response"] if stream else json.loads(raw)
+        return told["id"], told["output"][0]["content"][0]["text"]
+
+    with running(Proxy(settings(llm, tmp_path, tmp_path / "names.db"), tmp_path)) as proxy:
+        for stream in (True, False):
+            first, text = then(proxy, "ann@x.io", None, stream=stream)
+            assert text == "You said: ann@x.io, not ann@x.io."
+            second, text = then(proxy, "Who?", first, stream=stream)
+            assert text == "You said: Who?, not ann@x.io."
+            assert then(proxy, "bob@y.io", second, stream=stream)[1] == "You said: bob@y.io, not ann@x.io."
+            assert then(proxy, "Who?", "resp_unknown", stream=stream)[1] == "You said: Who?, not <EMAIL_1>."
