@@ -132,7 +132,8 @@ class _Told:
         self._choice = script.choices[index % len(script.choices)]
         _, self.tokens, cut = told(asked, scenario, index)
         self.reasoning_tokens = sum(token.kind.startswith("reasoning") for token in self.tokens)
-        self._finish = self._choice.finish_reason or ("tool_calls" if self._choice.tool_calls else "stop")
+        calls = self._choice.tool_calls and asked.api != "completions"  # which knows none
+        self._finish = self._choice.finish_reason or ("tool_calls" if calls else "stop")
         if cut:
             self._finish = "length"
 

@@ -6,7 +6,7 @@ import { RAN } from "./tools.mjs";
 const LIBRARIES = {
   openai_node: "./with_openai.mjs", vercel: "./with_vercel.mjs", ollama_node: "./with_ollama.mjs",
   anthropic_node: "./with_anthropic.mjs", openai_node_responses: "./with_openai_responses.mjs",
-  vercel_responses: "./with_vercel.mjs", mcp_node: "./with_mcp.mjs",
+  vercel_responses: "./with_vercel.mjs", mcp_node: "./with_mcp.mjs", parsers_node: "./with_parsers.mjs",
 };
 
 function told(error) {
@@ -24,6 +24,8 @@ async function done(asked) {
     return { error: told(error), ran: [...RAN] };
   }
 }
+
+console.log = console.info = console.error; // what libraries print stands between no two answers
 
 process.on("unhandledRejection", (error) => {
   process.stderr.write(`unhandled: ${error?.stack}\n`);

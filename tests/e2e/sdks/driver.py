@@ -30,7 +30,7 @@ from tests.e2e.harness import ROOT
 ENVIRONMENT = ROOT / ".venv-sdks"
 IN_JAVASCRIPT = {
     "anthropic_node", "openai_node", "openai_node_responses", "vercel", "vercel_messages", "vercel_responses",
-    "ollama_node", "mcp_node",
+    "ollama_node", "mcp_node", "parsers_node",
 }  # fmt: skip
 LONGEST_S = 60.0
 

@@ -138,12 +138,12 @@ def test_completions_have_text_and_legacy_logprobs() -> None:
     scenario = read_scenario("rich", RICH)
     body = answer.whole(*_legacy(scenario, logprobs=1))
     choice = body["choices"][0]
-    assert (body["object"], choice["text"], choice["finish_reason"]) == ("text_completion", "Hello wörld", "tool_calls")
+    assert (body["object"], choice["text"], choice["finish_reason"]) == ("text_completion", "Hello wörld", "stop")
     assert choice["logprobs"]["text_offset"] == [0, 5]
     events = _streamed(*_legacy(scenario, stream=True, logprobs=1))
     assert "".join(event["choices"][0]["text"] for event in events) == "Hello wörld"
     assert events[1]["choices"][0]["logprobs"]["text_offset"] == [5]
-    assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    assert events[-1]["choices"][0]["finish_reason"] == "stop"
 
 
 def test_content_can_be_said_many_times_over() -> None:
