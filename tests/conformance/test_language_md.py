@@ -50,7 +50,7 @@ from checkstream.core.policy.placing import action_channels, action_stages
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire import context
 from checkstream.trial.cases import Case, Expect
-from tests.conformance.test_action_matrix import CHANNELS
+from tests.conformance.surfaces import CHANNELS
 
 PAGE = (Path(__file__).parents[2] / "policies" / "LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]

@@ -29,6 +29,10 @@ PROMPT_ONLY = frozenset({
     "anthropic.count_tokens", "openai.responses.input_tokens",
 })  # fmt: skip
 """APIs that answer with figures: the rules of the prompt are carried out, and no answer is there for the others."""
+COUNTS: Mapping[str, str] = MappingProxyType(
+    {"anthropic.count_tokens": MESSAGES, "openai.responses.input_tokens": RESPONSES}
+)
+"""API that counts a request -> the one whose request it is: shaped alike, it can carry out what that one can."""
 STORED = frozenset({"openai.responses.stored", "openai.responses.cancel"})
 """Answers that were given before: the rules of answers are carried out, and no prompt is there for the others."""
 MCP = "mcp"
@@ -103,15 +107,17 @@ class Missing(msgspec.Struct, frozen=True):
 
 def missing(action: AnyAction, stage: Stage, target: Target) -> tuple[Missing, ...]:
     """Return all that `action` needs at `stage` and the target has not."""
-    if target.surface in PROMPT_ONLY | STORED or (target.surface == MCP and stage is not Stage.INGRESS):
+    figures = target.surface in PROMPT_ONLY and not (target.surface in COUNTS and stage is Stage.INGRESS)
+    if figures or target.surface in STORED or (target.surface == MCP and stage is not Stage.INGRESS):
         return ()
     return tuple(_missing(action, stage, target))
 
 
 def _missing(action: AnyAction, stage: Stage, target: Target) -> Iterator[Missing]:
+    surface = COUNTS.get(target.surface, target.surface)
     for entry in _entries(action):
         said = entry.rpartition(".")[2]
-        if entry in SURFACE_ACTIONS and target.surface not in SURFACE_ACTIONS[entry]:
+        if entry in SURFACE_ACTIONS and surface not in SURFACE_ACTIONS[entry]:
             surfaces = " or ".join(f"`{name}`" for name in sorted(SURFACE_ACTIONS[entry]))
             yield Missing(
                 f"the API {surfaces} for `{said}`",
