@@ -6,6 +6,8 @@ of JSON lines (a transcript) that can be replayed on any machine.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -100,12 +102,29 @@ class UpstreamClosed(Event, frozen=True):
     """The upstream's body has ended as HTTP says it should."""
 
 
+_FAILURES: Mapping[str, str] = MappingProxyType({
+    "connect": "it could not be reached; is it running, and is its address right?",
+    "first_byte": "it did not begin to answer in time",
+    "idle": "it fell silent within its answer",
+    "reset": "it closed the connection before its answer was complete",
+    "protocol": "it sent what is not HTTP",
+})  # fmt: skip
+"""How an upstream failed -> what callers are told of it, behind "the upstream failed"."""
+
+
 class UpstreamFailed(Event, frozen=True):
     """The upstream could not be reached, fell silent or broke off."""
 
     kind: Literal["connect", "first_byte", "idle", "reset", "protocol", "room"]
     """room: it could not be read on, since the caller's answers hold all that they may."""
     detail: str = ""
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What kind of error this is to the caller, and in which words."""
+        if self.kind == "room":
+            return "overloaded", self.detail
+        return "upstream_error", f"the upstream failed ({self.kind}): {_FAILURES[self.kind]}"
 
 
 class EntityFound(msgspec.Struct, frozen=True):

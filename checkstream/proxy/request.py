@@ -21,7 +21,7 @@ from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.toolbook import ToolBook
 from checkstream.core.wire.mcp.surface import Mcp
-from checkstream.core.wire.places import surface_at
+from checkstream.core.wire.places import asked_like
 from checkstream.core.wire.surface import Spoken, Surface
 from checkstream.core.wire.surfaces import SURFACES, spoken
 from checkstream.errors import AuditError, BodyTooLarge, CheckstreamError, NotReady, RequestInvalid, UpstreamError
@@ -179,7 +179,7 @@ class Proxy:
     def _shape(self, path: str) -> Spoken:
         """Return the surface whose error objects are understood at a path."""
         here = next((route.surface for route in on_path(self._routes(), path) if route.surface is not None), None)
-        known = surface_at(path)
+        known = asked_like(path)
         return here or (_DEFAULT_SHAPE if known is None else spoken(known))
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:

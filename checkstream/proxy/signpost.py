@@ -12,10 +12,12 @@ from checkstream.core.wire.places import PLACES, fault_of, surface_at
 
 _SHOWN = 200
 _UNREAD = frozenset({
-    "audio", "batches", "containers", "evals", "files", "fine_tuning", "images", "score", "tokenize",
-    "detokenize", "uploads", "vector_stores", "videos",
+    "/v1/assistants", "/v1/audio", "/v1/batches", "/v1/containers", "/v1/conversations", "/v1/evals", "/v1/files",
+    "/v1/fine_tuning", "/v1/images", "/v1/realtime", "/v1/score", "/v1/threads", "/v1/tokenize", "/v1/detokenize",
+    "/v1/uploads", "/v1/vector_stores", "/v1/videos", "/api/blobs", "/api/copy", "/api/create", "/api/delete",
+    "/api/pull", "/api/push",
 })  # fmt: skip
-"""Second parts of paths that model servers know and no surface reads."""
+"""Beginnings of paths that model servers know and no surface reads."""
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 NOT_YET = {
     "/v1/responses/compact": "send the items of the conversation to `/v1/responses`",
@@ -44,8 +46,9 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
         line = _line(path, method, guarded)
         return f"{asked}; this line under `routes` of the configuration guards it: {line}"
     parts = path.split("/")
-    if len(parts) > 2 and parts[1] == "v1" and parts[2] in _UNREAD and method in _METHODS:
-        line = _line(path if len(parts) == 3 else f"/v1/{parts[2]}/*", method, f"upstream: {upstream}, pass: true")
+    begins = "/".join(parts[:3])
+    if begins in _UNREAD and method in _METHODS:
+        line = _line(path if len(parts) == 3 else f"{begins}/*", method, f"upstream: {upstream}, pass: true")
         return f"{asked}: it can't be guarded; this line under `routes` passes it on, unread, and records that: {line}"
     paths = sorted({route.match.path for route in routes})
     near = _meant(path, paths)

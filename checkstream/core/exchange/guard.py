@@ -408,9 +408,8 @@ class Guard(Stepping):
             course.begin_closing(Ending("complete"))
             return
         course.ledger.upstream_failure = event.kind
-        kind, message, outcome = "upstream_error", f"the upstream failed ({event.kind})", "upstream_failed"
-        if event.kind == "room":
-            kind, message, outcome = "overloaded", event.detail, "overloaded"
+        kind, message = event.told
+        outcome = "overloaded" if event.kind == "room" else "upstream_failed"
         if course.state is State.STREAMING:
             course.break_off(Ending(outcome, (kind, message, None)))
         else:

@@ -442,9 +442,7 @@ class Messages(Stepping):
     def _on_upstream_failed(self, event: UpstreamFailed) -> None:
         self._upstream_open = False
         self._ledger.upstream_failure = event.kind
-        kind, message = "upstream_error", f"the upstream failed ({event.kind})"
-        if event.kind == "room":
-            kind, message = "overloaded", event.detail
+        kind, message = event.told
         self._break_off(Refusal(_UPSTREAM_STATUS.get(event.kind, 502), kind, message), "upstream_failed")
 
     def _on_draining(self, _: Draining) -> None:

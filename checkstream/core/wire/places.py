@@ -83,6 +83,17 @@ def surface_at(path: str) -> SurfaceName | None:
     return next((name for pattern, name in PLACES.items() if takes(pattern, path)), None)
 
 
+def asked_like(path: str) -> SurfaceName | None:
+    """Return the API whose clients ask at such a path, also where nothing is served: they read errors of its form."""
+    known = surface_at(path)
+    if known is not None:
+        return known
+    plain = path.removeprefix("/v1").removeprefix("/v1")
+    if plain.startswith("/messages"):
+        return "anthropic.messages"
+    return "ollama.chat" if path.startswith("/api/") and not path.startswith("/api/v") else None
+
+
 def model_in(pattern: str, path: str) -> str | None:
     """Return the model that a path names where its pattern has `{model}`; None: it names none."""
     if _MODEL not in pattern:

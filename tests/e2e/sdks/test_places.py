@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -100,3 +101,16 @@ def test_g31_nothing_around_a_body_reaches_the_model_unread(upstream: Upstream, 
         status, _, body = http("POST", target, ask, headers={SCRIPT: name, **more})
         assert (status, json.loads(body)["error"]["rule_id"]) == (400, "ASK-001")
     assert len(upstream.heads[name]) == 1
+
+
+def test_g20_a_path_at_which_nothing_is_served_is_refused_in_the_form_of_its_api(guarded: Proxy) -> None:
+    def refused(path: str) -> dict[str, Any]:
+        status, _, body = http("POST", guarded.url + path, {"model": "m"})
+        assert status == 404
+        told: dict[str, Any] = json.loads(body)
+        return told
+
+    assert "`POST /api/pull`" in refused("/api/pull")["error"]  # the message itself, as Ollama's clients print it
+    assert (told := refused("/v1/messages/batches"))["type"] == "error"
+    assert "`/v1/messages`" in told["error"]["message"]
+    assert refused("/v1/files")["error"]["code"] == "not_found"

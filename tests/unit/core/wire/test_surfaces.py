@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.wire.places import NAMES, PLACES, covers, fault_of, model_in, surface_at, takes
+from checkstream.core.wire.places import NAMES, PLACES, asked_like, covers, fault_of, model_in, surface_at, takes
 from checkstream.core.wire.surfaces import SURFACES, spoken
 
 AZURE = "/openai/deployments/{model}/chat/completions"
@@ -80,3 +80,20 @@ def test_no_pattern_and_no_path_makes_it_fail(pattern: str, path: str) -> None:
         assert takes(pattern, path) in {True, False}
         assert model_in(pattern, path) is None or takes(pattern, path) in {True, False}
     assert surface_at(path) is None or surface_at(path) in NAMES
+
+
+@pytest.mark.parametrize(
+    ("path", "surface"),
+    [
+        ("/v1/chat/completions", "openai.chat"),
+        ("/v1/messages/batches", "anthropic.messages"),
+        ("/v1/v1/messages", "anthropic.messages"),
+        ("/messages", "anthropic.messages"),
+        ("/api/pull", "ollama.chat"),
+        ("/api/v1/models", None),
+        ("/v1/threads/t/messages", None),
+        ("/v1/files", None),
+    ],
+)
+def test_errors_have_the_form_of_the_api_that_is_asked_for(path: str, surface: str | None) -> None:
+    assert asked_like(path) == surface
