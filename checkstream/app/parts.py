@@ -139,7 +139,7 @@ async def open_parts(
         assessor=assessor,
     )
     listener = Listener(proxy.respond, times, _hosts(server, current))
-    admin = Admin(inside, trail, _exposed(counts, background, admission), token)
+    admin = Admin(inside, trail, _exposed(counts, background, admission, conversations), token)
     hosts = Hosts(server.hosts) if server.admin_token is None else None
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
     return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener)
@@ -166,12 +166,15 @@ def _heard_of_libraries(log: Log) -> Callable[[], None]:
     return lambda: logging.getLogger().removeHandler(library)
 
 
-def _exposed(counts: Counted, background: QueueFeed, admission: Admission) -> Callable[[], bytes]:
+def _exposed(
+    counts: Counted, background: QueueFeed, admission: Admission, conversations: Memory | None
+) -> Callable[[], bytes]:
     """Return what shows the metrics."""
 
     def expose() -> bytes:
         background.observe()
-        return counts.expose(streams=admission.streams, held_bytes=admission.held_bytes)
+        known = 0 if conversations is None else conversations.number
+        return counts.expose(streams=admission.streams, held_bytes=admission.held_bytes, conversations=known)
 
     return expose
 

@@ -166,6 +166,8 @@ class _Conversation(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     risks: dict[str, str] = {}
     """The chain has fractions as texts."""
+    rules: tuple[str, ...] = ()
+    counted: dict[str, str] = {}
 
 
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,6 +283,7 @@ def _row(entry: _Entry) -> tuple[str, ...]:
             counts = (_counted(names, what) for what, names in fields.items() if names)
             what = ", ".join((counted(len(told.findings), "finding"), *counts, *told.degradations))
             what += f", {counted(told.conversation.turns, 'turn')}" if told.conversation.id else ""
+            what += ", for the conversation" if told.conversation.rules else ""
         case "pass":
             what = f"{body.method} {body.path}"
         case "repair":
@@ -316,11 +319,25 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def _print_conversation(known: _Conversation) -> None:
+    """Print where an exchange stands in its conversation, and where rules fired for that, which turns counted."""
+    if not known.id and not known.rules:
+        return
+    risks = "".join(f", {name} {_short(risk)}" for name, risk in known.risks.items())
+    print(safe(f"  conversation {known.id or '-'}: {counted(known.turns, 'turn')}{risks}"))
+    if known.rules:
+        turns = ", ".join(f"turn {number} ({_short(score)})" for number, score in known.counted.items())
+        print(safe(f"  for the conversation: {', '.join(known.rules)}{'; counted: ' if turns else ''}{turns}"))
+
+
+def _short(fraction: str) -> str:
+    """Return a fraction of the chain without the zeros behind it."""
+    return fraction.rstrip("0").rstrip(".") if "." in fraction else fraction
+
+
 def _print_fields(record: _Stream) -> None:
     """Print where it stands in its conversation, what was not read or known or went out, where the answer was cut."""
-    if record.conversation.id:
-        risks = "".join(f", {name} {risk}" for name, risk in record.conversation.risks.items())
-        print(safe(f"  conversation {record.conversation.id}: {counted(record.conversation.turns, 'turn')}{risks}"))
+    _print_conversation(record.conversation)
     if record.pseudonyms or record.restored or record.not_given:
         kinds = ", ".join(f"{kind} {count}" for kind, count in record.pseudonyms.items()) or "none given"
         strange = f"; {record.not_given} in the answer that stand for nothing" if record.not_given else ""

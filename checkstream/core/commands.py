@@ -188,6 +188,11 @@ class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Requests of it that were refused before."""
     risks: dict[str, float]
     """`model.label` -> what its scores have added up to, 0..1, of those that rules ask for."""
+    rules: tuple[str, ...] = ()
+    """Ids of the rules that were enforced here for what the conversation has come to."""
+    counted: dict[str, float] = {}
+    """Number of a text of the user, from 1 -> the highest of its scores, of those that add to a risk; of many the
+    latest."""
 
 
 class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ ALARM = 0.3
 KEY_BYTES = 8
 MOST_TEXTS = 512
 """Texts of one conversation that are known again, and that one request can add; of more the latest count."""
+MOST_MARKS = 16
+"""Texts of one conversation that are named by their number: of more the latest."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""
 
@@ -75,6 +77,8 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Requests."""
     entities: tuple[str, ...] = ()
     """Kinds that were found, sorted."""
+    marks: tuple[tuple[int, float], ...] = ()
+    """Number of a text of the user that has added to a risk, from 1, and the highest of its scores."""
 
     def after(self, turn: Turn) -> Conversation:
         """Return what the conversation has come to with one more request."""
@@ -98,6 +102,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             fired=fired,
             refused=self.refused + turn.refused,
             entities=tuple(sorted({*self.entities, *turn.entities})[:_MOST_NAMES]),
+            marks=course.marks,
         )
 
     def new(self, said: Sequence[Said]) -> list[bool]:
@@ -109,13 +114,14 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Course:
     """The risk of a conversation while texts are added to it."""
 
-    __slots__ = ("highest", "peaks", "risks", "turns")
+    __slots__ = ("highest", "marks", "peaks", "risks", "turns")
 
     def __init__(self, start: Conversation) -> None:
         """Start with what is known."""
         self.turns = start.turns
         self.risks = dict(start.risks)
         self.peaks = dict(start.peaks)
+        self.marks = start.marks
         self.highest: dict[str, float] = {}
         """`model.label` -> the highest that the risk has been behind one of the texts that were added."""
 
@@ -125,6 +131,9 @@ class Course:
             return False
         self.turns += 1
         raised = False
+        most = max(said.scores.values(), default=0.0)
+        if most > FLOOR:
+            self.marks = (*self.marks, (self.turns, most))[-MOST_MARKS:]
         for label in {**self.risks, **said.scores}:
             score = said.scores.get(label, 0.0)
             before = self.risks.get(label, 0.0)

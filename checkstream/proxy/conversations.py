@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
@@ -15,6 +16,9 @@ from checkstream.errors import VaultFailed
 _THREADS = 4
 _MOST_OPEN = 256
 """Questions that wait for the store at a time; more are not asked."""
+
+_COUNT_S = 5.0
+"""How often conversations are counted, at most."""
 
 _Result = TypeVar("_Result")
 
@@ -41,22 +45,31 @@ class Known(Protocol):
 class Memory:
     """What is known, asked from the event loop."""
 
-    def __init__(self, known: Known, *, timeout_s: float | None) -> None:
+    def __init__(self, known: Known, *, timeout_s: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         """Ask nothing yet.
 
         Args:
             known: Who knows it.
             timeout_s: How long a question may take; None: its calls take no time, and are made on the loop.
+            clock: Seconds that only grow.
         """
         self._known = known
         self._timeout_s = timeout_s
         self._threads = None if timeout_s is None else ThreadPoolExecutor(_THREADS, "conversations")
         self._open = 0
+        self._clock = clock
+        self._counted_at = -_COUNT_S
+        self._number = 0
 
     @property
     def at_once(self) -> bool:
         """Every question is answered without waiting."""
         return self._threads is None
+
+    @property
+    def number(self) -> int:
+        """Conversations that are known; in a store that takes time, when they were last counted."""
+        return self._known.count() if self._threads is None else self._number
 
     async def recall(self, caller: str, command: do.Recall) -> on.Recalled:
         """Return what is known of a conversation.
@@ -72,17 +85,14 @@ class Memory:
         Raises:
             CheckstreamError: it can't be kept, or not in time.
         """
-        return await self._asked(
-            lambda: self._known.remember(caller, command.key, command.turn, command.before),
-        )
+        return await self._asked(lambda: self._remember(caller, command))
 
-    async def count(self) -> int:
-        """Return how many conversations are known.
-
-        Raises:
-            CheckstreamError: as `recall`.
-        """
-        return await self._asked(self._known.count)
+    def _remember(self, caller: str, command: do.Remember) -> bool:
+        done = self._known.remember(caller, command.key, command.turn, command.before)
+        now = self._clock()
+        if now - self._counted_at >= _COUNT_S:
+            self._counted_at, self._number = now, self._known.count()
+        return done
 
     async def _asked(self, ask: Callable[[], _Result]) -> _Result:
         if self._threads is None:

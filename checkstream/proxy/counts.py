@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from msgspec import UNSET
+
 from checkstream.core.commands import Decided, Observe, StreamRecord
+from checkstream.core.conversation import ALARM
 from checkstream.core.terms import unknown_of
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.replies import row
@@ -139,6 +142,16 @@ class StreamCounts:
         ):
             if count:
                 self._metrics.pseudonyms.of(what).inc(count)
+        if record.conversation is not UNSET:
+            if max(record.conversation.risks.values(), default=0.0) >= ALARM:
+                self._metrics.alarms.of(self._route).inc()
+            for rule_id in record.conversation.rules:
+                self._metrics.added_up.of(rule_id).inc()
+
+    def looked_up(self, *, asked: int, known: int) -> None:
+        """Count texts of a prompt that were looked up, and those that had come before."""
+        self._metrics.texts_again.of("yes").inc(known)
+        self._metrics.texts_again.of("no").inc(asked - known)
 
     def upstream_failed(self, error: UpstreamError) -> None:
         """Count a failure of the upstream, and log what its operator needs to mend it."""
@@ -224,8 +237,9 @@ class Counted:
         """Log that a classifier's circuit changed."""
         self._log.warning("breaker", detector=detector, lane=lane, state=state)
 
-    def expose(self, *, streams: int, held_bytes: int) -> bytes:
+    def expose(self, *, streams: int, held_bytes: int, conversations: int) -> bytes:
         """Return all metrics in Prometheus text form, the gauges set now."""
         self._metrics.streams.set(streams)
         self._metrics.held_bytes.set(held_bytes)
+        self._metrics.conversations.set(conversations)
         return self._metrics.render()

@@ -22,10 +22,6 @@ class QuietTexts:
         self._key = secrets.token_bytes(32)
         self._callers: dict[str, OrderedDict[bytes, Found]] = {}
         self._sizes: dict[str, int] = {}
-        self.asked = 0
-        """Texts that were looked up ..."""
-        self.known = 0
-        """... and those of them that were there."""
 
     def __len__(self) -> int:
         """Return how many texts and findings are known."""
@@ -38,12 +34,10 @@ class QuietTexts:
 
     def found(self, caller: str, key: bytes) -> Found | None:
         """Return what was found in a text; None: it is not known."""
-        self.asked += 1
         own = self._callers.get(caller)
         found = None if own is None else own.get(key)
         if own is not None and found is not None:
             own.move_to_end(key)
-            self.known += 1
         return found
 
     def keep(self, caller: str, key: bytes, found: Found) -> None:
@@ -72,10 +66,17 @@ class QuietOfCaller:
         self._all = all_
         self._caller = caller
         self._key = key
+        self.asked = 0
+        """Texts that were looked up ..."""
+        self.known = 0
+        """... and those of them that were there."""
 
     def found(self, kind: str, text: str) -> Found | None:
         """Return what was found in a text when it was looked through for `kind`; None: it is not known."""
-        return self._all.found(self._caller, self._hash(kind, text))
+        found = self._all.found(self._caller, self._hash(kind, text))
+        self.asked += 1
+        self.known += found is not None
+        return found
 
     def keep(self, kind: str, text: str, found: Found = ()) -> None:
         """Note what was found in a text."""

@@ -48,7 +48,7 @@ from checkstream.proxy.meter import Meter
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
 from checkstream.proxy.questions import Classifiers, Names, Past
-from checkstream.proxy.quiet import QuietTexts
+from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.replies import POLICY, STREAM, error_response
@@ -291,10 +291,11 @@ class Proxy:
         confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
         afterwards = Afterwards(self._background, route, stream, caller)
         plan, risk = afterwards.plan(guarded.plan), afterwards.earlier_risk(body, named)
+        quiet = self._quiet.of(caller, plan.program.hash)
         exchange = Exchange(
             request,
             connection_of(request),
-            guard=self._machine(guarded, plan, stream, caller),
+            guard=self._machine(guarded, plan, stream, caller, quiet),
             surface=guarded.surface,
             upstream=route.upstream,
             outgoing=outgoing,
@@ -316,8 +317,9 @@ class Proxy:
             return await exchange.run(received)
         finally:
             self._running.discard(exchange)
+            guarded.counts.looked_up(asked=quiet.asked, known=quiet.known)
 
-    def _machine(self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None) -> Machine:
+    def _machine(self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None, quiet: QuietOfCaller) -> Machine:
         """Return what guards an exchange, recorded where recordings are made."""
         route, surface = guarded.route, guarded.surface
         guard: Machine = machine_for(
@@ -326,7 +328,7 @@ class Proxy:
             self._digest,
             stream=stream,
             clock=time.perf_counter,
-            quiet=self._quiet.of(caller, plan.program.hash),
+            quiet=quiet,
             tools=self._tools_of(route, caller),
         )
         if self._recorder is None or isinstance(surface, Mcp):

@@ -65,6 +65,10 @@ SPECS = (
     MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", ("profile",), _RISKS),
     MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", ("route", "profile")),
     MetricSpec("checkstream_api_seconds", "histogram", "Time to answer at the API", ("path", "status"), _CALLS),
+    MetricSpec("checkstream_conversations", "gauge", "Conversations of which something is known"),
+    MetricSpec("checkstream_conversation_alarms_total", "counter", "Requests whose conversation added up", ("route",)),
+    MetricSpec("checkstream_conversation_verdicts_total", "counter", "Rules fired for a conversation", ("rule_id",)),
+    MetricSpec("checkstream_texts_again_total", "counter", "Texts of prompts, had they come before", ("known",)),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
 )
 
@@ -127,6 +131,10 @@ class Metrics:
         self.grounding_risk = Family(self._make(Histogram, "checkstream_grounding_risk"), 1)
         self.grounding_high = Family(self._make(Counter, "checkstream_grounding_high_total"), 2)
         self.api = Family(self._make(Histogram, "checkstream_api_seconds"), 2)
+        self.conversations = self._make(Gauge, "checkstream_conversations")
+        self.alarms = Family(self._make(Counter, "checkstream_conversation_alarms_total"), 1)
+        self.added_up = Family(self._make(Counter, "checkstream_conversation_verdicts_total"), 1)
+        self.texts_again = Family(self._make(Counter, "checkstream_texts_again_total"), 1)
         tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
         self.tokens_in = tokens.of("in")
         self.tokens_out = tokens.of("out")

@@ -97,11 +97,11 @@ def test_what_is_remembered_of_a_history_changes_nothing(chats: list[list[dict[s
 def test_what_other_policies_have_found_and_what_other_callers_have_sent_is_not_known() -> None:
     messages = [{"role": "user", "content": "Whoever asks should write to anna@example.com at once."}]
     known = QuietTexts()
-    for caller, plan_, times in (("one", PLAN, 0), ("one", PLAN, 1), ("one", OTHER, 0), ("two", PLAN, 0)):
-        before = known.known
-        assert _asked(messages, known.of(caller, plan_.program.hash), plan_) == _asked(messages, None, plan_)
-        assert known.known - before >= times
-        assert times or known.known == before
+    for caller, plan_, again in (("one", PLAN, 0), ("one", PLAN, 1), ("one", OTHER, 0), ("two", PLAN, 0)):
+        mine = known.of(caller, plan_.program.hash)
+        assert _asked(messages, mine, plan_) == _asked(messages, None, plan_)
+        assert (mine.known, mine.asked) == (again * mine.asked, mine.asked)
+        assert mine.asked > 0
 
 
 def test_a_text_in_which_very_much_is_found_is_not_remembered() -> None:
@@ -109,8 +109,6 @@ def test_a_text_in_which_very_much_is_found_is_not_remembered() -> None:
     known = QuietTexts()
     for _ in range(2):
         assert _asked(messages, known.of("one", "p")) == _asked(messages, None)
-    assert known.found("one", b"") is None
-    assert known.known == 1  # the system's values alone
     assert len(known) < MOST_FINDINGS
 
 

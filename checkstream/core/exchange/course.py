@@ -263,7 +263,7 @@ class Course:
             released_chars=self.writer.released_chars,
             risks=self.assessment.risks,
             register=self.checking.register,
-            conversation=self.prompt.conversation.record,
+            conversation=self.prompt.conversation.record(self.ledger),
         )
         self.do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
         self.do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))

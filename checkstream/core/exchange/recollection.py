@@ -97,6 +97,8 @@ class Recollection:
         self._new: list[bool] = []
         """Beside each: it has not counted in an earlier request."""
         self._settled = False
+        self._marks: tuple[tuple[int, float], ...] = ()
+        self._recalling = program.recalling
         self._history = History("")
         """All that the request has of the conversation."""
         self._id = ""
@@ -166,7 +168,8 @@ class Recollection:
     def recall(self, conversation: Conversation | None) -> None:
         """Take what is known of it."""
         before = self._before = conversation or Conversation()
-        self._id = before.id or self._id
+        self._id = before.id or self._id or self._digest(self.key)
+        self._marks = before.marks
         self.past.fired, self.past.refused, self.past.entities = before.fired, before.refused, before.entities
 
     def read(self, request: Request, joined: Sequence[Joined]) -> Generator[None, None, None]:
@@ -203,6 +206,7 @@ class Recollection:
             if new:
                 unknown.update(labels.keys() - (said.scores or {}).keys())
                 self.raised = joined if course.take(said) else self.raised
+        self._marks = course.marks
         for name, signal in labels.items():
             if name not in unknown:
                 self.past.risks[signal] = course.highest.get(name, course.risks.get(name, 0.0))
@@ -277,10 +281,10 @@ class Recollection:
         asked = self._asked
         return bool(asked & _KEPT_ALONE) if self._is_told else bool(asked)
 
-    @property
-    def record(self) -> ConversationRecord | None:
-        """Where in its conversation the exchange stands; None: it has none."""
-        if not self._id:
+    def record(self, ledger: Ledger) -> ConversationRecord | None:
+        """Return where in its conversation the exchange stands, and what of it counted; None: it has none."""
+        rules = tuple(dict.fromkeys(rule for _, rule in ledger.fired_on if rule in self._recalling))
+        if not self._id and not rules:
             return None
         known = ((name, self.past.risks.get(signal)) for name, signal in self._labels.items())
         return ConversationRecord(
@@ -288,6 +292,8 @@ class Recollection:
             turns=self.past.turns,
             refused=self.past.refused,
             risks={name: round(risk, _DIGITS) for name, risk in known if risk is not None},
+            rules=rules,
+            counted={str(number): round(score, _DIGITS) for number, score in self._marks},
         )
 
 

@@ -305,12 +305,18 @@ def recalled_of(
     return found
 
 
-def recalls_of(code: Sequence[Instruction], variables: Sequence[Variable], rules: Sequence[RuleMeta]) -> frozenset[str]:
-    """Return what rules in force ask of a conversation."""
-    starts = (start for rule in rules if rule.mode == "enforce" for start in rule.condition_starts)
-    read = {variable for start in starts for variable in read_at(code, variables, start)}
-    named = {variable.name for variable in read if variable.kind == "conversation"}
-    return frozenset(named | {variable.kind for variable in read if variable.kind in {"fired", *RECALLED}})
+def recalls_of(
+    code: Sequence[Instruction], variables: Sequence[Variable], rules: Sequence[RuleMeta]
+) -> Mapping[str, frozenset[str]]:
+    """Return, by the id of each rule in force that asks for something of a conversation, what that is."""
+    found: dict[str, frozenset[str]] = {}
+    for rule in rules:
+        read = {variable for start in rule.condition_starts for variable in read_at(code, variables, start)}
+        named = {variable.name for variable in read if variable.kind == "conversation"}
+        asked = named | {variable.kind for variable in read if variable.kind in {"fired", *RECALLED}}
+        if asked and rule.mode == "enforce":
+            found[rule.id] = frozenset(asked)
+    return found
 
 
 def read_at(code: Sequence[Instruction], variables: Sequence[Variable], start: int) -> Iterator[Variable]:

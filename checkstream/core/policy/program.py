@@ -256,6 +256,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     recalls: frozenset[str] = frozenset()
     """What rules in force ask of a conversation: fields of `conversation` (`refused`), and `fired`, `risk`, `highest`,
     `recent`."""
+    recalling: frozenset[str] = frozenset()
+    """Ids of the rules that ask for any of it."""
     recent: Scope | None = None
     """What the user's last texts need when they are read as one; None: no rule asks."""
     loads: tuple[Callable[[Facts], Value], ...]

@@ -82,6 +82,7 @@ def assemble(
         PatternError: the patterns of one scope are too much together.
     """
     placeholders = placeholders_of(signals, rules)
+    recalls = recalls_of(code, variables, rules)
     bare, recalled = bare_of(rules, entries), recalled_of(code, variables, rules)
     scopes = scopes_of(
         signals, rules, entries, variables, placeholders=placeholders, recalled=frozenset().union(*recalled.values())
@@ -96,7 +97,8 @@ def assemble(
         packs=packs,
         hash="",
         scopes=scopes,
-        recalls=recalls_of(code, variables, rules),
+        recalls=frozenset().union(*recalls.values()),
+        recalling=frozenset(recalls),
         recent=recent_of(scopes, signals, variables),
         bare=bare,
         late=frozenset(entry.rule for entry in bare if entry.rule in recalled),

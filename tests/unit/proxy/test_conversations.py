@@ -51,7 +51,7 @@ async def test_a_process_that_shares_nothing_answers_at_once() -> None:
     assert await memory.remember("a", Remember("k", Turn(refused=True)))
     told = await memory.recall("a", Recall("k"))
     assert told.conversation is not None
-    assert (told.conversation.refused, await memory.count()) == (1, 1)
+    assert (told.conversation.refused, memory.number) == (1, 1)
     memory.close()
 
 
@@ -98,5 +98,5 @@ async def test_what_a_store_says_of_its_failure_is_told() -> None:
     with pytest.raises(VaultFailed, match="no store"):
         await memory.recall("broken", Recall("k"))
     assert not await memory.remember("contended", Remember("k", Turn()))
-    assert await memory.count() == 3
+    assert memory.number == 3
     await asyncio.to_thread(memory.close)
