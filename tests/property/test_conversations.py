@@ -195,7 +195,7 @@ def test_classifiers_that_fail_leave_the_risk_unknown_and_the_fail_mode_decides(
 
 
 def _recent(score: Score) -> AnyEvent:
-    value = 0.99 if "alpha" in score.text and "omega" in score.text else 0.7 if "alpha" in score.text else 0.0
+    value = 0.99 if "alpha" in score.text and "omega" in score.text else 0.9 if "alpha" in score.text else 0.0
     return Scored(score.ticket, {LABEL: value, "lexicon.toxicity": 0.0})
 
 
@@ -204,7 +204,8 @@ def _recent(score: Score) -> AnyEvent:
     [
         (["alpha", "omega"], 3, "reject"),
         (["alpha", "calm", "omega"], 4, "reject"),
-        (["alpha", "calm", "calm", "omega"], 5, "allow"),  # too long ago
+        (["alpha", *["calm"] * 6, "omega"], 9, "reject"),
+        (["alpha", *["calm"] * 7, "omega"], 10, "allow"),  # too long ago
         (["calm", "omega"], 2, "allow"),
         (["omega alpha"], 1, "allow"),  # one text is judged by itself
     ],

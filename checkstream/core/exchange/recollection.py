@@ -24,7 +24,7 @@ from checkstream.core.wire.surface import Request
 
 _SAID_IN = frozenset({"messages", "prompt", "input"})
 """Fields in which users speak."""
-_RECENT_TEXTS, _RECENT_CHARS = 3, 1000
+_RECENT_TEXTS, _RECENT_CHARS = 8, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
 _SPEAKERS = frozenset({"user", "assistant"})
 _MESSAGES = frozenset({"messages", "input"})
