@@ -240,13 +240,11 @@ class Guard(Stepping):
     def _on_recalled(self, event: Recalled) -> Steps:
         course = self._course
         course.state = State.INGRESS
-        if event.failed and course.plan.fail_mode == "closed" and course.prompt.conversation.loses:
-            course.refuse(Refusal(503, "overloaded", "what this conversation has come to can't be read; try again"))
-            return
-        if event.failed:
-            course.checking.degrade("conversation_not_known")
-        course.prompt.conversation.recall(event.conversation)
-        yield from course.prompt.begin()
+        refusal = course.prompt.recalled(event)
+        if refusal is not None:
+            course.refuse(refusal)
+        else:
+            yield from course.prompt.begin()
 
     def _go_on_with_prompt(self) -> Steps:
         """Forward or refuse the prompt once every decision on it has been taken."""

@@ -23,6 +23,7 @@ from checkstream.core.wire.mcp.messages import is_entry, part_of
 from checkstream.core.wire.surface import Request, Requests
 from checkstream.errors import RequestInvalid
 
+_SESSION = "mcp-session-id"
 _NO_BODY = Request(unit=Unit(raw=b""), members={}, streaming=True, usage_wanted=False, model="")
 
 
@@ -59,6 +60,11 @@ class Message(Prompt):
         if event.body:
             raise RequestInvalid(f"a request with `{event.method}` has no body; send messages with `POST`")
         return _NO_BODY
+
+    def _session(self, event: RequestReceived) -> str:
+        """Return the session that the message is part of, as its server calls it; empty: it has none."""
+        said = event.envelope.said
+        return next((each.text for each in said if each.place == "header" and each.name == _SESSION), "")
 
     def hearing(self, body: bytes) -> Generator[None, None, None]:
         """Read what a server says, in steps, and begin to judge it.

@@ -24,6 +24,7 @@ from checkstream.core.commands import (
     ForwardRequest,
     Observe,
     PauseUpstream,
+    Recall,
     Record,
     Reply,
     SendDownstream,
@@ -33,6 +34,7 @@ from checkstream.core.events import (
     AnyEvent,
     DownstreamClosed,
     Draining,
+    Recalled,
     RequestReceived,
     Scored,
     ScoringFailed,
@@ -61,7 +63,7 @@ from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.errors import EventTooLarge, WireError
 
-_RUNNING = (State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
+_RUNNING = (State.RECALLING, State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 _FRAME_WORK = 20
 _WRITING_WORK = 300
@@ -144,7 +146,7 @@ class Messages(Stepping):
         while self.state in _RUNNING:
             if self._checking.refused:
                 self._fail(Refusal(503, "overloaded", "checks take too long at present; try again in a moment"))
-            elif self._waits_for_checks:
+            elif self.state is State.RECALLING or self._waits_for_checks:
                 return
             elif self.state is State.INGRESS:
                 yield from self._forward()
@@ -180,7 +182,7 @@ class Messages(Stepping):
     def _give_up_work(self) -> Steps:
         most = self._plan.work // 1000
         message = f"checking the message takes more than the {most} ms of work that one may take; send less at a time"
-        self._fail(Refusal(413 if self.state is State.INGRESS else 502, "work_exceeded", message))
+        self._fail(Refusal(413 if self.state in {State.RECALLING, State.INGRESS} else 502, "work_exceeded", message))
         yield
 
     # --- the caller's message
@@ -191,11 +193,24 @@ class Messages(Stepping):
         self._asker.head = self._request.head
         if refusal is not None:
             self._refuse(refusal)
+        elif self._request.conversation.key:
+            self.state = State.RECALLING
+            self._do(Recall(self._request.conversation.key))
+        else:
+            yield from self._request.begin()
+
+    def _on_recalled(self, event: Recalled) -> Steps:
+        self.state = State.INGRESS
+        refusal = self._request.recalled(event)
+        if refusal is not None:
+            self._refuse(refusal)
         else:
             yield from self._request.begin()
 
     def _forward(self) -> Steps:
-        """Forward or refuse the message, now that every decision on it has been taken."""
+        """Forward or refuse the message, now that every decision on it has been taken; ask first what is still open."""
+        if not self._request.settle():
+            return
         request = self._request.request
         refusal = self._request.refusal
         if request is None:
@@ -424,7 +439,7 @@ class Messages(Stepping):
 
     def _fail(self, refusal: Refusal) -> None:
         """End the exchange with an error: never a silent end of what the caller waits for."""
-        if self.state is State.INGRESS:
+        if self.state in {State.RECALLING, State.INGRESS}:
             self._refuse(refusal)
             return
         if refusal.kind not in NO_VERDICTS:
@@ -508,6 +523,8 @@ class Messages(Stepping):
         """Write the record: nothing follows."""
         self._checking.close()
         self._watch.end()
+        for each in self._request.remembered(outcome, None):
+            self._do(each)
         record = self._ledger.record(
             surface=self._surface.name,
             streaming=self._streamed,
@@ -517,6 +534,7 @@ class Messages(Stepping):
             released_chars=self._released_chars,
             risks={},
             answer_chars=self._said_chars,
+            conversation=self._request.conversation.record(self._ledger),
         )
         self._do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
         self._do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
@@ -526,6 +544,7 @@ class Messages(Stepping):
     # What each event means in each state; any other pair is ignored.
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Messages, Any], Steps | None]]] = {
         (State.NEW, RequestReceived): _on_request,
+        (State.RECALLING, Recalled): _on_recalled,
         (State.FORWARDED, UpstreamOpened): _on_opened,
         (State.FORWARDED, UpstreamFailed): _on_upstream_failed,
         (State.STREAMING, UpstreamBytes): _on_stream_bytes,

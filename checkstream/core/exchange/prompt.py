@@ -14,7 +14,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted, Remember
-from checkstream.core.events import RequestReceived
+from checkstream.core.events import Recalled, RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
 from checkstream.core.exchange.dialogue import dialogue_of
 from checkstream.core.exchange.heard import Spoken
@@ -139,11 +139,25 @@ class Prompt:
         self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
         if fault is None and self._plan.recalls:
-            finding = self.conversation.finding(event.caller, request)
+            finding = self.conversation.finding(event.caller, request, self._session(event))
             yield from self._checking.meter.stepping(finding, READ_WORK)
         again = self.outside.said("path", "id") if self._surface.name in STORED else ""
         self.naming.begin(event.caller or "", request, again)
         return fault
+
+    def _session(self, event: RequestReceived) -> str:
+        """Return the name of what the request is part of, where its transport has one; empty: none."""
+        del event
+        return ""
+
+    def recalled(self, event: Recalled) -> Refusal | None:
+        """Take what is known of the conversation; return why the request is refused without it."""
+        if event.failed:
+            if self._plan.fail_mode == "closed" and self.conversation.loses:
+                return Refusal(503, "overloaded", "what this conversation has come to can't be read; try again")
+            self._checking.degrade("conversation_not_known")
+        self.conversation.recall(event.conversation)
+        return None
 
     def begin(self) -> Steps:
         """Begin to judge the request that has been read, and of which is known what was before it."""

@@ -22,7 +22,7 @@ from checkstream.core.policy.program import Program
 from checkstream.core.terms import Channel, Delta, Past, Span, Stage
 from checkstream.core.wire.surface import Request
 
-_SAID_IN = frozenset({"messages", "prompt", "input"})
+_SAID_IN = frozenset({"messages", "prompt", "input", "params"})
 """Fields in which users speak."""
 _RECENT_TEXTS, _RECENT_CHARS = 8, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
@@ -110,17 +110,19 @@ class Recollection:
         self.kept_as: tuple[str, ...] = ()
         """Ids by which a later request goes on from the answer."""
 
-    def finding(self, caller: str | None, request: Request) -> Generator[None, None, None]:
+    def finding(self, caller: str | None, request: Request, session: str = "") -> Generator[None, None, None]:
         """Tell, in steps, which conversation a request is part of.
 
-        That says its caller's name for it, or the provider's, or the answer that it goes on from, or its own history.
+        That says its caller's name for it, or the provider's, or the answer that it goes on from, or its own history;
+        `session` is the name that its transport has for what it is part of.
         """
         self._caller = caller or ""
         self.keeps = True
         own = request.extension.conversation if request.extension is not None else None
-        name = ("conversation", own) if own else ("provider", request.conversation) if request.conversation else None
-        if name is not None:
-            self.key = self._named(*name)
+        names = (("conversation", own), ("provider", request.conversation), ("session", session))
+        kind, name = next((each for each in names if each[1]), ("", ""))
+        if name:
+            self.key = self._named(kind, name)
             self._id = self._digest(self.key)
             self._is_named = True
         elif request.previous or request.referred:
