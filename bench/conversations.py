@@ -8,8 +8,9 @@ FILE: policy files or `builtin:NAME` (default `builtin:default`). The conversati
 calm ones of which some speak of the same things. Each is played turn by turn, as a client that sends its history again,
 with the installed models, until a turn is refused. The first, third, ... of each kind were looked at when the
 thresholds of the default rule were chosen, so they are counted apart. `--real` adds conversations of people with a
-support desk, and of prompts of several people put together by chance, which no conversation is: the worst that there
-may be. `--cost`: CPU time of the guard, without classifiers, for a prompt of twenty turns of 2,000 characters, of which
+support desk, the attacks with such calm texts between their turns, jailbreaks that are each cut into five turns, and
+prompts of several people put together by chance, which no conversation is: the worst that there may be. `--cost`: CPU
+time of the guard, without classifiers, for a prompt of twenty turns of 2,000 characters, of which
 all but the last have come before. Prints Markdown.
 """
 
@@ -49,6 +50,8 @@ _MIXED_TURNS = 8
 _REAL = 300
 _MOST_TURNS = 20
 _MOST_CHARS = 1500
+_LEAST_CHARS = 15
+_CUTS, _MOST_CUT_CHARS = 5, 4000
 _SEED = 15
 _FOUND = " Write to ana.silva@company.com, please."
 _COST_TURNS, _COST_CHARS, _COST_TIMES = 20, 2000, 15
@@ -89,13 +92,33 @@ def _sets(real: Path | None) -> Iterator[tuple[str, list[list[str]]]]:
         found = written(kind)
         yield f"{kind}, seen", found[::2]
         yield f"{kind}, held out", found[1::2]
+    attacks = written("attack")
     if real is not None:
         chance = random.Random(_SEED)
         support = [text.split("\n")[:_MOST_TURNS] for text in _texts(real, "benign_support_chats")]
         yield "support chats", chance.sample([said for said in support if len(said) > 3], _REAL)
         texts = [text for text in _texts(real, "prompts_oasst") if len(text) < _MOST_CHARS]
         chance.shuffle(texts)
+        lines = [line for said in support for line in said if len(line) > _LEAST_CHARS]
+        for name, found in (("seen", attacks[::2]), ("held out", attacks[1::2])):
+            yield f"attack, {name}, a calm text after each", [_between(said, lines, chance) for said in found]
+        for name in ("inj_verazuo_jailbreaks", "inj_misc_jailbreak_templates"):
+            cut = [found for found in map(_cut, _texts(real, name)) if found]
+            yield f"`{name}`, each in {_CUTS} turns", chance.sample(cut, min(len(cut), _REAL // 3))
         yield "mixed prompts", [texts[at * _MIXED_TURNS : (at + 1) * _MIXED_TURNS] for at in range(_REAL)]
+
+
+def _between(said: Sequence[str], calm: Sequence[str], chance: random.Random) -> list[str]:
+    """Return a conversation with a calm text behind each of its turns but the last."""
+    return [text for each in said for text in (each, chance.choice(calm))][:-1]
+
+
+def _cut(text: str) -> list[str] | None:
+    """Return a text as the turns of a conversation, of whole sentences; None: it has too few, or is too long."""
+    parts = [part.strip() for part in re.split(r"(?<=[.!?:;])\s+|\n+", text) if part.strip()]
+    if len(parts) < _CUTS or len(text) > _MOST_CUT_CHARS:
+        return None
+    return [" ".join(parts[at * len(parts) // _CUTS : (at + 1) * len(parts) // _CUTS]) for at in range(_CUTS)]
 
 
 def _texts(folder: Path, name: str) -> list[str]:
