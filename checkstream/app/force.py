@@ -240,6 +240,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         )
     limits = loaded.config.server.limits
     program = loaded.programs[route.policies]
+    kept = loaded.config.conversations
     plan = Plan(
         program=program,
         route=route.name,
@@ -272,7 +273,8 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         pins=route.pins,
         assessing=_assessing(route),
         keeps_names=loaded.config.pseudonyms is not None,
-        recalls=loaded.config.conversations is not None,
+        recalls=kept is not None,
+        recalls_texts=kept is not None and kept.texts,
         scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
     )
     return Route(

@@ -235,7 +235,7 @@ class RecordSettings(Settings, frozen=True):
 
 
 class ConversationSettings(Settings, frozen=True):
-    """What earlier requests of a conversation came to: risks, rules, counts, no text."""
+    """What earlier requests of a conversation came to: risks, rules, counts."""
 
     store: str | None = None
     """`sqlite:FILE`, shared by the processes of one machine, or `redis://HOST:PORT/DB`, `rediss://` with TLS; all that
@@ -247,6 +247,9 @@ class ConversationSettings(Settings, frozen=True):
     timeout_ms: Ms = 500
     """How long a request waits for a store. Where it can't be read, rules that ask for what only it knows meet the
     route's `fail_mode`."""
+    texts: bool = True
+    """Keep, sealed, what the user said last (the ends of eight texts) where a rule reads it as one and no later request
+    says it again: of conversations that a caller or a provider names."""
     ttl_s: Annotated[int, Meta(ge=1, le=2_592_000)] = 3_600
     """How long a conversation is remembered behind its last request."""
     bytes: Annotated[int, Meta(ge=65_536)] = 33_554_432

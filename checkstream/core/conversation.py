@@ -1,4 +1,4 @@
-"""What the requests of one conversation came to, so that an attack spread over turns adds up. Pure, and without text.
+"""What the requests of one conversation came to, so that an attack spread over turns adds up. Pure.
 
 A user's texts are folded in the order in which they were said. Each adds to the risk what its score has above `FLOOR`,
 and takes a share of the earlier risk away, so calm texts lower it and several borderline ones raise it; no text alone
@@ -29,6 +29,8 @@ MOST_TEXTS = 512
 """Texts of one conversation that are known again, and that one request can add; of more the latest count."""
 MOST_MARKS = 16
 """Texts of one conversation that are named by their number: of more the latest."""
+RECENT_TEXTS, RECENT_CHARS = 8, 1000
+"""How many of the user's last texts are read as one, and how much of the end of each."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""
 
@@ -56,6 +58,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     refused: bool = False
     id: str = ""
     """How the conversation is called in records, if it has no name there yet."""
+    spoken: tuple[str, ...] = ()
+    """Ends of the user's texts that are new with it, where no later request says them again: the latest."""
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +83,8 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Kinds that were found, sorted."""
     marks: tuple[tuple[int, float], ...] = ()
     """Number of a text of the user that has added to a risk, from 1, and the highest of its scores."""
+    spoken: tuple[str, ...] = ()
+    """Ends of what the user said last, where no later request says it again; only what is sealed may keep it."""
 
     def after(self, turn: Turn) -> Conversation:
         """Return what the conversation has come to with one more request."""
@@ -103,6 +109,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             refused=self.refused + turn.refused,
             entities=tuple(sorted({*self.entities, *turn.entities})[:_MOST_NAMES]),
             marks=course.marks,
+            spoken=(*self.spoken, *turn.spoken)[-RECENT_TEXTS:],
         )
 
     def new(self, said: Sequence[Said]) -> list[bool]:

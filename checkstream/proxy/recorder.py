@@ -21,6 +21,7 @@ import msgspec
 
 from checkstream.core import commands as do
 from checkstream.core import events as on
+from checkstream.core.conversation import Conversation
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.transcript import Header, Line, Transcript, digest_of, encode
 from checkstream.core.wire.surface import Surface
@@ -227,7 +228,9 @@ class Recording:
             return  # what stands for whose data is nobody's to read; run again, names are of the request alone
         if isinstance(event, on.Recalled) and event.conversation is not None:
             # Which texts have counted is told by digests with this process's key: they would count once more.
-            event = on.Recalled(msgspec.structs.replace(event.conversation, texts=b"", turns=0, risks={}, peaks={}))
+            # What was said in them is nobody's to read.
+            known = event.conversation
+            event = on.Recalled(Conversation(fired=known.fired, refused=known.refused, entities=known.entities))
         if isinstance(event, on.Assessed):
             event = on.Assessed(risks=event.risks, failed=event.failed)  # a reply is made anew from what is asked anew
         asked = self.asked.get(event.ticket) if isinstance(event, on.Scored | on.ScoringFailed) else None

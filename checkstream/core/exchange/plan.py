@@ -75,6 +75,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What stands for values of the prompt is the same in all requests of a conversation, and kept between them."""
     recalls: bool = False
     """What earlier requests of a conversation came to can be asked for, and is kept."""
+    recalls_texts: bool = False
+    """Of conversations whose history is not sent again what the user said last is kept, too."""
     scored_chars: int = 0
     """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
     0: none is."""

@@ -90,7 +90,7 @@ class Prompt:
         """What the prompt's rules ask of the request and of every answer."""
         self.outside = Outside(checking)
         """What it says outside its body."""
-        self.conversation = Recollection(plan.program, checking.digest)
+        self.conversation = Recollection(plan.program, checking.digest, keeps_texts=plan.recalls_texts)
         """What is known of the conversation that the request is part of."""
         self.naming = Naming(checking, plan, says_again=surface.name in PROMPT_ONLY)
         """What stands for values that the model is not to know."""

@@ -14,7 +14,17 @@ import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import ConversationRecord, Remember
-from checkstream.core.conversation import ALARM, KEY_BYTES, MOST_TEXTS, Conversation, Course, Said, Turn
+from checkstream.core.conversation import (
+    ALARM,
+    KEY_BYTES,
+    MOST_TEXTS,
+    RECENT_CHARS,
+    RECENT_TEXTS,
+    Conversation,
+    Course,
+    Said,
+    Turn,
+)
 from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import Joined
 from checkstream.core.exchange.ledger import Ledger
@@ -24,8 +34,6 @@ from checkstream.core.wire.surface import Request
 
 _SAID_IN = frozenset({"messages", "prompt", "input", "params"})
 """Fields in which users speak."""
-_RECENT_TEXTS, _RECENT_CHARS = 8, 1000
-"""How many of the user's last texts are read as one, and how much of the end of each."""
 _SPEAKERS = frozenset({"user", "assistant"})
 _MESSAGES = frozenset({"messages", "input"})
 _KEPT_ALONE = frozenset({"fired", "refused", "entities"})
@@ -73,12 +81,13 @@ class History:
 class Recollection:
     """The conversation of one exchange."""
 
-    def __init__(self, program: Program, digest: Callable[[str], str]) -> None:
+    def __init__(self, program: Program, digest: Callable[[str], str], *, keeps_texts: bool = False) -> None:
         """Know nothing, and of no conversation.
 
         Args:
             program: The compiled policies.
             digest: Keyed digest of a text, hex: what records call a conversation.
+            keeps_texts: What the user said last is kept where no later request says it again.
         """
         self.key = ""
         """What is asked for; empty: the conversation has no name, and no history."""
@@ -99,6 +108,7 @@ class Recollection:
         self._settled = False
         self._marks: tuple[tuple[int, float], ...] = ()
         self._recalling = program.recalling
+        self._keeps_texts = keeps_texts and program.recent is not None
         self._history = History("")
         """All that the request has of the conversation."""
         self._id = ""
@@ -218,9 +228,16 @@ class Recollection:
     @property
     def recent(self) -> str:
         """What the user said last, to be read as one text; empty: there is no reason to."""
-        if len(self._texts) < 2 or max(self.past.risks.values(), default=0.0) < ALARM:
+        if max(self.past.risks.values(), default=0.0) < ALARM:
             return ""
-        return "\n".join(joined.text[-_RECENT_CHARS:] for joined in self._texts[-_RECENT_TEXTS:])
+        before = self._before.spoken
+        texts = (*before, *self._ends(new=bool(before)))[-RECENT_TEXTS:]
+        return "\n".join(texts) if len(texts) > 1 else ""
+
+    def _ends(self, *, new: bool) -> list[str]:
+        """Return the ends of what the user said last in this request; `new`: for the first time."""
+        texts = zip(self._texts[-RECENT_TEXTS:], self._new[-RECENT_TEXTS:], strict=True)
+        return [joined.text[-RECENT_CHARS:] for joined, is_new in texts if is_new or not new]
 
     def hear(self, judge: Judge) -> None:
         """Take the scores of what the user said last."""
@@ -275,6 +292,7 @@ class Recollection:
             entities=tuple(sorted(ledger.entities)),
             refused=refused,
             id=self._id,
+            spoken=() if refused or self._is_told or not self._keeps_texts else tuple(self._ends(new=True)),
         )
 
     @property

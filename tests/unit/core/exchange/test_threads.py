@@ -5,10 +5,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from checkstream.core.commands import Recall, Remember
-from checkstream.core.events import AnyEvent, Recalled, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.commands import Recall, Remember, Score
+from checkstream.core.events import (
+    AnyEvent,
+    Recalled,
+    RequestReceived,
+    Scored,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamOpened,
+)
+from checkstream.core.exchange.plan import Plan
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
@@ -51,13 +61,15 @@ def _events(answer: dict[str, Any]) -> bytes:
 class Client:
     """Sends requests that are guarded one after the other, with one memory."""
 
-    def __init__(self) -> None:
-        self.known = Conversations(MemoryStore(clock=lambda: 0.0), Seal(bytes(32)), ttl_s=60, most_bytes=1 << 20)
+    def __init__(self, plan: Plan = PLAN) -> None:
+        self.plan = plan
+        self.store = MemoryStore(clock=lambda: 0.0)
+        self.known = Conversations(self.store, Seal(bytes(32)), ttl_s=60, most_bytes=1 << 20)
 
     def ask(
         self, said: object, answer: str = "resp_1", *, caller: str = "one", stream: bool = False, **more: Any
     ) -> Played:
-        exchange = Exchange(SURFACE, PLAN)
+        exchange = Exchange(SURFACE, self.plan, _recent)
         body = json.dumps({"model": "m", "input": said, "stream": stream, **more}).encode()
 
         def tell(event: AnyEvent) -> None:
@@ -147,3 +159,49 @@ def test_refusals_add_up_wherever_a_request_goes_on(more: dict[str, Any]) -> Non
     assert fired(client.ask(said("nonsense indeed"), **more)) == ["NO-1"]
     assert fired(client.ask(said("And now?"), **more)) == ["OFTEN-1"]
     assert fired(client.ask("And now?")) == []
+
+
+def _recent(score: Score) -> AnyEvent:
+    value = 0.6 * ("alpha" in score.text) + 0.39 * ("omega" in score.text)
+    return Scored(score.ticket, {"lexicon.injection": value, "lexicon.toxicity": 0.0})
+
+
+RECENT = plan(
+    "  - {name: r, id: SUM-2, stage: [ingress], conditions: [conversation.recent.injection > 0.95], "
+    "actions: [{type: reject}]}\n",
+    recalls=True,
+)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("between", [0, 6, 7])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_what_was_said_in_earlier_requests_is_read_with_what_is_said_now(
+    keeps: bool, between: int, by_name: bool
+) -> None:
+    client = Client(msgspec.structs.replace(RECENT, recalls_texts=keeps))
+
+    def ask(text: str, number: int, **more: Any) -> Played:
+        more |= {"conversation": "conv_1"} if by_name else {"previous_response_id": f"resp_{number}"}
+        return client.ask(text, f"resp_{number + 1}", **more)
+
+    assert fired(ask("The first is alpha.", 0)) == []
+    for number in range(between):
+        assert fired(ask(f"Calm text {number}.", number + 1)) == []
+    assert fired(ask("And omega?", between + 1, caller="two")) == []
+    last = ask("And omega?", between + 1)
+    assert fired(last) == (["SUM-2"] if keeps and between < 7 else [])
+    shares = client.store._shares.values()
+    assert all(b"alpha" not in entry.sealed for share in shares for entry in share.values())
+    if keeps and between < 7:
+        assert last.reply is not None
+
+
+def test_a_caller_that_names_a_conversation_and_sends_its_history_says_each_text_once() -> None:
+    client = Client(msgspec.structs.replace(RECENT, recalls_texts=True))
+    history: list[dict[str, object]] = []
+    for number, text in enumerate(["The first is alpha.", *(f"Calm {number}." for number in range(6)), "And omega?"]):
+        history.append({"role": "user", "content": text})
+        out = client.ask(history, f"resp_{number}", checkstream={"conversation": "c"})
+        assert fired(out) == (["SUM-2"] if number == 7 else [])
+        history += _answer("resp")["output"]
