@@ -35,6 +35,7 @@ from checkstream.core.wire.surface import Request
 _SAID_IN = frozenset({"messages", "prompt", "input", "params"})
 """Fields in which users speak."""
 _SPEAKERS = frozenset({"user", "assistant"})
+_MOST_NAME_CHARS = 4096
 _MESSAGES = frozenset({"messages", "input"})
 _KEPT_ALONE = frozenset({"fired", "refused", "entities"})
 """What rules can ask of a conversation and no history tells."""
@@ -147,6 +148,10 @@ class Recollection:
 
         It is no secret: what keeps conversations makes another of it. So all that share that know it.
         """
+        if (
+            len(name) > _MOST_NAME_CHARS
+        ):  # in one step; nobody but the same caller can choose one that is told as this is
+            name = f"{len(name)}:{name[:_MOST_NAME_CHARS]}{name[-_MOST_NAME_CHARS:]}"
         return _hashed(f"{kind}:{len(self._caller)}:{self._caller}:{name}").hex()
 
     def keep_as(self, ids: Sequence[str]) -> None:
@@ -260,7 +265,9 @@ class Recollection:
         if not self.keeps or not (self._settled or refused):
             return ()
         turn = self._turn(ledger, places, refused=refused)
-        found = [Remember(self.key, turn)] if self._is_named or (refused and self.key) else []
+        # A history tells no refusals: many users of one caller may have begun alike, and none answers for another's.
+        named = self._is_named or (refused and self.key and not self._is_told)
+        found = [Remember(self.key, turn)] if named else []
         if refused:
             return tuple(found)  # what was not answered is in no history
         keys = [self._named("answer", each) for each in self.kept_as]

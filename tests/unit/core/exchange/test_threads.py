@@ -146,19 +146,30 @@ def test_a_history_of_items_that_is_sent_again_is_recognised(stream: bool) -> No
     assert fired(client.ask(said, "resp_2", stream=stream)) == ["AGAIN-1", "SEEN-1"]
 
 
-@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {}])
-def test_refusals_add_up_wherever_a_request_goes_on(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_refusals_add_up_where_a_request_goes_on_from_what_only_one_has(more: dict[str, Any]) -> None:
     client = Client()
     client.ask("Hello", "resp_1", conversation=more.get("conversation"))
-
-    def said(text: str) -> object:
-        history = [{"role": "user", "content": "Hello"}, *_answer("resp_1")["output"]]
-        return text if more else [*history, {"role": "user", "content": text}]
-
-    assert fired(client.ask(said("nonsense"), **more)) == ["NO-1"]
-    assert fired(client.ask(said("nonsense indeed"), **more)) == ["NO-1"]
-    assert fired(client.ask(said("And now?"), **more)) == ["OFTEN-1"]
+    assert fired(client.ask("nonsense", **more)) == ["NO-1"]
+    assert fired(client.ask("nonsense indeed", **more)) == ["NO-1"]
+    assert fired(client.ask("And now?", **more)) == ["OFTEN-1"]
     assert fired(client.ask("And now?")) == []
+
+
+def test_who_has_begun_alike_does_not_answer_for_anothers_refusals() -> None:
+    client = Client()
+    begun = [{"role": "user", "content": "Hello"}, *_answer("resp_1")["output"]]
+    client.ask("Hello", "resp_1")
+    for _ in range(3):
+        assert fired(client.ask([*begun, {"role": "user", "content": "nonsense"}])) == ["NO-1"]
+    assert fired(client.ask([*begun, {"role": "user", "content": "And now?"}])) == []
+
+
+def test_names_of_any_length_are_told_apart() -> None:
+    client = Client()
+    client.ask("A red flag", "resp_1", conversation="c" * 100_000)
+    assert fired(client.ask("Go on.", "resp_2", conversation="c" * 100_000)) == ["AGAIN-1"]
+    assert fired(client.ask("Go on.", "resp_3", conversation="c" * 100_001)) == []
 
 
 def _recent(score: Score) -> AnyEvent:
