@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.conversation import Conversation, Turn
-from checkstream.errors import VaultFailed
+from checkstream.errors import CheckstreamError, VaultFailed
 
 _THREADS = 4
 _MOST_OPEN = 256
@@ -60,6 +60,7 @@ class Memory:
         self._clock = clock
         self._counted_at = -_COUNT_S
         self._number = 0
+        self._loses = False
 
     @property
     def at_once(self) -> bool:
@@ -77,7 +78,13 @@ class Memory:
         Raises:
             CheckstreamError: it can't be read, or not in time.
         """
-        return on.Recalled(await self._asked(lambda: self._known.recall(caller, command.key)))
+        return on.Recalled(await self._asked(lambda: self._recall(caller, command)))
+
+    def _recall(self, caller: str, command: do.Recall) -> Conversation | None:
+        if self._loses:  # what was last to be kept was not: until something is again, nothing is taken on trust
+            self._known.remember(caller, command.key, Turn())
+            self._loses = False
+        return self._known.recall(caller, command.key)
 
     async def remember(self, caller: str, command: do.Remember) -> bool:
         """Keep what an exchange has come to; tell whether that was done.
@@ -85,7 +92,11 @@ class Memory:
         Raises:
             CheckstreamError: it can't be kept, or not in time.
         """
-        return await self._asked(lambda: self._remember(caller, command))
+        try:
+            return await self._asked(lambda: self._remember(caller, command))
+        except CheckstreamError:
+            self._loses = True
+            raise
 
     def _remember(self, caller: str, command: do.Remember) -> bool:
         done = self._known.remember(caller, command.key, command.turn, command.before)
