@@ -29,7 +29,7 @@ MOST_TEXTS = 512
 """Texts of one conversation that are known again, and that one request can add; of more the latest count."""
 MOST_MARKS = 16
 """Texts of one conversation that are named by their number: of more the latest."""
-RECENT_TEXTS, RECENT_CHARS = 8, 1000
+RECENT_TEXTS, RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""

@@ -204,8 +204,7 @@ def _recent(score: Score) -> AnyEvent:
     [
         (["alpha", "omega"], 3, "reject"),
         (["alpha", "calm", "omega"], 4, "reject"),
-        (["alpha", *["calm"] * 6, "omega"], 9, "reject"),
-        (["alpha", *["calm"] * 7, "omega"], 10, "allow"),  # too long ago
+        (["alpha", "calm", "calm", "omega"], 5, "allow"),  # too long ago
         (["calm", "omega"], 2, "allow"),
         (["omega alpha"], 1, "allow"),  # one text is judged by itself
     ],

@@ -185,7 +185,7 @@ RECENT = plan(
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("between", [0, 6, 7])
+@pytest.mark.parametrize("between", [0, 1, 2])
 @pytest.mark.parametrize("by_name", [True, False])
 def test_what_was_said_in_earlier_requests_is_read_with_what_is_said_now(
     keeps: bool, between: int, by_name: bool
@@ -201,18 +201,18 @@ def test_what_was_said_in_earlier_requests_is_read_with_what_is_said_now(
         assert fired(ask(f"Calm text {number}.", number + 1)) == []
     assert fired(ask("And omega?", between + 1, caller="two")) == []
     last = ask("And omega?", between + 1)
-    assert fired(last) == (["SUM-2"] if keeps and between < 7 else [])
+    assert fired(last) == (["SUM-2"] if keeps and between < 2 else [])
     shares = client.store._shares.values()
     assert all(b"alpha" not in entry.sealed for share in shares for entry in share.values())
-    if keeps and between < 7:
+    if keeps and between < 2:
         assert last.reply is not None
 
 
 def test_a_caller_that_names_a_conversation_and_sends_its_history_says_each_text_once() -> None:
     client = Client(msgspec.structs.replace(RECENT, recalls_texts=True))
     history: list[dict[str, object]] = []
-    for number, text in enumerate(["The first is alpha.", *(f"Calm {number}." for number in range(6)), "And omega?"]):
+    for number, text in enumerate(["The first is alpha.", *(f"Calm {number}." for number in range(1)), "And omega?"]):
         history.append({"role": "user", "content": text})
         out = client.ask(history, f"resp_{number}", checkstream={"conversation": "c"})
-        assert fired(out) == (["SUM-2"] if number == 7 else [])
+        assert fired(out) == (["SUM-2"] if number == 2 else [])
         history += _answer("resp")["output"]
