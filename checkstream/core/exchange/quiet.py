@@ -51,7 +51,7 @@ def found_by(judge: Judge, size: int) -> Found | None:
     for each in (judge, *judge.followers):
         holdback = each.holdback
         heard = holdback.matches.heard
-        if heard is None or not holdback.ended or holdback.received != size:
+        if heard is None or len(heard) > MOST_FINDINGS or not holdback.ended or holdback.received != size:
             return None
         found.append(tuple(heard))
     if sum(map(len, found)) > MOST_FINDINGS:
