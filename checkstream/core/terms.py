@@ -141,8 +141,10 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     stray: Mapping[tuple[str | int, ...], int] = MappingProxyType({})
     """Where calls of tools stand in it that no client of a stream looks for there, with the choice that each is of;
     nobody has read them."""
-    served: Mapping[int, bool] = MappingProxyType({})
-    """Numbers of tool calls that the provider makes itself, for which nobody waits: whether they are over."""
+    served: tuple[int, ...] = ()
+    """Numbers of tool calls that the provider makes itself, for which nobody waits."""
+    over: tuple[int, ...] = ()
+    """Numbers of tool calls that are over, as far as the answer says so of each."""
     again: Mapping[tuple[str | int, ...], tuple[str | int, ...]] = MappingProxyType({})
     """Where it says again what others have said, of which nothing was read -> the part that was said there (see
     `Delta`): it leaves with what has left of that."""

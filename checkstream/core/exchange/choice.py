@@ -26,7 +26,7 @@ class Choice(msgspec.Struct):
     served: set[int] = msgspec.field(default_factory=set)
     """Tool calls that the provider makes itself."""
     over: set[int] = msgspec.field(default_factory=set)
-    """Those of them that are complete: they leave as soon as they are decided."""
+    """Tool calls that are complete and wait for no others: they leave as soon as they are decided."""
     calling: set[int] = msgspec.field(default_factory=set)
     """Tool calls that may still go on: the one that has begun last, and those that have gone on since."""
     strayed: bool = False

@@ -14,7 +14,7 @@ from checkstream.core.exchange.decisions import Decisions, place_of
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.together import condemned
-from checkstream.core.terms import Channel, Span
+from checkstream.core.terms import Channel, Span, Stage
 
 
 class Endings:
@@ -50,10 +50,17 @@ class Endings:
         if judge is not None and not judge.holdback.ended:
             yield from self._end_channel(judge)
 
-    def end_served(self, number: int, call: int) -> Steps:
-        """End a call that the provider makes itself, and that is over: nothing waits for the end of its choice."""
+    def end_call(self, number: int, call: int) -> Steps:
+        """End a call that is over; it waits for the end of its choice only where others may have to do with it.
+
+        Nobody puts what the provider itself is asked beside the caller's calls. Of these several may say together what
+        rules condemn (see `together`).
+        """
         choice = self._answer.choices[number]
-        if not choice.running or call not in choice.served - choice.over - choice.dropped:
+        if not choice.running or call not in choice.calls or call in choice.over or call in choice.dropped:
+            return
+        joins = len(self._checking.program.scope(Stage.MIDSTREAM, "tool_arguments").hold) > 0
+        if joins and call not in choice.served:
             return
         for judge in choice.calls.get(call, ()):
             if not judge.holdback.ended:

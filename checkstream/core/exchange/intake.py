@@ -73,7 +73,7 @@ class Intake:
         called = self._outbox.calls_whole and any(self._is_calling(number) for number in unit.choices)
         self._outbox.put(Waiting(unit, parts, self._checking.now, called))
         yield from self._go_on_with(due)
-        yield from self._take_served(unit)
+        yield from self._take_calls(unit)
         for judge in self._sieve.extras.passed(unit):
             yield from self._let_go(judge)
         if self._answer.turning is not None:
@@ -91,13 +91,12 @@ class Intake:
         if names is not None:
             self._checking.commands.append(names)
 
-    def _take_served(self, unit: Unit) -> Steps:
+    def _take_calls(self, unit: Unit) -> Steps:
         """Note the calls that the provider makes itself, and end those that are over."""
-        for call, over in unit.served.items():
-            if over:
-                yield from self._endings.end_served(0, call)
-            else:
-                self._choices[0].served.add(call)
+        for call in unit.served:
+            self._choices[0].served.add(call)
+        for call in unit.over:
+            yield from self._endings.end_call(0, call)
 
     def take_more(self, unit: Unit) -> Iterable[None] | None:
         """Take the common unit, which has more of one short text and nothing else, as `take` does.
@@ -198,7 +197,8 @@ class Intake:
     def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, Part]:
         """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
         choice = self._answer.choice(delta.channel.choice)
-        if not choice.running or (delta.channel.index in choice.over and delta.channel.kind in CALL):
+        behind = delta.text and delta.channel.index in choice.over and delta.channel.kind in CALL
+        if not choice.running or behind:
             if choice.halt is None:
                 self._checking.degrade("text_after_end")
             return Part(None, 0, 0)

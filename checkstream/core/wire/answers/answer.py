@@ -79,7 +79,8 @@ class Answer:
         self.extras = Extras(MOST_EXTRAS_OF_WHOLE if whole else MOST_EXTRAS, whole=whole)
         self.shadows: list[Path] = []
         self.stray: dict[Path, int] = {}
-        self.served: dict[int, bool] = {}
+        self.served: list[int] = []
+        self.over: list[int] = []
         self.choices: list[int] = []
         self.finished: list[int] = []
         self.broken: dict[int, str] = {}
@@ -284,7 +285,8 @@ class Answer:
             sealed=tuple(self.extras.sealed),
             binary=tuple(self.extras.binary),
             stray=self.stray,
-            served=self.served,
+            served=tuple(self.served),
+            over=tuple(self.over),
             usage=usage,
             failure=failure,
             opaque=opaque,

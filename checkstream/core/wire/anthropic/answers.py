@@ -132,7 +132,7 @@ def _add(answer: Answer, kind: str, number: int, text: str, path: Path) -> None:
 
 
 def _read_block_stop(answer: Answer, body: dict[str, object]) -> None:
-    answer.served[number_of(body)] = True
+    answer.over.append(number_of(body))
     _rest(answer, body, _EVENT, frozenset({"type", "index"}), ())
 
 
@@ -236,7 +236,7 @@ def _read_block(answer: Answer, number: int, block: dict[str, object], path: Pat
     elif form in CALLS:
         _read_call(answer, number, block, path)
         if form != "tool_use":
-            answer.served[number] = False
+            answer.served.append(number)
         own |= {"name", "input", "id"}
         answer.extras.known(0, block.get("id"), (*path, "id"), (*place, "id"), "never")
     _rest(answer, block, _BLOCK, frozenset(own), path, place=place)

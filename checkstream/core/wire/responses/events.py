@@ -96,6 +96,8 @@ CALLS: Mapping[str, tuple[tuple[str, str, bool], ...]] = MappingProxyType({
     "apply_patch_call": (("operation", "tool_arguments", False),),
 })  # fmt: skip
 """Types of items that call a tool -> their members that say how: name, channel, whether it is no JSON."""
+SERVED = frozenset({"mcp_call", "code_interpreter_call"})
+"""Those that the provider makes itself: it goes on with what came of them."""
 TOOLS: Mapping[str, str] = MappingProxyType({
     "tool_search_call": "tool_search", "code_interpreter_call": "code_interpreter", "program": "program",
     "computer_call": "computer", "local_shell_call": "local_shell", "shell_call": "shell",

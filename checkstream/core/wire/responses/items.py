@@ -129,6 +129,8 @@ class Items:
         self.read_item(number, item, ("item",))
         if over:
             self._values[number,] = item
+            if self._forms.get(number) in events.CALLS:
+                self._answer.over.append(number)
         self._rest(body, _EVENT | {"item"}, (), ("items", number))
 
     def read_other(self, body: Mapping[str, object], kind: str) -> None:
@@ -207,6 +209,8 @@ class Items:
         members = events.CALLS[form]
         free = any(each for _, _, each in members)
         self._call(number, (*path, "type"), free=free)
+        if form in events.SERVED:
+            self._answer.served.append(number)
         if form in events.TOOLS and (number, "type") not in self._said:
             self._said.add((number, "type"))
             self._answer.text("tool_name", 0, number, events.TOOLS[form], (*path, "type"), part=(number, "type"))

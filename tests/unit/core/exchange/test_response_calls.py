@@ -1,0 +1,128 @@
+"""Calls in an answer of the Responses API: which of them wait for its end, and what stands behind them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from tests import responses
+from tests.guarded import MAIL, STOP, TOX, plan
+from tests.playbook import Exchange, by_words, constant
+
+CODE = {
+    "id": "ci_1", "type": "code_interpreter_call", "status": "completed", "container_id": "c", "outputs": [],
+    "code": "write('john.doe@example.com')",
+}  # fmt: skip
+REMOTE = {
+    "id": "mcp_1", "type": "mcp_call", "status": "completed", "name": "find", "server_label": "crm", "error": None,
+    "arguments": '{"who": "john.doe@example.com"}', "output": "Ask mary.roe@example.com.",
+}  # fmt: skip
+PAY = responses.call("pay", '{"to": "john.doe@example.com"}')
+
+
+def streamed(*items: dict[str, Any]) -> list[bytes]:
+    """Return the events of an answer, its end last."""
+    made = responses.Stream()
+    for index, item in enumerate(items):
+        if item["type"] == "code_interpreter_call":
+            at = {"output_index": index, "item_id": item["id"]}
+            made.add("response.output_item.added", output_index=index, item={**item, "code": ""})
+            made.add("response.code_interpreter_call.in_progress", **at)
+            for piece in responses.cut(item["code"], 3):
+                made.add("response.code_interpreter_call_code.delta", **at, delta=piece)
+            made.add("response.code_interpreter_call_code.done", **at, code=item["code"])
+            made.add("response.code_interpreter_call.completed", **at)
+            made.add("response.output_item.done", output_index=index, item=item)
+        else:
+            made.item(index, item)
+    made.end(*items)
+    return made.events
+
+
+def opened(rules: str, **settings: Any) -> Exchange:
+    exchange = Exchange(responses.RESPONSES, plan(rules, **settings), by_words("lexicon.toxicity", ["idiot"]))
+    exchange.send(RequestReceived(responses.request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    return exchange
+
+
+@pytest.mark.parametrize("item", [CODE, REMOTE], ids=["code", "mcp"])
+def test_text_behind_a_call_of_the_provider_s_leaves_while_the_answer_goes_on(item: dict[str, Any]) -> None:
+    exchange = opened(MAIL + STOP)
+    events = streamed(item, responses.message("It is so, and then some more, and not otherwise."))
+    for piece in events[:-4]:
+        exchange.send(UpstreamBytes(piece))
+    assert b"[EMAIL]" in exchange.out.joined
+    assert b"It is so, " in exchange.out.joined
+    for piece in events[-4:]:
+        exchange.send(UpstreamBytes(piece))
+    exchange.send(UpstreamClosed())
+    assert b"@example" not in exchange.out.joined
+    answer = responses.read(exchange.out.joined, typed=False)
+    assert [each["type"] for each in answer["output"]] == [item["type"], "message"]
+
+
+def test_a_call_of_the_caller_s_tools_waits_for_others_where_rules_find_what_is_cut_over_several() -> None:
+    exchange = opened(MAIL)
+    events = streamed(PAY, responses.call("pay", '{"to": "me"}', number=2))
+    for piece in events[:-1]:
+        exchange.send(UpstreamBytes(piece))
+    assert b"pay" not in exchange.out.joined
+    exchange.send(UpstreamBytes(events[-1]))
+    assert exchange.out.joined.count(b"[EMAIL]") == 4  # its pieces, and three that say all of it
+
+
+@pytest.mark.parametrize("rules", [TOX, TOX.replace("[content]", "[content, tool_arguments]")])
+def test_a_call_leaves_when_it_is_over_where_nothing_can_stand_over_several(rules: str) -> None:
+    exchange = opened(rules)
+    first, second = PAY, responses.call("pay", '{"to": "me"}', number=2)
+    events = streamed(first, second)
+    over = next(at for at, event in enumerate(events) if b"output_item.done" in event)
+    for piece in events[:over]:
+        exchange.send(UpstreamBytes(piece))
+    assert b"pay" not in exchange.out.joined
+    exchange.send(UpstreamBytes(events[over]))
+    assert b"".join(events[: over + 1]) == exchange.out.joined
+    for piece in events[over + 1 :]:
+        exchange.send(UpstreamBytes(piece))
+    assert exchange.out.joined == b"".join(events)
+
+
+@pytest.mark.parametrize("given", ['{"to": "idiot"}', '{"to": "me"'], ids=["stopped", "torn"])
+def test_g35_a_call_that_is_stopped_or_torn_never_leaves_when_it_is_over(given: str) -> None:
+    exchange = opened(TOX.replace("[content]", "[content, tool_arguments]"))
+    for piece in streamed(responses.call("pay", given), responses.message("Well.")):
+        if not exchange.out.closed:
+            exchange.send(UpstreamBytes(piece))
+    assert b"pay" not in exchange.out.joined
+    answer = responses.read(exchange.out.joined)
+    assert [each["type"] for each in answer["output"]] == ["message"] * len(answer["output"])
+
+
+def test_what_comes_for_a_call_that_is_over_goes_nowhere() -> None:
+    exchange = opened(MAIL)
+    events = streamed(REMOTE)
+    late = {"item_id": "mcp_1", "output_index": 0, "delta": "drop all"}
+    events[-1:-1] = [responses.event("response.mcp_call_arguments.delta", len(events) - 1, **late)]
+    for piece in events:
+        exchange.send(UpstreamBytes(piece))
+    assert b"drop all" not in exchange.out.joined
+    answer = responses.read(exchange.out.joined, typed=False)
+    assert json.loads(answer["output"][0]["arguments"]) == {"who": "[EMAIL]"}
+    assert exchange.out.record is not None
+    assert "text_after_end" in exchange.out.record.degradations
+
+
+def test_a_last_word_that_says_a_call_otherwise_still_leaves() -> None:
+    exchange = Exchange(responses.RESPONSES, plan(TOX), constant(0.0))
+    exchange.send(RequestReceived(responses.request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    made = responses.Stream()
+    made.item(0, PAY)
+    made.end({**PAY, "namespace": "bank"})
+    exchange.send(UpstreamBytes(made.joined))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.joined == made.joined
