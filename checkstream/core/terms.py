@@ -130,6 +130,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """The surface's last word (`data: [DONE]`)."""
     usage: bool = False
     """Carries the upstream's token usage."""
+    number: int | None = None
+    """Which event of its stream it says that it is; None: it doesn't."""
     failure: str | None = None
     """An error object sent by the upstream in place of an answer; its message."""
     unscanned: tuple[str, ...] = ()

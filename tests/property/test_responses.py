@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from checkstream.core.terms import Unit
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.responses.surface import OpenAIResponses
+from checkstream.core.wire.surface import Receiving, Request
 from tests import responses
 from tests.drawn import CALM, RISK, Draw, split
 from tests.guarded import MAIL as REDACT
@@ -27,6 +31,9 @@ from tests.property.test_every_string_is_text import (
     strings,
 )
 from tests.responses import MAIL, RESPONSES, Stream, call, message, parsed, read, reasoning, request, said, search
+
+AT: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+NEXT = {**AT, "content_index": 1}
 
 
 @st.composite
@@ -138,8 +145,97 @@ def test_g03_what_leaves_does_not_depend_on_the_cut(data: st.DataObject, rules: 
     assert read(one.joined)["output"] == read(other.joined)["output"]
 
 
-AT: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-NEXT = {**AT, "content_index": 1}
+class Counting(OpenAIResponses):
+    """The surface, counting the events that are read in full."""
+
+    read = 0
+
+    def receiving(self, request: Request | None) -> Receiving:
+        counting, reading = self, super().receiving(request)
+
+        class Reading:
+            def read_event(self, frame: Frame) -> Unit:
+                counting.read += 1
+                return reading.read_event(frame)
+
+            def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
+                return reading.reading_whole(body)
+
+        return Reading()
+
+
+def test_g34_of_events_that_differ_in_text_and_number_few_are_read_in_full() -> None:
+    made, surface = Stream(200), Counting()
+    found = [reasoning("It is so. " * 100), message("It is so. " * 100)]
+    for index, item in enumerate(found):
+        made.item(index, item)
+    made.end(*found)
+    out = play(surface, plan(REDACT + STOP), request(), made.events)
+    assert out.joined == made.joined
+    assert len(made.events) > 400
+    assert surface.read < 30
+
+
+def test_g34_a_text_that_goes_on_behind_another_is_told_though_it_is_like_those_before() -> None:
+    made = Open(3)
+    made.add("response.content_part.added", **NEXT, part={"type": "output_text", "annotations": [], "text": ""})
+    made.add("response.output_text.delta", **NEXT, delta="between", logprobs=[])
+    made.say()
+    out = play(RESPONSES, plan(REDACT), request(), made.events)
+    assert out.record is not None
+    assert out.record.outcome == "failed"
+    assert b"check the upstream" in out.joined
+
+
+NUMBERS: st.SearchStrategy[Any] = st.one_of(
+    st.integers(-3, 12), st.sampled_from([10**9, 10**30, -1, 2.0, True, None, "5", "", [1], {"a": 1}]),
+    st.sampled_from([MAIL, f"is {RISK}.", {MAIL: RISK}]),
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data(), st.sampled_from([REDACT, REDACT + STOP]))
+def test_g34_whatever_events_say_of_their_numbers_they_leave_without_a_gap(data: st.DataObject, rules: str) -> None:
+    raw = streamed(data.draw, data.draw(items(SAYS)))
+    faulty: list[bytes] = []
+    for number, body in enumerate(responses.events(raw)):
+        del body["sequence_number"]
+        fault = data.draw(st.sampled_from(["none", "missing" if number else "none", "another"]))
+        if fault != "missing":
+            body["sequence_number"] = number if fault == "none" else data.draw(NUMBERS)
+        faulty.append(f"event: {body['type']}\ndata: {json.dumps(body)}\n\n".encode())
+    came = play(RESPONSES, plan(rules), request(), split(data.draw, b"".join(faulty)))
+    plain = play(RESPONSES, plan(rules), request(), [raw])
+    answer = read(came.joined)  # which fails where there is a gap
+    assert answer["output"] == read(plain.joined)["output"]
+    for body in responses.events(came.joined):
+        assert_clean(rules, body)
+
+
+@pytest.mark.parametrize("rules", [REDACT, REDACT + STOP])
+def test_a_stream_without_numbers_gets_none_until_something_is_added(rules: str) -> None:
+    made = Stream()
+    made.item(0, message("fine"))
+    made.item(1, call("f", json.dumps({"q": RISK}), number=1))
+    made.end(message("fine"), call("f", json.dumps({"q": RISK}), number=1))
+    bodies = [{k: v for k, v in body.items() if k != "sequence_number"} for body in responses.events(made.joined)]
+    raw = b"".join(f"event: {body['type']}\ndata: {json.dumps(body)}\n\n".encode() for body in bodies)
+    out = play(RESPONSES, plan(rules), request(), [raw])
+    numbers = [body.get("sequence_number") for body in responses.events(out.joined)]
+    if RISK not in rules:
+        assert out.joined == raw
+    given_ = [number for number in numbers if number is not None]
+    assert numbers == [None] * (len(numbers) - len(given_)) + list(range(len(given_)))
+
+
+@pytest.mark.parametrize("place", ["sequence_number", "output_index", "content_index", "code", "param", "more"])
+def test_g34_an_error_of_the_upstreams_has_no_secret_anywhere(place: str) -> None:
+    made = Stream()
+    error = {"type": "error", "sequence_number": 2, "code": "x", "message": "no", "param": None} | {place: MAIL}
+    raw = made.joined + f"event: error\ndata: {json.dumps(error)}\n\n".encode()
+    out = play(RESPONSES, plan(REDACT), request(), [raw])
+    assert MAIL not in out.joined.decode()
+    assert b"event: error" in out.joined
 
 
 class Open(Stream):

@@ -186,6 +186,7 @@ class Incoming:
                 yield
             yield
         read = self._answer.read_event(frame)
+        self._moulds.forget_others(read)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)
         if data is not None and len(data) > MOST_VALUES:
             yield

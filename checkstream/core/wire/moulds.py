@@ -7,6 +7,8 @@ else either.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from checkstream.core.terms import Channel, Delta, Unit
@@ -17,10 +19,24 @@ from checkstream.core.wire.moments import LONGEST_MOMENT, MOMENT, is_moment
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
+_NUMBER = "number"
+_MOST_FIGURES = 9
+"""Of the number of an event."""
 _MOST = 16
 """Moulds of one stream: its choices, each with a few kinds of text."""
 _END = 2
 """Of a frame, behind its data: a blank line."""
+
+
+class _Fit(msgspec.Struct, frozen=True, gc=False):
+    """What an event has in the places of its mould."""
+
+    number: int | None
+    """Which of its stream it is; None: it doesn't say."""
+    start: int = 0
+    """Where the padding begins, in characters ..."""
+    padded: int = 0
+    """... and how long it is."""
 
 
 class _Mould(msgspec.Struct, frozen=True, gc=False):
@@ -28,41 +44,68 @@ class _Mould(msgspec.Struct, frozen=True, gc=False):
 
     event: str
     head: bytes
-    """All before the text, or before the moment that stands before it."""
+    """All before the text, or before what stands before it and is different in each event."""
     head_chars: int
+    hole: str
+    """What that is: a moment, or the event's number; empty: nothing."""
     middle: bytes
-    """What stands between that moment and the text; empty: there is none."""
-    tail: str
-    ends: tuple[str, str] | None
-    """`tail` before and behind OpenAI's padding, which is different in each event and not forwarded."""
-
-    def text_at(self, data: bytes) -> int | None:
-        """Return where the text begins, in characters, of an event that begins so; None: it differs."""
-        if not data.startswith(self.head):
-            return None
-        if not self.middle:
-            return self.head_chars
-        start = len(self.head)
-        end = data.find(b'"', start, start + LONGEST_MOMENT + 1)
-        if end < 0 or not data.startswith(self.middle, end):
-            return None
-        if not is_moment(data[start:end].decode("ascii", "replace")):
-            return None
-        return self.head_chars + end - start
-
-    def fits(self, tail: str) -> int | None:
-        """Return how many characters of padding an event has that goes on so behind its text; None: it differs."""
-        if self.ends is None:
-            return 0 if tail == self.tail else None
-        before, behind = self.ends
-        padding = tail[len(before) : len(tail) - len(behind)]
-        same = tail == before + padding + behind
-        plain = not padding or (padding.isascii() and padding.isalnum())
-        return len(padding) if same and plain else None
-
+    """What stands between that and the text."""
+    tail: tuple[str, ...]
+    """What stands behind the text, around ..."""
+    holes: tuple[str, ...]
+    """... what is different in each event there: its number, and OpenAI's padding, which is not forwarded."""
     channel: Channel
     path: Path
+    part: Path
     choices: tuple[int, ...]
+
+    def text_at(self, data: bytes) -> tuple[int, int | None] | None:
+        """Return where the text begins, in characters, of an event that begins so, and its number; None: it differs."""
+        if not data.startswith(self.head):
+            return None
+        start, number = len(self.head), None
+        if self.hole == _NUMBER:
+            end = _end_of_number(data, start)
+            number = int(data[start:end]) if end > start else None
+        elif self.hole:
+            end = data.find(b'"', start, start + LONGEST_MOMENT + 1)
+        else:
+            return self.head_chars, None
+        if end <= start or not data.startswith(self.middle, end):
+            return None
+        if self.hole == MOMENT and not is_moment(data[start:end].decode("ascii", "replace")):
+            return None
+        return self.head_chars + end - start, number
+
+    def fits(self, text: str, at: int, number: int | None) -> _Fit | None:
+        """Return what an event has that goes on so behind its text, at a place of it; None: it differs."""
+        found = _Fit(number)
+        for piece, hole in zip(self.tail, (*self.holes, ""), strict=True):
+            if not text.startswith(piece, at):
+                return None
+            at += len(piece)
+            if hole == _NUMBER:
+                end = _end_of_number(text, at)
+                if end == at:
+                    return None
+                found, at = _Fit(int(text[at:end]), found.start, found.padded), end
+            elif hole:
+                end = text.find('"', at)
+                padding = text[at:end]
+                if end < 0 or (padding and not (padding.isascii() and padding.isalnum())):
+                    return None
+                found, at = _Fit(found.number, at, end - at), end
+        return found if at == len(text) else None
+
+
+def _end_of_number(text: str | bytes, start: int) -> int:
+    """Return where a number of an event ends that starts at `start`; `start` itself: there is none."""
+    end = start
+    while text[end : end + 1].isdigit() and end - start <= _MOST_FIGURES:
+        end += 1
+    if end - start > _MOST_FIGURES or not text[start:end].isascii():
+        return start
+    return end if text[start : start + 1] not in ("0", b"0") or end - start == 1 else start
 
 
 class Moulds:
@@ -80,8 +123,8 @@ class Moulds:
         if data is None:
             return None
         for mould in self._moulds:
-            start = mould.text_at(data)
-            if start is not None and frame.event == mould.event:
+            begins = mould.text_at(data)
+            if begins is not None and frame.event == mould.event:
                 break
         else:
             return None
@@ -89,18 +132,26 @@ class Moulds:
             text = data.decode()
         except UnicodeDecodeError:
             return None
+        start, number = begins
         found = string_at(text, start)
         if found is None or not found[0] or clean(found[0]) is not found[0]:
             return None
         said, end = found
-        padded = mould.fits(text[end:])
-        if padded is None:
+        fit = mould.fits(text, end, number)
+        if fit is None:
             return None
         raw = frame.raw
-        if padded and mould.ends is not None:
-            close = len(raw) - len(mould.ends[1]) - _END
-            raw = raw[: close - padded] + PAD.encode() * padded + raw[close:]
-        return Unit(raw=raw, deltas=(Delta(mould.channel, said, mould.path),), choices=mould.choices)
+        if fit.padded:  # behind it stands nothing but ASCII
+            close = len(raw) - _END - (len(text) - fit.start - fit.padded)
+            raw = raw[: close - fit.padded] + PAD.encode() * fit.padded + raw[close:]
+        delta = Delta(mould.channel, said, mould.path, part=mould.part)
+        return Unit(raw=raw, deltas=(delta,), choices=mould.choices, number=fit.number)
+
+    def forget_others(self, unit: Unit) -> None:
+        """Forget the texts that another one has followed: whether they may still go on is not told by bytes."""
+        for delta in unit.deltas:
+            if delta.part and any(_is_followed(mould, delta) for mould in self._moulds):
+                self._moulds = [mould for mould in self._moulds if not _is_followed(mould, delta)]
 
     def learn(self, frame: Frame, unit: Unit) -> None:
         """Make a mould of an event, all of which but its one text has been found to say nothing."""
@@ -114,33 +165,62 @@ class Moulds:
             return
         try:
             document = JsonText(data.decode())
-            span, padding = document.span(delta.path), document.span((PADDING,))
+            span = document.span(delta.path)
+            holes = {name: document.span((member,)) for name, member in _MEMBERS.items()}
         except (WireError, UnicodeDecodeError):
             return
-        if span is None:
+        if unit.number is None:
+            holes[_NUMBER] = None
+        mould = _moulded(document.text, span, {name: hole for name, hole in holes.items() if hole is not None})
+        if mould is None:
             return
-        text, (start, end) = document.text, span
-        moment = document.span((MOMENT,))
-        if moment is not None and (moment[1] > start or text[moment[0]] != '"'):
-            return
-        ends = None
-        if padding is not None:
-            ends = text[end : padding[0] + 1], text[padding[1] - 1 :]
-            if padding[0] < end or text[padding[0]] != '"' or not ends[1].isascii():
-                return
-        before, middle = (text[:start], "") if moment is None else (text[: moment[0] + 1], text[moment[1] - 1 : start])
-        mould = _Mould(
-            event=frame.event,
-            head=before.encode(),
-            head_chars=len(before) + len(middle),
-            middle=middle.encode(),
-            tail=text[end:],
-            ends=ends,
-            channel=delta.channel,
-            path=delta.path,
-            choices=unit.choices,
+        mould = msgspec.structs.replace(
+            mould, event=frame.event, channel=delta.channel, path=delta.path, part=delta.part, choices=unit.choices
         )
-        self._moulds = [
-            mould,
-            *(each for each in self._moulds if (each.head, each.middle) != (mould.head, mould.middle)),
-        ][:_MOST]
+        others = (each for each in self._moulds if (each.head, each.middle) != (mould.head, mould.middle))
+        self._moulds = [mould, *others][:_MOST]
+
+
+_MEMBERS = {MOMENT: MOMENT, _NUMBER: "sequence_number", PADDING: PADDING}
+"""What is different in each event -> the member that has it."""
+
+
+def _moulded(text: str, span: tuple[int, int] | None, holes: Mapping[str, tuple[int, int]]) -> _Mould | None:
+    """Return the mould of an event by where its text stands, and what else is different in each; None: there is none.
+
+    Strings are different within their quotes. Padding stands behind the text, a moment before it, and no two before.
+    """
+    if span is None:
+        return None
+    quoted = {name for name, (start, _) in holes.items() if text[start] == '"'}
+    inner = sorted((low + (name in quoted), high - (name in quoted), name) for name, (low, high) in holes.items())
+    before = [hole for hole in inner if hole[1] <= span[0]]
+    behind = [hole for hole in inner if hole[0] >= span[1]]
+    if len(before) + len(behind) < len(inner) or len(before) > 1:
+        return None
+    if any((name in quoted) is (name == _NUMBER) for name in holes):
+        return None
+    if any(name == PADDING for _, _, name in before) or any(name == MOMENT for _, _, name in behind):
+        return None
+    if any(name == PADDING for _, _, name in behind) and not text[behind[0][0] :].isascii():
+        return None
+    start, end, hole = before[0] if before else (span[0], span[0], "")
+    edges = [span[1], *(edge for low, high, _ in behind for edge in (low, high)), len(text)]
+    tail = tuple(text[low:high] for low, high in zip(edges[::2], edges[1::2], strict=True))
+    return _Mould(
+        event="",
+        head=text[:start].encode(),
+        head_chars=start + span[0] - end,
+        hole=hole,
+        middle=text[end : span[0]].encode(),
+        tail=tail,
+        holes=tuple(name for _, _, name in behind),
+        channel=Channel("", 0),
+        path=(),
+        part=(),
+        choices=(),
+    )
+
+
+def _is_followed(mould: _Mould, delta: Delta) -> bool:
+    return bool(mould.part) and mould.channel == delta.channel and mould.part != delta.part

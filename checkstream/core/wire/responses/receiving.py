@@ -43,6 +43,9 @@ _NUMBERS = frozenset({
     "type", "sequence_number", "output_index", "content_index", "summary_index", "annotation_index", "command_index",
     "partial_image_index",
 })  # fmt: skip
+_NUMBER = "sequence_number"
+"""It leaves as it goes on from the number before, whatever stands there (see `sending`)."""
+_OF_ERRORS = frozenset({"type", _NUMBER})
 _NOTHING: frozenset[str] = frozenset()
 _ITEMS_A_STEP = 16
 
@@ -87,8 +90,9 @@ class ResponseReceiving:
         self._items.begin(answer)
         if kind == "error" or (not kind.startswith("response.") and failure_of(body) is not None):
             said = body.get("message")
-            _rest(answer, body, _EVENT, _NUMBERS, (), choice=COMMON)
-            return answer.unit(frame.raw, failure=failure_of(body) or (said if isinstance(said, str) else "error"))
+            _rest(answer, body, _EVENT, _OF_ERRORS, (), choice=COMMON)
+            unit = answer.unit(frame.raw, failure=failure_of(body) or (said if isinstance(said, str) else "error"))
+            return msgspec.structs.replace(unit, number=_number_of(body))
         if not kind:
             _rest(answer, body, _NOTHING, _NOTHING, (), choice=COMMON)
             return answer.unit(frame.raw, opaque=True)
@@ -113,8 +117,8 @@ class ResponseReceiving:
         response = body.get("response")
         usage = last and isinstance(response, dict) and response.get("usage") is not None
         unit = answer.unit(frame.raw, usage=usage, failure=failure)
-        ids = _ids_of(response, body.get("item"))
-        return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=ids)
+        ids, at = _ids_of(response, body.get("item")), _number_of(body)
+        return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=ids, number=at)
 
     def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> str | None:
         """Read an event that has all of the answer as far as it goes; return why it has failed."""
@@ -186,6 +190,12 @@ class ResponseReceiving:
         return msgspec.structs.replace(unit, kept_as=_ids_of(body, *output))
 
 
+def _number_of(body: Mapping[str, object]) -> int | None:
+    """Return which event of its stream one says that it is."""
+    number = body.get(_NUMBER)
+    return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < _MOST_EVENTS else None
+
+
 def _ids_of(*found: object) -> tuple[str, ...]:
     """Return by what a later request goes on from an answer, or refers to items of it."""
     given = (each.get("id") for each in found if isinstance(each, dict))
@@ -208,11 +218,10 @@ _MISSING = {"max_output_tokens": "length", "content_filter": "content_filter", "
 def _look_at_numbers(body: Mapping[str, object]) -> None:
     for name in _NUMBERS:
         value = body.get(name)
-        if name == "type" or value is None:
+        if name in _OF_ERRORS or value is None:
             continue
-        most = MAX_INDEX if name.endswith("_index") else _MOST_EVENTS
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < most:
-            raise WireError(f"`{name}` is not a number from 0 to {most - 1}; check the upstream")
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MAX_INDEX:
+            raise WireError(f"`{name}` is not a number from 0 to {MAX_INDEX - 1}; check the upstream")
 
 
 _MOST_EVENTS = 10**9

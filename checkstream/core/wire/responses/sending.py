@@ -4,7 +4,8 @@ An answer begins, its items are numbered without a gap, each is told when it beg
 is told as a whole. What rules take out or add leaves that so. What says again what has been said leaves with what was
 sent of it, whatever the upstream's copy says.
 
-INVARIANT: while nothing was taken out, changed or added, each event leaves as the bytes it came in.
+INVARIANT: while nothing was taken out, changed or added, each event leaves as the bytes it came in, if it says that it
+is the next.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from checkstream.core.wire.responses.objects import (
 from checkstream.core.wire.responses.parts import Closed, OpenItem, OpenPart
 from checkstream.core.wire.surface import Edit
 
-_CALL = "tool_arguments"
+_NUMBER = "sequence_number"
+_FIELD = f'"{_NUMBER}":'.encode()
 _OWN = 1_000_000
 """Items of our own are numbered from here; those of the upstream's are fewer."""
 _FILTERED = b'{"reason":"content_filter"}'
@@ -53,11 +55,9 @@ class ResponseSending:
     def __init__(self) -> None:
         """Begin before the first event."""
         self._next: int | None = None
-        """Number of the next event; None: before the first, or the upstream gives none."""
-        self._shifted = False
-        """Events were taken out or added: those behind them have other numbers than the upstream's."""
+        """Number of the next event; None: none has had one."""
         self._moved = False
-        """So have items."""
+        """Items were taken out or added: those behind them have other numbers than the upstream's."""
         self._items: dict[int, OpenItem] = {}
         """The upstream's number of an item, or our own -> the item, while it is not over."""
         self._out: dict[int, int] = {}
@@ -79,11 +79,12 @@ class ResponseSending:
         deltas = unit.deltas
         if len(deltas) == 1 and not unit.again and not unit.halves and deltas[0].path == ("delta",):
             said = self._closed.texts.get(deltas[0].part)
-            if said is not None and not self._shifted and not self._moved and not self._over:
+            raw = _numbered(unit, self._next) if said is not None and not self._moved and not self._over else None
+            if said is not None and raw is not None:
                 said.append(deltas[0].text)
                 if self._next is not None:
                     self._next += 1
-                return unit.raw
+                return raw
         return self._sent(unit, unit.raw)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
@@ -96,7 +97,6 @@ class ResponseSending:
         if unit.terminator and stopped:
             return self._stopped(unit)
         if stopped or (edit.drop_calls and not unit.terminator and not _is_life(unit)):
-            self._shifted = True
             if not stopped:
                 self._gone.update(unit.deltas[i].channel.index for i in edit.drop_calls)
                 self._moved = True
@@ -123,7 +123,7 @@ class ResponseSending:
         before = self._close(own=True, status="completed") if kind in events.LAST else b""
         if kind in events.LIFE or kind in events.LAST:
             self._tell_answer(kind, unit, top)
-        self._renumber(top)
+        self._renumber(unit, top)
         changed = any(top[name] is not was.get(name) for name in top)
         return before + (sse.reframe(raw, written(top)) if changed else raw)
 
@@ -174,16 +174,13 @@ class ResponseSending:
             item = self._items[number] = OpenItem(written({"id": top.get("item_id", b'""')}))
         item.take(kind, top, self._closed, number)
 
-    def _renumber(self, top: Members) -> None:
-        """Give an event and the item that it is of their numbers."""
-        if top.get("sequence_number", b"").isdigit():
-            number = int(top["sequence_number"])
-            if self._shifted and self._next is not None:
-                number = self._next
-                _put(top, "sequence_number", number)
+    def _renumber(self, unit: Unit, top: Members) -> None:
+        """Give an event and the item that it is of their numbers: each is one more than the last, whatever it says."""
+        if _NUMBER in top or self._next is not None:
+            number = (unit.number or 0) if self._next is None else self._next
+            if unit.number != number:
+                top[_NUMBER] = str(number).encode()
             self._next = number + 1
-        elif self._next is not None:
-            self._next += 1
         if self._moved and top.get("output_index", b"").isdigit():
             _put(top, "output_index", self._out[int(top["output_index"])])
 
@@ -337,10 +334,23 @@ class ResponseSending:
         return self._event(kind, item_id=msgspec.Raw(item.id), output_index=self._out[number], **values)
 
     def _event(self, kind: str, **said: object) -> bytes:
-        self._shifted = True
         number = self._next or 0
         self._next = number + 1
         return sse.encode(msgspec.json.encode({"type": kind, "sequence_number": number, **said}), kind)
+
+
+def _numbered(unit: Unit, number: int | None) -> bytes | None:
+    """Return an event with another number; None: it has to be read for that."""
+    if unit.number == number:
+        return unit.raw
+    raw, start = unit.raw, unit.raw.find(_FIELD) + len(_FIELD)
+    if unit.number is None or number is None or start < len(_FIELD) or raw.find(_FIELD, start) >= 0:
+        return None
+    start += raw[start : start + 1] == b" "
+    was = str(unit.number).encode()
+    if not raw.startswith(was, start) or raw[start + len(was) : start + len(was) + 1] not in b",}":
+        return None
+    return raw[:start] + str(number).encode() + raw[start + len(was) :]
 
 
 def _is_life(unit: Unit) -> bool:

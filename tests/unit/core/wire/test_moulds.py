@@ -14,6 +14,7 @@ from checkstream.core.wire.ollama.surface import CHAT as OLLAMA
 from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.surface import Frame, Surface
+from checkstream.core.wire.surfaces import SURFACES
 
 CHAT, TEXT = OpenAIChat(), OpenAICompletions()
 HEAD = '"id":"c-1","object":"chat.completion.chunk","created":1726000000'
@@ -79,6 +80,67 @@ SERVERS: dict[str, tuple[Surface, str]] = {
         f'{{{HEAD},"choices":[{{"index":0,"text":%s,"logprobs":null,"finish_reason":null}}],"model":"m"}}',
     ),
 }
+
+
+RESPONSES = {
+    "openai": (
+        '{"type":"response.output_text.delta","sequence_number":%(number)s,"item_id":"m","output_index":0,'
+        '"content_index":0,"delta":%(text)s,"logprobs":[],"obfuscation":"%(padding)s"}'
+    ),
+    "vllm": (
+        '{"content_index":0,"delta":%(text)s,"item_id":"m","logprobs":[],"output_index":0,"sequence_number":%(number)s,'
+        '"type":"response.output_text.delta"}'
+    ),
+    "both behind": (
+        '{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":%(text)s,'
+        '"logprobs":[],"obfuscation":"%(padding)s","sequence_number":%(number)s}'
+    ),
+    "spaced": (
+        '{"type": "response.output_text.delta", "sequence_number": %(number)s, "item_id": "m", "output_index": 0, '
+        '"content_index": 0, "delta": %(text)s, "logprobs": []}'
+    ),
+    "none": '{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":%(text)s,"item_id":"m"}',
+}
+
+
+def event(server: str, text: str, number: object, padding: str = "aZ9") -> Frame:
+    data = (RESPONSES[server] % {"text": json.dumps(text), "number": number, "padding": padding}).encode()
+    kind = "response.output_text.delta"
+    return Frame(raw=b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n", data=data, event=kind)
+
+
+@pytest.mark.parametrize("server", sorted(RESPONSES))
+@pytest.mark.parametrize("text", [" sun", 'q"\\\n\u20ac\U0001f600', '{"sequence_number":7}'])
+@pytest.mark.parametrize("number", [5, 10, 0, 999_999_999])
+def test_g34_events_may_differ_in_their_numbers(server: str, text: str, number: int) -> None:
+    reading = SURFACES["openai.responses"].receiving(None)
+    moulds, first = Moulds(), event(server, "The \u20ac", 4)
+    moulds.learn(first, reading.read_event(first))
+    found = event(server, text, number, "kq7Ww")
+    quick, slow = moulds.read(found), reading.read_event(found)
+    assert quick is not None
+    assert (quick.deltas, quick.choices, quick.number, quick.raw) == (slow.deltas, slow.choices, slow.number, slow.raw)
+    assert slow.number == (None if server == "none" else number)
+    assert b"kq7Ww" not in slow.raw
+
+
+@pytest.mark.parametrize("server", sorted(RESPONSES.keys() - {"none"}))
+@pytest.mark.parametrize(
+    "number", ["-1", "01", "00", "1.0", "1e3", "1000000000", "4111111111111111", '"7"', "", "true", "\u0665"]
+)
+def test_g34_what_is_no_number_of_an_event_fits_no_mould(server: str, number: str) -> None:
+    moulds, first = Moulds(), event(server, "The ", 4)
+    moulds.learn(first, SURFACES["openai.responses"].receiving(None).read_event(first))
+    assert moulds.read(event(server, "moon", 5)) is not None
+    assert moulds.read(event(server, "moon", number)) is None
+
+
+def test_a_number_in_events_that_have_none_is_read() -> None:
+    line = '{"choices":[{"index":0,"delta":{"content":"%s"}}],"sequence_number":%s}'
+    moulds, first = Moulds(), Frame(b"", (line % ("sun", 4)).encode())
+    moulds.learn(first, msgspec.structs.replace(CHAT.read_event(first), extras=()))
+    assert moulds.read(Frame(b"", (line % ("moon", 4)).encode())) is not None
+    assert moulds.read(Frame(b"", (line % ("moon", 5)).encode())) is None
 
 
 def frame(server: str, text: str, padding: str = "aZ9") -> Frame:
