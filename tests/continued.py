@@ -11,7 +11,7 @@ from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClos
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
-from tests import messages
+from tests import messages, responses
 from tests.playbook import Exchange, Played
 
 NAMES = ("openai.chat", "openai.completions", "anthropic.messages", "ollama.chat")
@@ -29,6 +29,8 @@ def request(name: str, *, stream: bool, **more: Any) -> bytes:
     asked: dict[str, Any] = {"model": "m", "stream": stream}
     if name in {"openai.completions", "ollama.generate"}:
         asked["prompt"] = ASK
+    elif name == "openai.responses":
+        return responses.request(ASK, stream=stream, **more)
     else:
         asked["messages"] = [{"role": "user", "content": ASK}]
     if name.startswith("openai.") and stream:
@@ -46,6 +48,8 @@ def answer(name: str, pieces: Sequence[str], *, stream: bool, tokens: int = 5) -
             if not stream:
                 return messages.whole({"type": "text", "text": said[0]})
             return messages.head() + b"".join(messages.text(0, *said)) + messages.end(tokens=tokens)
+        case "openai.responses":
+            return responses.one(responses.message("".join(said)), stream=stream, pieces=said)
         case "ollama.chat" | "ollama.generate":
             counts = {"done_reason": "stop", "prompt_eval_count": 3, "eval_count": tokens}
             lines = [_line(name, text, done=False) for text in said] if stream else []
@@ -77,6 +81,9 @@ def told(name: str, data: bytes, *, stream: bool) -> tuple[str, list[dict[str, A
         message = messages.read(data) if stream else json.loads(data)
         assert len(message["content"]) <= 1, "one text is one block"
         return messages.said(message), [message["usage"]]
+    if name == "openai.responses":
+        found = responses.read(data) if stream else responses.parsed(data)
+        return responses.said(found), [found["usage"]]
     if name.startswith("ollama"):
         bodies = [json.loads(line) for line in data.splitlines()] if stream else [json.loads(data)]
         texts = [body["response"] if name == "ollama.generate" else body["message"]["content"] for body in bodies]

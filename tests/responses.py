@@ -148,6 +148,16 @@ def answer(*items: dict[str, Any], pieces: int = 3, **more: Any) -> bytes:
     return made.joined
 
 
+def one(item: dict[str, Any], *, stream: bool, pieces: Sequence[str]) -> bytes:
+    """Return an answer of one item, streamed with its one text in these pieces, or whole."""
+    if not stream:
+        return whole(item)
+    made = Stream()
+    made.item(0, item, pieces=pieces)
+    made.end(item)
+    return made.joined
+
+
 def stream(rules: str, pieces: Sequence[bytes], body: bytes | None = None, **settings: Any) -> Played:
     scorer = by_words("lexicon.toxicity", ["idiot"])
     return play(RESPONSES, plan(rules, **settings), body or request(), pieces, scorer=scorer)

@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
-from tests import continued, messages
+from tests import continued, messages, responses
 from tests.playbook import Exchange
 
 RULES = """pack: {name: p, version: 1.0.0}
@@ -35,11 +35,12 @@ PLANS = {
 FORMS: dict[str, dict[str, Any]] = {
     "openai.chat": {"response_format": {"type": "json_object"}},
     "openai.completions": {"response_format": {"type": "json_object"}},
+    "openai.responses": {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}},
     "anthropic.messages": {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
     "ollama.chat": {"format": "json"},
     "ollama.generate": {"format": {"type": "object"}},
 }
-CALLING = ["openai.chat", "anthropic.messages", "ollama.chat"]
+CALLING = ["openai.chat", "openai.responses", "anthropic.messages", "ollama.chat"]
 QUIET = st.sampled_from(
     ["plain", "fine \u00c4rger", 'a "quoted" \\ word', "line\nend", "\U0001f30a", "", True, None, 0.5, 2.25]
 )
@@ -130,6 +131,8 @@ def test_g35_arguments_of_a_call_stay_json(name: str, text: str, stream: bool, s
 def called(name: str, pieces: list[str], stream: bool) -> bytes:
     """Return an answer that calls `pay` with these arguments."""
     text = "".join(pieces)
+    if name == "openai.responses":
+        return responses.one(responses.call("pay", text), stream=stream, pieces=pieces)
     if name == "anthropic.messages":
         if stream:
             return messages.answer(messages.call(0, "pay", *pieces), reason="tool_use")
@@ -161,6 +164,9 @@ def called(name: str, pieces: list[str], stream: bool) -> bytes:
 
 def arguments(name: str, data: bytes, stream: bool) -> str:
     """Return the arguments of the call that a caller gets."""
+    if name == "openai.responses":
+        (item,) = (responses.read(data) if stream else responses.parsed(data))["output"]
+        return str(item["arguments"])
     if name == "anthropic.messages":
         message = messages.read(data) if stream else json.loads(data)
         return json.dumps(message["content"][0]["input"])
@@ -175,3 +181,24 @@ def arguments(name: str, data: bytes, stream: bool) -> str:
         call for event in events for choice in event["choices"] for call in choice["delta"].get("tool_calls") or ()
     ]
     return "".join(call["function"].get("arguments") or "" for call in calls)
+
+
+@settings(max_examples=30)
+@given(TEXTS, st.sampled_from(["mcp_call", "computer_call", "shell_call"]), st.booleans(), CUTS)
+def test_g35_what_calls_of_other_kinds_are_given_stays_json(
+    text: str, form: str, stream: bool, cut: list[float]
+) -> None:
+    given = {"type": "wait", "more": json.loads(text)}
+    item: dict[str, Any] = {"id": "x_1", "type": form, "status": "completed"}
+    if form == "mcp_call":
+        item |= {"name": "pay", "server_label": "bank", "arguments": text}
+    else:
+        item |= {"call_id": "call_1", "action": given, "pending_safety_checks": []}
+    body = responses.one(item, stream=stream, pieces=[text])
+    for ways in PLANS:
+        data = held("openai.responses", responses.request(stream=stream), body, ways, cut, stream=stream)
+        (found,) = (responses.read(data, typed=False) if stream else json.loads(data))["output"]
+        if form == "mcp_call":
+            check(text, found["arguments"], ways[1])
+        else:
+            check(json.dumps(given), json.dumps(found["action"]), ways[1])
