@@ -467,6 +467,9 @@ class Prompt:
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
         if shaping is not None:
             self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
+        if texts or shaping is not None:
+            said = shaping.instructions if shaping is not None else ()
+            self.request = msgspec.structs.replace(request, forwarded=texts, instructed=said)
         writing = self._surface.writing_request(request, texts, shaping)
         return (yield from meter.stepping(writing, READ_WORK))
 

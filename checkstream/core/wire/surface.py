@@ -74,6 +74,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Id of what it refers to last of earlier answers, which the provider keeps: it stands in the place of that."""
     conversation: str | None = None
     """Id of the conversation that it is part of, which the provider keeps."""
+    forwarded: Mapping[int, str] = MappingProxyType({})
+    """Place of a text -> what was forwarded in its place."""
+    instructed: tuple[str, ...] = ()
+    """Instructions that policies have put behind its own."""
     structured: bool = False
     """The answer is to have a fixed form (JSON, a grammar): text added to it would break it."""
 

@@ -26,6 +26,7 @@ from checkstream.core.wire.json_text.splices import putting
 from checkstream.core.wire.responses import events
 from checkstream.core.wire.responses.echo import Echo
 from checkstream.core.wire.responses.items import Items
+from checkstream.core.wire.responses.shaping import instructed
 from checkstream.core.wire.surface import Request
 from checkstream.errors import WireError
 
@@ -63,6 +64,10 @@ class ResponseReceiving:
         self._stored = stored
         self._items = Items()
         self._echo = Echo({} if request is None else request.members)
+        self._own = None if request is None else request.members.get("instructions")
+        changed = request is not None and (request.forwarded or request.instructed)
+        self._sent = instructed(request) if request is not None and changed else None
+        """Instructions that the upstream was given in place of the caller's own."""
 
     # --- streams
 
@@ -115,9 +120,11 @@ class ResponseReceiving:
             self._items.whole(kind)
         last = kind in events.LAST
         response = body.get("response")
+        own = self._given_back(response, "response")
         usage = last and isinstance(response, dict) and response.get("usage") is not None
         unit = answer.unit(frame.raw, usage=usage, failure=failure)
         ids, at = _ids_of(response, body.get("item")), _number_of(body)
+        unit = done(putting(unit, own)) if own else unit
         return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=ids, number=at)
 
     def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> str | None:
@@ -139,7 +146,7 @@ class ResponseReceiving:
     def _rest_of_response(self, answer: Answer, response: Mapping[str, object], at: Path) -> None:
         for name, value in response.items():
             path = (*at, name)
-            if name == "output" or self._echo.has(name, value):
+            if name == "output" or self._echo.has(name, value) or (name == "instructions" and value == self._sent):
                 continue
             if name in _SAME:
                 answer.extras.known(0, value, path, ("response", name), "first")
@@ -147,6 +154,13 @@ class ResponseReceiving:
                 answer.unknown(0, value, path, ("response", name))
             elif not (name == "status" and isinstance(value, str) and value in events.STATUSES):
                 answer.extras.known(0, value, path, ("response", name))
+
+    def _given_back(self, response: object, *at: str) -> dict[Path, str | None]:
+        """Return what is put into an answer in place of what rules have made of the caller's instructions."""
+        told = response.get("instructions") if isinstance(response, dict) else None
+        if told is None or told != self._sent:
+            return {}
+        return {(*at, "instructions"): self._own if isinstance(self._own, str) else None}
 
     # --- whole answers
 
@@ -187,6 +201,9 @@ class ResponseReceiving:
         yield from answer.taking()
         yield from answer.filling()
         unit = answer.unit(data, usage=body.get("usage") is not None, failure=failure)
+        own = self._given_back(body)
+        if own:
+            unit = yield from putting(unit, own)
         return msgspec.structs.replace(unit, kept_as=_ids_of(body, *output))
 
 

@@ -151,9 +151,30 @@ def _member(value: object, name: object) -> object:
 
 def _instruct(shaped: ShapedResponses, instructions: Sequence[str]) -> None:
     """Put instructions behind the request's own."""
-    said = "\n\n".join(dict.fromkeys(instructions))
-    if not shaped.extend_text(("instructions",), f"\n\n{said}"):
+    said = _joined(instructions)
+    if not shaped.extend_text(_INSTRUCTIONS, f"{_BETWEEN}{said}"):
         shaped.put("instructions", quote(said))
+
+
+def _joined(instructions: Sequence[str]) -> str:
+    return _BETWEEN.join(dict.fromkeys(instructions))
+
+
+_INSTRUCTIONS: Path = ("instructions",)
+_BETWEEN = "\n\n"
+
+
+def instructed(request: Request) -> str | None:
+    """Return the instructions that were sent in place of a request's own, which answers repeat; None: its own were."""
+    deltas = request.unit.deltas
+    place = next((at for at in range(len(deltas) - 1, -1, -1) if deltas[at].path == _INSTRUCTIONS), -1)
+    own = request.forwarded.get(place)
+    if own is None and not request.instructed:
+        return None
+    if own is None and place >= 0:
+        own = deltas[place].text
+    said = _joined(request.instructed)
+    return said if own is None else f"{own}{_BETWEEN}{said}" if said else own
 
 
 def _fix_form(shaped: ShapedResponses, schema: str) -> None:
