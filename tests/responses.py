@@ -55,6 +55,28 @@ def search(query: str, *, number: int = 1) -> dict[str, Any]:
     return {"id": f"ws_{number}", "type": "web_search_call", "status": "completed", "action": action}
 
 
+def found(*texts: str, number: int = 1) -> dict[str, Any]:
+    """Return a search in files, of which each has one of the texts."""
+    results = [
+        {"file_id": f"file-{at}", "filename": f"{at}.txt", "score": at / 8, "text": text, "attributes": {}}
+        for at, text in enumerate(texts)
+    ]
+    item = {"id": f"fs_{number}", "type": "file_search_call", "status": "completed", "queries": ["a", "b"]}
+    return item | {"results": results}
+
+
+def cited(text: str, *titles: str, id: str = "msg_1") -> dict[str, Any]:  # noqa: A002
+    """Return a message with annotations, which have titles."""
+    item = message(text, id=id)
+    forms = itertools.cycle(["url_citation", "container_file_citation"])
+    for at, (title, form) in enumerate(zip(titles, forms, strict=False)):
+        more = {"url": f"https://{at}.example", "title": title}
+        if form != "url_citation":
+            more = {"container_id": "cntr_1", "file_id": f"cfile_{at}", "filename": title}
+        item["content"][0]["annotations"].append({"type": form, "start_index": 0, "end_index": at, **more})
+    return item
+
+
 def response(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
     return {
         "id": "resp_1", "object": "response", "created_at": 1741476777, "status": status, "background": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.responses.receiving import ResponseReceiving
 from checkstream.core.wire.responses.surface import OpenAIResponses
 from checkstream.core.wire.surface import Receiving, Request
 from tests import responses
@@ -36,30 +37,25 @@ AT: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 NEXT = {**AT, "content_index": 1}
 
 
+MADE: dict[str, Callable[[int, str, str], dict[str, Any]]] = {
+    "message": lambda number, said, _: message(said, id=f"msg_{number}"),
+    "two": lambda number, said, more: message(said, more, id=f"msg_{number}"),
+    "refusal": lambda number, said, _: message(said, id=f"msg_{number}", form="refusal"),
+    "reasoning": lambda number, said, more: reasoning(said, more, id=f"rs_{number}"),
+    "thoughts": lambda number, said, _: reasoning(texts=[said], id=f"rs_{number}"),
+    "call": lambda number, said, _: call("f", json.dumps({"q": said}), number=number),
+    "custom": lambda number, said, _: call("c", said, number=number, form="custom_tool_call"),
+    "search": lambda number, said, _: search(said, number=number),
+    "found": lambda number, said, more: responses.found(said, more, said, number=number),
+    "cited": lambda number, said, more: responses.cited("See there.", said, more, said, id=f"msg_{number}"),
+}
+
+
 @st.composite
 def items(draw: Draw, texts: st.SearchStrategy[str] = CALM) -> list[dict[str, Any]]:
     """Return the items of an answer."""
-    found: list[dict[str, Any]] = []
-    for number in range(draw(st.integers(1, 5))):
-        said = draw(texts)
-        match draw(st.sampled_from(["message", "two", "refusal", "reasoning", "thoughts", "call", "custom", "search"])):
-            case "message":
-                found.append(message(said, id=f"msg_{number}"))
-            case "two":
-                found.append(message(said, draw(texts), id=f"msg_{number}"))
-            case "refusal":
-                found.append(message(said, id=f"msg_{number}", form="refusal"))
-            case "reasoning":
-                found.append(reasoning(said, draw(texts), id=f"rs_{number}"))
-            case "thoughts":
-                found.append(reasoning(texts=[said], id=f"rs_{number}"))
-            case "call":
-                found.append(call("f", json.dumps({"q": said}), number=number))
-            case "custom":
-                found.append(call("c", said, number=number, form="custom_tool_call"))
-            case "search":
-                found.append(search(said, number=number))
-    return found
+    kinds = draw(st.lists(st.sampled_from(sorted(MADE)), min_size=1, max_size=5))
+    return [MADE[kind](number, draw(texts), draw(texts)) for number, kind in enumerate(kinds)]
 
 
 def streamed(draw: Draw, found: Sequence[dict[str, Any]]) -> bytes:
@@ -151,17 +147,14 @@ class Counting(OpenAIResponses):
     read = 0
 
     def receiving(self, request: Request | None) -> Receiving:
-        counting, reading = self, super().receiving(request)
+        counting = self
 
-        class Reading:
+        class Reading(ResponseReceiving):
             def read_event(self, frame: Frame) -> Unit:
                 counting.read += 1
-                return reading.read_event(frame)
+                return super().read_event(frame)
 
-            def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
-                return reading.reading_whole(body)
-
-        return Reading()
+        return Reading(request)
 
 
 def test_g34_of_events_that_differ_in_text_and_number_few_are_read_in_full() -> None:

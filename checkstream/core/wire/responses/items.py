@@ -61,12 +61,14 @@ class Items:
     def whole(self, step: str) -> None:
         """Take all that the event says besides texts as complete: clients join it with nothing that other events say.
 
+        What is said once there is said at just its path, for entries of one list say different things.
+
         Args:
             step: What it tells, such as that an item is over; each is told once.
         """
         extras = self._answer.extras.found
         extras[:] = [
-            msgspec.structs.replace(extra, again="first", place=(step, *(extra.place or extra.path)))
+            msgspec.structs.replace(extra, again="first", place=(step, *(extra.place or ()), *extra.path))
             if extra.joins and extra.again == "read"
             else extra
             for extra in extras
