@@ -153,3 +153,34 @@ def test_g38_what_comes_back_depends_on_no_cut(parts: list[tuple[str, str]], res
     said = "".join(f"{before}{label}" for before, label in parts) + rest
     prompt = 'About bob@x.io and «a "b" \\ c\n¢».'
     assert answered(prompt, [said]) == answered(prompt, cut(said, at)) == answered(prompt, list(said))
+
+
+leaves = st.sampled_from(["<QUOTED_1>", "quoted 1", "x <EMAIL_1>", '"<QUOTED_1>"', "\\<QUOTED_1>", "a"]) | st.integers()
+anything = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["k", "<QUOTED_1>", "n"]), inner, max_size=2)
+        | st.tuples(inner, st.booleans()).map(lambda pair: json.dumps(pair[0], ensure_ascii=pair[1]))
+    ),
+    max_leaves=6,
+)
+
+
+def is_alike(said: Any, told: Any) -> bool:
+    """Tell whether two values have one form, down through all strings of JSON that hold objects or lists."""
+    match said, told:
+        case (dict(), dict()) | (list(), list()):
+            inner = [each.values() if isinstance(each, dict) else each for each in (said, told)]
+            return len(said) == len(told) and all(is_alike(*pair) for pair in zip(*inner, strict=True))
+        case (str(), str()) if said.lstrip('"')[:1] in ("{", "["):
+            return is_alike(json.loads(said), json.loads(told))
+        case _:
+            return isinstance(told, str) if isinstance(said, str) else said == told
+
+
+@given(anything, st.sampled_from(["content", "arguments"]), st.booleans(), cuts)
+def test_g38_json_in_json_keeps_its_form(value: Any, of: str, ascii_only: bool, at: list[int]) -> None:
+    said = {"a": value, "b": [value]}
+    made = json.dumps(said, ensure_ascii=ascii_only)
+    assert is_alike(said, json.loads(answered('About bob@x.io and «a "b" \\ c\n¢».', cut(made, at), of)))
