@@ -138,7 +138,7 @@ def check_store(store: str, password: Secret | None, example: str) -> None:
 
 
 class PseudonymSettings(Settings, frozen=True):
-    """Names that stand for personal data, kept sealed over the requests of a conversation that its caller names."""
+    """Names that stand for personal data, kept sealed over the requests of a conversation that has a name."""
 
     secret: Secret
     """What they are sealed with, of 32 bytes at least (`openssl rand -base64 32`); the same in all processes."""
