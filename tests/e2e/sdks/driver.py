@@ -16,6 +16,7 @@ What can be asked:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -86,6 +87,12 @@ class Program:
         assert line, f"the client ended, or hung for {LONGEST_S} s:\n{''.join(self._errors)}"
         return msgspec.convert(json.loads(line), Outcome)  # Python's JSON knows NaN, which models say at times
 
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._popen.kill()
+        with contextlib.suppress(OSError):
+            self.close()
+
     def close(self) -> None:
         """End it."""
         assert self._popen.stdin is not None
@@ -118,7 +125,11 @@ class Clients:
         script = asked["sdk"] in IN_JAVASCRIPT
         if script not in self._programs:
             self._programs[script] = Program(_command(script=script))
-        return self._programs[script].ask(asked)
+        try:
+            return self._programs[script].ask(asked)
+        except (AssertionError, OSError):
+            self._programs.pop(script).kill()  # what hung or ended fails one test, not those behind it
+            raise
 
 
 def _command(*, script: bool) -> list[str]:
