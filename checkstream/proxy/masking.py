@@ -173,7 +173,7 @@ class _Pass:
                 case do.ForwardRequest(body) if isinstance(event, on.RequestReceived):
                     self._keep(at, self._request(body, event))
                 case do.SendDownstream(data) if not isinstance(event, _BREAKS):
-                    self._take_events(data)
+                    self._take_events(data, ended=isinstance(event, on.UpstreamClosed))
                 case do.Reply(_, body) if isinstance(event, on.UpstreamClosed):
                     self._take_whole(body)
                 case do.Record(record):
@@ -211,9 +211,11 @@ class _Pass:
             conversation=None if event.conversation is None else strings.text(event.conversation),
         )
 
-    def _take_events(self, data: bytes) -> None:
+    def _take_events(self, data: bytes, *, ended: bool) -> None:
         for frame in self._decoder.decode(data):
             unit = self._surface.read_event(frame)
+            if ended and unit.failure is not None:
+                continue  # the guard says that the answer is not over: that is not of the recording
             self._data += self._surface.framing.out(self._strings.event(frame, unit))
             self._read(unit)
 

@@ -132,10 +132,14 @@ class Incoming:
             course.begin_closing(self._ended())
 
     def _ended(self) -> Ending:
-        """Return how what has come ends: a stream that has said neither a last word nor an error has broken off."""
+        """Return how what has come ends: a stream that has said neither a last word nor an error has broken off.
+
+        Where some servers leave the last word out, that each choice has ended says it, too.
+        """
         course = self._course
-        over = course.answer.terminated or not course.surface.has_last_word
-        if over or course.ledger.upstream_failure is not None:
+        choices = course.answer.choices.values()
+        said = not course.surface.has_last_word and choices and all(choice.finished for choice in choices)
+        if course.answer.terminated or said or course.ledger.upstream_failure is not None:
             return Ending("complete")
         course.ledger.upstream_failure = "no_end"
         message = "the upstream ended its stream before the answer was over"

@@ -235,7 +235,8 @@ class Surface(Spoken, Requests, Protocol):
     calls_at_once: bool
     """Each call of a tool comes whole, in one event: what comes later under its number is another."""
     has_last_word: bool
-    """Each of its streams ends with an event that says so: one that ends without has broken off."""
+    """Each of its streams ends with an event that says so: one that ends without has broken off. False: one without is
+    over if each of its choices has ended."""
     trims_beginning: bool
     """The beginning of an answer from which its models go on may not end with white space."""
 

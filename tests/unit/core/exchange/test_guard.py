@@ -43,8 +43,8 @@ from tests.playbook import Exchange, Played
 def test_events_of_ours_have_the_ids_of_the_answer_though_its_first_event_has_none(opening: dict[str, Any]) -> None:
     first = b"data: " + json.dumps(opening).encode() + b"\n\n"
     for pieces in (
-        [first, says("All is fine. "), says("It is zero risk.")],
-        [first + says("Fine. ") + says("zero risk")],
+        [first, says("All is fine. "), says("It is zero risk."), ends()],
+        [first + says("Fine. ") + says("zero risk") + ends()],
     ):
         out = stream(STOP, pieces)
         told, finish = bodies(out)[-2:]
