@@ -239,3 +239,74 @@ ENDS_AND_DASHES = [char for char in map(chr, range(0x80, sys.maxunicode)) if cat
 def test_g18_any_end_of_line_and_any_dash_sets_figures_apart(sign: str) -> None:
     said = f"card {sign.join(['4111', '1111', '1111', '1111'])} ok"
     assert covered([said]) >= set(range(5, len(said) - 3))
+
+
+GAPS = (
+    "=",
+    "&",
+    " + ",
+    "][",
+    ") (",
+    " and ",
+    ", then ",
+    "  ",
+    "\t",
+    "</td><td>",
+    "<x>",
+    " dash ",
+    "...",
+    "\u3001",
+    "\\n",
+    "a",
+)
+FAR_CHARS = [char for char in map(chr, range(0x20, 0x7F)) if not char.isdigit()]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.lists(st.sampled_from(GAPS) | st.text(FAR_CHARS, min_size=1, max_size=12), min_size=15, max_size=15),
+    st.lists(st.integers(0, 300), max_size=6),
+)
+def test_g18_a_card_s_number_is_found_whatever_stands_between_each_of_its_figures(
+    seed: int, gaps: list[str], cuts: list[int]
+) -> None:
+    figures = squeezed(a_card(random.Random(seed)))
+    said = "".join(figure + gap for figure, gap in zip(figures, [*gaps, ""], strict=True))
+    lead = "Here it is, as you have asked: "
+    text = f"{lead}{said}. That is all of it, and no more."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.sampled_from((" dash ", " = ", "&", "+", ")(", "][", "<br>", " then ", "\u3001", "~", " \u2192 ")),
+    st.sampled_from((4, 2)),
+    st.lists(st.integers(0, 99), max_size=4),
+)
+def test_g18_groups_of_a_card_s_number_are_found_with_words_and_signs_between(
+    seed: int, gap: str, size: int, cuts: list[int]
+) -> None:
+    figures = squeezed(a_card(random.Random(seed)))
+    said = gap.join(figures[at : at + size] for at in range(0, 16, size))
+    text = f"Here: {said} . Done."
+    places = covered(pieces(text, cuts))
+    assert {6 + at for at, char in enumerate(said) if char.isdigit()} <= places
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "4 1 1 1 | 1 1 1 1 | 1 1 1 1\n5 1 1 1 | 1 1 1 1 | 1 1 1 1\n" * 3,
+        "a: 4, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1",
+        "4111 and 1111 and 1111 and 1111 and 1111",
+        "| 4111 | 1111 | 1111 | 1111 |",
+        "x = [4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]",
+        "4 of 111 in 1 and 11 of 11 by 111 to 11",
+    ],
+)
+def test_figures_of_a_table_or_of_a_sentence_are_no_card(said: str) -> None:
+    assert not covered([f"See: {said} . Done."])

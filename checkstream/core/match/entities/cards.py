@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from checkstream.core.match.entities.checksums import luhn
 from checkstream.core.match.entities.entity import (
     Entity,
     SpanPair,
@@ -16,43 +15,15 @@ from checkstream.core.match.entities.entity import (
     glued_behind,
     is_glued,
     only_digits,
+    stands_alone,
+    whole_if,
 )
+from checkstream.core.match.entities.figures import refine_figures, skip_figures
+from checkstream.core.match.entities.issuers import HEADS, is_card_number
 from checkstream.core.match.entities.payment import iban_around
 from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion
-
-# (first prefix, last prefix, least digits, most digits). Source: ISO/IEC 7812 issuer ranges as the schemes publish
-# them: Visa, Mastercard, American Express, Discover, Diners, JCB, UnionPay, Maestro, Mir, RuPay, Verve, Troy.
-_ISSUERS = (
-    ("4", "4", 16, 16), ("4", "4", 13, 13), ("4", "4", 19, 19), ("51", "55", 16, 16), ("2221", "2720", 16, 16),
-    ("34", "34", 15, 15), ("37", "37", 15, 15), ("6011", "6011", 16, 19), ("644", "649", 16, 19), ("65", "65", 16, 19),
-    ("300", "305", 14, 19), ("3095", "3095", 14, 19), ("36", "36", 14, 19), ("38", "39", 14, 19),
-    ("3528", "3589", 16, 19), ("62", "62", 16, 19), ("81", "82", 16, 16), ("5018", "5018", 12, 19),
-    ("5020", "5020", 12, 19), ("5038", "5038", 12, 19), ("5893", "5893", 12, 19), ("6304", "6304", 12, 19),
-    ("6759", "6759", 12, 19), ("6761", "6763", 12, 19), ("56", "58", 12, 19), ("6390", "6390", 12, 19),
-    ("0604", "0604", 12, 19), ("2131", "2131", 15, 15), ("1800", "1800", 15, 15), ("2200", "2204", 16, 19),
-    ("60", "60", 16, 16), ("508", "508", 16, 16), ("506099", "506198", 16, 19), ("507865", "507964", 16, 19),
-    ("9792", "9792", 16, 16),
-)  # fmt: skip
-
-_HEADS: Final = MappingProxyType(
-    {
-        f"{head:02}": tuple(each for each in _ISSUERS if f"{each[0]}0"[:2] <= f"{head:02}" <= f"{each[1]}9"[:2])
-        for head in range(100)
-    }
-)
-"""The first two digits of a number -> the issuers whose it may be."""
-
-
-def is_card_number(digits: str) -> bool:
-    """Say whether `digits` has an issuer's prefix, a length that the issuer uses, and a right check digit."""
-    size = len(digits)
-    for low, high, least, most in _HEADS.get(digits[:2], ()):
-        if least <= size <= most and low <= digits[: len(low)] <= high:
-            return len(set(digits)) > 1 and luhn(digits)
-    return False
-
 
 _MOST_GAP = 3
 _GAP_SIGNS = " \t\r\n.,-/_'*\u00b7"
@@ -100,7 +71,34 @@ _ODD_GROUPS: Final = MappingProxyType({2: 8, 3: 6})
 """Size of the first group -> how many there are, in layouts that no other begins like."""
 
 
+_ANY: Final = "[^0-9]{1,12}"
+_SINGLES: Final = rf"\b[2-6](?:{_ANY}[0-9]){{12,23}}"
+"""Figures set one by one, with any words or signs between; more of them than a card has tell that they are none."""
+_APART: Final = rf"\b[2-6][0-9]{{3}}(?:{_ANY}[0-9]{{4}}){{3,4}}|\b[2-6][0-9](?:{_ANY}[0-9]{{2}}){{7,8}}"
+"""Groups of four, or pairs, likewise; one more tells that they are a row of something else."""
+_AS_SINGLES: Final = compile_regex(_SINGLES)
+_IN_A_ROW: Final = compile_regex(r"[0-9][\s,;|/.\-]+[0-9]|[0-9][^0-9]{9,}[0-9]")
+"""What stands between the columns of a table or the words of a sentence."""
+_RUN: Final = r"[0-9](?:[ \t\r\n.,\-/_'*·]{0,3}[0-9]){11,29}"
+_AS_RUN: Final = compile_regex(_RUN)
+
+
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the card numbers in a candidate of any form."""
+    if _AS_SINGLES.match(text, start) is not None:
+        return refine_figures(text, start, end)
+    if _IN_POWERS.match(text, start) is None and _AS_RUN.match(text, start) is None:
+        return whole_if(_is_apart(text, start, end), start, end)
+    return _refine_run(text, start, end)
+
+
+def _is_apart(text: str, start: int, end: int) -> bool:
+    """Say whether groups with words or signs between them, as no table has them, are a card."""
+    told = stands_alone(text, start, end) and _IN_A_ROW.search(text[start:end]) is None
+    return told and is_card_number(only_digits(text[start:end]))
+
+
+def _refine_run(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a run of digit groups; a number begins and ends at group borders."""
     if _IN_POWERS.match(text, start) is not None:
         return _in_powers(text, start, end)
@@ -146,6 +144,15 @@ _MOST_RUN_DIGITS = 30
 
 
 def skip_card(text: str, start: int, end: int) -> int:
+    """Return where the next candidate may hold a card."""
+    if _AS_SINGLES.match(text, start) is not None:
+        return skip_figures(text, start, end)
+    if _IN_POWERS.match(text, start) is None and _AS_RUN.match(text, start) is None:
+        return digit_groups(text, start, end)[-1][0]
+    return _skip_run(text, start, end)
+
+
+def _skip_run(text: str, start: int, end: int) -> int:
     """Return where the first group stands whose card could reach beyond the candidate: of the others all was seen.
 
     So was a group of four behind them. A group that continues a number begins a card only where that is seen too.
@@ -194,7 +201,7 @@ def _card_from(text: str, groups: Sequence[SpanPair], first: int) -> int:
     size = groups[first][1] - groups[first][0]
     if not (2 <= size <= 8 or 12 <= size <= 19):
         return first  # no layout begins so
-    if not _HEADS[text[groups[first][0] : groups[first][0] + 2]]:
+    if not HEADS[text[groups[first][0] : groups[first][0] + 2]]:
         return first
     if text[groups[first][0] - 1 : groups[first][0]] == "." and continues_number(text, groups[first][0]):
         return first  # digits of a fraction
@@ -269,7 +276,7 @@ def _in_powers(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 CREDIT_CARD = Entity(
     name="CREDIT_CARD",
-    regex=f"{_POWERS}|[0-9](?:[ \\t\\r\\n.,\\-/_'*\u00b7]{{0,3}}[0-9]){{11,29}}",
+    regex=f"{_POWERS}|{_SINGLES}|{_RUN}|{_APART}",
     refine=refine_card,
     skip=skip_card,
     group="pii",
