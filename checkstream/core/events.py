@@ -38,6 +38,8 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """What rules are to read."""
     strange: tuple[str, ...] = ()
     """Names of the parameters of the query that nobody knows; they go nowhere."""
+    behind: tuple[str, ...] = ()
+    """Names of the headers that stay behind, since not all servers would read them alike, or nobody reads so much."""
 
 
 class RequestReceived(Event, frozen=True):

@@ -37,6 +37,8 @@ _OWN: Final = {"user-agent": "checkstream", "accept": "application/json, text/ev
 _OF_THE_PROGRAM: Final = "x-stainless-"
 """How these begin that many SDKs send: which program the caller is, in ten headers of every request."""
 _KEY: Final = "key"
+_BETWEEN: Final = ", "
+"""Between what one header says in several lines (RFC 9110 5.3)."""
 _MOST_CHARS, _MOST_OF_A_KEY = 1024, 16_384
 _OF_KEYS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/=:|!$%&*")
 """RFC 7235 2.1, with what servers put into theirs besides."""
@@ -88,11 +90,17 @@ def around(
             raise RequestInvalid(f"`{name}` asks for a piece of an answer, which can't be checked; leave it out")
     said += (Said("query", name, text) for name, text in given if not _is_said_by_form("query", name, text))
     said += (Said("query", name, name, is_name=True) for name, _ in given if name not in PARAMETERS)
-    kept = _headers(headers, strict=strict)
-    said += (Said("header", name, text) for name, text in kept.items() if not _is_said_by_form("header", name, text))
+    kept, behind = _headers(headers, strict=strict)
+    said += (
+        Said("header", name, text)
+        for name, texts in kept.items()
+        for text in texts
+        if not _is_said_by_form("header", name, text)
+    )
     said += (Said("header", name, name, is_name=True) for name in kept if not _is_known(name))
     target = f"{path}?{urlencode(given)}" if given else path
-    return Around(target, tuple({**_OWN, **kept}.items()), Envelope(tuple(said), strange))
+    sent = {**_OWN, **{name: _BETWEEN.join(texts) for name, texts in kept.items()}}
+    return Around(target, tuple(sent.items()), Envelope(tuple(said), strange, behind))
 
 
 def _parameters(query: str, *, keyed: bool, strict: bool) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
@@ -111,27 +119,29 @@ def _parameters(query: str, *, keyed: bool, strict: bool) -> tuple[list[tuple[st
     return given, tuple(strange)
 
 
-def _headers(given: Iterable[tuple[str, str]], *, strict: bool) -> dict[str, str]:
-    """Return the headers that go on, each once, in lower case."""
+def _headers(given: Iterable[tuple[str, str]], *, strict: bool) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    """Return the headers that go on, in lower case, each with all that it says; and those that can't be read.
+
+    Who sends one twice sends one value in two parts: it is read as such.
+    """
     pairs = list(given)
     of_one_hop = named_by_connection(pairs)
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    behind: dict[str, None] = {}
     for name, text in pairs:
         lower = name.lower()
-        if (
-            (strict and not _is_known(lower))
-            or lower in _OWN
-            or lower.startswith(_OF_THE_PROGRAM)
-            or not _is_plain(text)
-        ):
+        if (strict and not _is_known(lower)) or lower in _OWN or lower.startswith(_OF_THE_PROGRAM):
             continue
         if lower in of_one_hop or not may_go_on(lower):
             continue
         most = _MOST_OF_A_KEY if _holds_key(lower) else _MOST_CHARS
-        joined = f"{found[lower]}, {text}" if lower in found else text  # RFC 9110 5.3
-        if len(joined) <= most:
-            found[lower] = joined
-    return found
+        known = found.get(lower, [])
+        chars = sum(map(len, known)) + len(_BETWEEN) * len(known) + len(text)
+        if _is_plain(text) and chars <= most:
+            found[lower] = [*known, text]
+        else:
+            behind[lower] = None
+    return found, tuple(behind)
 
 
 def _is_known(name: str) -> bool:

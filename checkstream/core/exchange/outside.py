@@ -38,6 +38,9 @@ class Outside:
 
     def taken_into(self, request: Request, envelope: Envelope) -> Request:
         """Return the request with these texts behind its own."""
+        if envelope.behind:
+            self._checking.ledger.removed(f"header.{name}" for name in envelope.behind)
+            self._checking.degrade("header_dropped")
         self._first = len(request.unit.deltas)
         self._said = tuple(said for said in envelope.said if said.text)
         if not self._said:

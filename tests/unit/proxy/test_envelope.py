@@ -219,7 +219,7 @@ def test_g31_a_secret_anywhere_around_the_body_reaches_no_upstream(
 @given(
     st.sampled_from(sorted(SECRETS)),
     st.lists(st.integers(1, 19), min_size=1, max_size=3, unique=True),
-    st.sampled_from(["header", "one parameter", "parameters", "path"]),
+    st.sampled_from(["header", "one header", "one parameter", "parameters", "path"]),
 )
 def test_g31_a_secret_cut_over_headers_parameters_or_parts_of_the_path_reaches_no_upstream(
     secret: str, cuts: list[int], place: str
@@ -230,14 +230,28 @@ def test_g31_a_secret_cut_over_headers_parameters_or_parts_of_the_path_reaches_n
     path = "/".join(["/of", *(quote(part, safe="") for part in parts)]) if place == "path" else pattern
     names = ["x" if place == "one parameter" else f"x{number}" for number in range(len(parts))]
     query = urlencode(list(zip(names, parts, strict=True))) if "parameter" in place else ""
-    headers = list(zip((f"x-{number}" for number in range(len(parts))), parts, strict=True))
-    found = sent(headers if place == "header" else [], query=query, pattern=pattern, path=path)
+    called = ["x-a" if place == "one header" else f"x-{number}" for number in range(len(parts))]
+    headers = list(zip(called, parts, strict=True)) if "header" in place else []
+    found = sent(headers, query=query, pattern=pattern, path=path)
     if isinstance(found, Reply):
         assert found.status == 400
-        assert place != "header"
+        assert "header" not in place
         return
-    assert place == "header"
+    assert "header" in place
+    assert "x-a" not in found[1]
     assert sum(part in found[1].values() for part in parts) < len(parts)
+
+
+@pytest.mark.parametrize("text", ["x" * 1025, "caf\u00e9", "a\tb", "\udcff"])
+def test_g37_a_header_that_can_not_be_read_stays_behind_and_is_named(text: str) -> None:
+    outer = around(CHATS, CHATS, "", [("X-Odd", text), ("X-Other", "calm")])
+    assert "x-odd" not in dict(outer.headers)
+    assert outer.envelope.behind == ("x-odd",)
+    guard = Guard(surface=CHAT, plan=RULED, digest=str)
+    guard.receive(RequestReceived(request(), envelope=outer.envelope), 0.0)
+    (record,) = [each.record for each in guard.receive(DownstreamClosed(), 1.0) if isinstance(each, Record)]
+    assert record.removed == ("header.x-odd",)
+    assert "header_dropped" in record.degradations
 
 
 @pytest.mark.parametrize("before", [[], [CARD], ["calm"], [CARD, "calm"]])
