@@ -61,14 +61,14 @@ class Items:
     def whole(self, step: str) -> None:
         """Take all that the event says besides texts as complete: clients join it with nothing that other events say.
 
-        What is said once there is said at just its path, for entries of one list say different things.
+        Entries of one list say different things there.
 
         Args:
             step: What it tells, such as that an item is over; each is told once.
         """
         extras = self._answer.extras.found
         extras[:] = [
-            msgspec.structs.replace(extra, again="first", place=(step, *(extra.place or ()), *extra.path))
+            msgspec.structs.replace(extra, again="first", place=(step, *_just_there(extra)))
             if extra.joins and extra.again == "read"
             else extra
             for extra in extras
@@ -284,6 +284,13 @@ _INDICES = frozenset(events.INDEX.values())
 _INDICES_OF_ALL = (
     "output_index", "content_index", "summary_index", "command_index", "annotation_index", "partial_image_index",
 )  # fmt: skip
+
+
+def _just_there(extra: Extra) -> Path:
+    """Return the place of what is said once, which is told apart from what other entries of its lists say."""
+    if extra.place is None:
+        return extra.path
+    return (*extra.place, *(at for at in extra.path if isinstance(at, int)))
 
 
 def _number(body: Mapping[str, object], name: str) -> int:
