@@ -102,12 +102,19 @@ def test_g35_an_edited_answer_is_a_legal_sequence_without_what_was_condemned(dat
     assert answer["status"] == whole["status"]
     if answer["status"] == "incomplete":
         assert answer["incomplete_details"] == {"reason": "content_filter"}
-    elif rules == REDACT:
+    elif rules == REDACT and sum(map(is_loud, found)) < 2:
+        # What stands over the border of two texts goes from one of them: from which, their order says, and a stream's
+        # is another than that of a whole answer's channels.
         assert said(answer) == said(whole)
         assert [item["type"] for item in answer["output"]] == [item["type"] for item in whole["output"]]
     for item in answer["output"]:
         if item["type"] == "function_call":
             json.loads(item["arguments"])
+
+
+def is_loud(item: dict[str, Any]) -> bool:
+    """Tell whether an item says some of what is condemned."""
+    return any(word in json.dumps(item) for word in ("john", "example.com"))
 
 
 def test_g35_an_answer_of_calls_that_are_all_withheld_has_its_end() -> None:
