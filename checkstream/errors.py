@@ -33,6 +33,7 @@ CheckstreamError
 ├── UnmaskableError         an exchange can't be recorded without what must not be kept
 ├── ModelError              a model's manifest or files can't be trusted or read
 ├── NamesUnreadable         what stands for whose data in a conversation is not what was kept
+├── ToolsUnreadable         how the tools of a server were described is not what was kept
 ├── VaultFailed             what is sealed for conversations can't be read or kept
 ├── JobError                the background queue can't do what it was asked
 │   ├── JobInvalid          a job can't be read, is too large, or nobody here can do it
@@ -278,8 +279,12 @@ class NamesUnreadable(CheckstreamError):
     """What is kept of a conversation says not what stands for whose data."""
 
 
+class ToolsUnreadable(CheckstreamError):
+    """What is kept of a server of tools says not how they were described."""
+
+
 class VaultFailed(CheckstreamError):
-    """The store of what is sealed for conversations can't be opened, read or written, or its content not be opened."""
+    """A store of what is sealed can't be opened, read or written, or its content not be opened."""
 
 
 class StoreFailed(JobError):

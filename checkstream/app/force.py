@@ -272,6 +272,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         tools_changed=route.tools_changed,
         pins=route.pins,
         assessing=_assessing(route),
+        keeps_tools=loaded.config.tools is not None,
         keeps_names=loaded.config.pseudonyms is not None,
         recalls=kept is not None,
         recalls_texts=kept is not None and kept.texts,

@@ -39,7 +39,7 @@ from checkstream.proxy.meter import Meter
 from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
-from checkstream.sealed import open_conversations, open_vault
+from checkstream.sealed import open_conversations, open_tools, open_vault
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -79,7 +79,7 @@ async def open_parts(
         ConfigError: a secret can't be read, or the queue can't be used.
         AuditError: the audit chain can't be written.
         JobError: the queue of answers to be scored can't be used.
-        VaultFailed: the store of sealed conversations can't be used.
+        VaultFailed: the store of sealed conversations, or of tools, can't be used.
     """
     closed, thread = opening.push_async_callback, asyncio.to_thread
     config, server, limits = loaded.config, loaded.config.server, loaded.config.server.limits
@@ -121,6 +121,9 @@ async def open_parts(
     vault = await thread(open_vault, config.pseudonyms)
     if vault is not None:
         closed(thread, vault.close)
+    tools = await thread(open_tools, config.tools)
+    if tools is not None:
+        closed(thread, tools.close)
     recorder = await thread(_open_recorder, config.record, counts)
     if recorder is not None:
         closed(thread, recorder.close)
@@ -134,6 +137,7 @@ async def open_parts(
         counts=counts,
         conversations=conversations,
         vault=vault,
+        tools=tools,
         recorder=recorder,
         background=background,
         assessor=assessor,

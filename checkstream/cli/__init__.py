@@ -31,6 +31,7 @@ _GROUPS = {
     "score": "serve models to other proxies over HTTP",
     "gate": "evaluate a model against trusted documents: deploy, warn or block",
     "worker": "score answers in the background",
+    "tools": "review how servers of tools describe them, and accept changes",
     "jobs": "list and retry background jobs",
     "ingest": "bring trusted documents into the store of evidence",
     "completion": "print what a shell needs to complete commands",

@@ -1,6 +1,12 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
-from checkstream.config.background import GroundingSettings, JobsSettings, PseudonymSettings, WebhookSettings
+from checkstream.config.background import (
+    GroundingSettings,
+    JobsSettings,
+    PseudonymSettings,
+    ToolSettings,
+    WebhookSettings,
+)
 from checkstream.config.checks import warnings
 from checkstream.config.described import json_schema
 from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
@@ -57,6 +63,7 @@ __all__ = [
     "Secret",
     "Server",
     "TelemetrySettings",
+    "ToolSettings",
     "Upstream",
     "WebhookSettings",
     "advice_for",

@@ -159,6 +159,26 @@ class PseudonymSettings(Settings, frozen=True):
         return self.store.removeprefix("sqlite:") if self.store.startswith("sqlite:") else None
 
 
+class ToolSettings(Settings, frozen=True):
+    """How servers of tools (`surface: mcp`) have described them, kept for all processes, and over their restarts."""
+
+    secret: Secret
+    """What it is sealed with, of 32 bytes at least (`openssl rand -base64 32`); the same in all processes."""
+    store: str = "sqlite:var/tools.db"
+    """`sqlite:FILE`, for the processes of one machine, or `redis://HOST:PORT/DB`, `rediss://` with TLS."""
+    password: Secret | None = None
+    """Of the Redis server, such as `{env: REDIS_PASSWORD}`."""
+
+    def __post_init__(self) -> None:
+        """The store is one that there is."""
+        check_store(self.store, self.password, "var/tools.db")
+
+    @property
+    def file(self) -> str | None:
+        """The file of a SQLite store; None for others."""
+        return self.store.removeprefix("sqlite:") if self.store.startswith("sqlite:") else None
+
+
 class JobsSettings(Settings, frozen=True):
     """The queue between the proxy and its workers."""
 

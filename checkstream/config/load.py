@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from checkstream.config.background import JobsSettings, PseudonymSettings, VerifierSettings
+from checkstream.config.background import JobsSettings, PseudonymSettings, ToolSettings, VerifierSettings
 from checkstream.config.checks import cross_check
 from checkstream.config.default import unplaced
 from checkstream.config.files import read_file
@@ -157,6 +157,7 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         routes=tuple(route for route in found if route is not None),
         audit=(sound(parts["audit"], AuditSettings) if "audit" in parts else None) or AuditSettings(),
         pseudonyms=sound(parts["pseudonyms"], PseudonymSettings) if "pseudonyms" in parts else None,
+        tools=sound(parts["tools"], ToolSettings) if "tools" in parts else None,
         jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
         evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),
         verifier=(sound(parts["verifier"], VerifierSettings) if "verifier" in parts else None) or VerifierSettings(),

@@ -7,20 +7,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from checkstream.config.background import JobsSettings, PseudonymSettings
+from checkstream.config.background import JobsSettings, PseudonymSettings, ToolSettings
 from checkstream.config.files import BUILTIN
 from checkstream.config.parts import Secret
 from checkstream.config.settings import Config, ConversationSettings, RouteSettings
 from checkstream.config.trusted import EvidenceSettings
 
-_Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings, ConversationSettings)
+_Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings, ConversationSettings, ToolSettings)
 _replace = msgspec.structs.replace
 
 
 def absolute(config: Config, base: Path) -> Config:
     """Return the configuration with every relative path made absolute from `base`."""
     config = _with_files(config, base)
-    record, pseudonyms, conversations = config.record, config.pseudonyms, config.conversations
+    record, pseudonyms, conversations, tools = config.record, config.pseudonyms, config.conversations, config.tools
     return _replace(
         config,
         audit=_replace(config.audit, dir=str(base / config.audit.dir)),
@@ -29,6 +29,7 @@ def absolute(config: Config, base: Path) -> Config:
         models=None if config.models is None else str(base / config.models),
         pseudonyms=None if pseudonyms is None else _stored(pseudonyms, base),
         conversations=None if conversations is None else _stored(conversations, base),
+        tools=None if tools is None else _stored(tools, base),
         jobs=_stored(config.jobs, base),
         evidence=_evidence(config.evidence, base),
     )

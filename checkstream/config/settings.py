@@ -16,6 +16,7 @@ from checkstream.config.background import (
     GroundingSettings,
     JobsSettings,
     PseudonymSettings,
+    ToolSettings,
     VerifierSettings,
     check_store,
 )
@@ -298,6 +299,8 @@ class Config(Settings, frozen=True):
     """What is remembered of conversations; null: nothing."""
     pseudonyms: PseudonymSettings | None = None
     """Where names that stand for personal data are kept for a conversation; null: nowhere, they are of one request."""
+    tools: ToolSettings | None = None
+    """Where it is kept how tools of servers were described; null: nowhere, each process learns it anew."""
     jobs: JobsSettings = JobsSettings()
     """The queue of answers that are scored in the background."""
     evidence: EvidenceSettings = EvidenceSettings()

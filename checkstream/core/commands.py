@@ -45,6 +45,25 @@ class KeepNames(Command, frozen=True):
     """A request that goes on from this answer asks for it; nobody waits, and what fails is as good as forgotten."""
 
 
+class RecallTools(Command, frozen=True):
+    """Tell how the tools of a server were described before; answered by `ToolsKnown` or `ToolsFailed`."""
+
+    server: str
+    """Its upstream, and the path that it is asked at."""
+
+
+class KeepTools(Command, frozen=True):
+    """Keep how they are described, in place of what was known, before the list leaves that says so.
+
+    Answered by `ToolsKept`, by `ToolsKnown` where others have kept something since, or by `ToolsFailed`.
+    """
+
+    server: str
+    state: bytes
+    seen: int
+    """Version that it replaces; 0: nothing was known."""
+
+
 class ForwardRequest(Command, frozen=True):
     """Send this body to the upstream. Comes once, after ingress has passed."""
 
@@ -282,6 +301,8 @@ AnyCommand = (
     Recall
     | RecallNames
     | KeepNames
+    | RecallTools
+    | KeepTools
     | ForwardRequest
     | Reply
     | StartStream

@@ -86,6 +86,22 @@ class NamesFailed(Event, frozen=True):
     """What stands for which value could not be read, or not be kept."""
 
 
+class ToolsKnown(Event, frozen=True):
+    """How the tools of a server were described, as it is kept now."""
+
+    state: bytes | None = None
+    """None: nothing is."""
+    version: int = 0
+
+
+class ToolsKept(Event, frozen=True):
+    """A `KeepTools` command has been carried out."""
+
+
+class ToolsFailed(Event, frozen=True):
+    """How tools were described could not be read, or not be kept."""
+
+
 class UpstreamOpened(Event, frozen=True):
     """The upstream has sent its status line and headers."""
 
@@ -199,6 +215,9 @@ AnyEvent = (
     | NamesKnown
     | NamesKept
     | NamesFailed
+    | ToolsKnown
+    | ToolsKept
+    | ToolsFailed
     | UpstreamOpened
     | UpstreamBytes
     | UpstreamClosed

@@ -81,6 +81,24 @@ class Past(Protocol):
         """
 
 
+class Tools(Protocol):
+    """Who keeps how tools of servers were described."""
+
+    async def recall(self, command: do.RecallTools) -> on.ToolsKnown:
+        """Return what is kept of a server.
+
+        Raises:
+            CheckstreamError: it can't be read.
+        """
+
+    async def keep(self, command: do.KeepTools) -> on.ToolsKept | on.ToolsKnown:
+        """Keep it; where another process has kept something since, return that.
+
+        Raises:
+            CheckstreamError: it can't be kept.
+        """
+
+
 class Questions:
     """The questions of one exchange."""
 
@@ -90,6 +108,7 @@ class Questions:
         assess: Callable[[do.Assess], Awaitable[on.Assessed]] | None,
         vault: Names | None = None,
         past: Past | None = None,
+        tools: Tools | None = None,
         *,
         tasks: asyncio.TaskGroup,
         counts: StreamCounts,
@@ -102,6 +121,7 @@ class Questions:
             assess: Answers `Assess`; None: nobody can.
             vault: Answers `RecallNames` and `KeepNames`; None: nobody can.
             past: Answers `Recall`, takes what is to be remembered; None: nobody does.
+            tools: Answers `RecallTools` and `KeepTools`; None: nobody can.
             tasks: Wait for answers; the exchange ends after them.
             counts: Takes scores, and what went wrong.
             post: Takes the answers.
@@ -110,6 +130,7 @@ class Questions:
         self._assess = assess
         self._vault = vault
         self._past = past
+        self._tools = tools
         self._tasks = tasks
         self._counts = counts
         self._post = post
@@ -218,6 +239,22 @@ class Questions:
         except Exception as error:  # noqa: BLE001 - what has been answered has been judged for itself all the same
             self._counts.crashed(error)
             self._counts.degraded("conversation_not_kept")
+
+    def describe(self, command: do.RecallTools | do.KeepTools) -> None:
+        """Have it told, or kept, how a server's tools were described."""
+        self._keep(self._tasks.create_task(self._describe_one(command)))
+
+    async def _describe_one(self, command: do.RecallTools | do.KeepTools) -> None:
+        told: on.ToolsKnown | on.ToolsKept | on.ToolsFailed = on.ToolsFailed()
+        if self._tools is not None:
+            try:
+                if isinstance(command, do.RecallTools):
+                    told = await self._tools.recall(command)
+                else:
+                    told = await self._tools.keep(command)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._counts.crashed(error)
+        self._post(told)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._waiting.add(task)

@@ -32,7 +32,7 @@ from checkstream.proxy.fetching import Fetching
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
-from checkstream.proxy.questions import Classifiers, Names, Past, Questions
+from checkstream.proxy.questions import Classifiers, Names, Past, Questions, Tools
 from checkstream.proxy.replies import error_response, guard_response
 from checkstream.proxy.timers import Timers
 from checkstream.proxy.turns import Turns
@@ -85,6 +85,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `Recall`, takes what is to be remembered; None: nobody does."""
     vault: Names | None = None
     """Answers `RecallNames` and `KeepNames`; None: nobody can."""
+    tools: Tools | None = None
+    """Answers `RecallTools` and `KeepTools`; None: nobody can."""
     turns: Turns = msgspec.field(default_factory=Turns)
     """Grants turns of work, shared with the other exchanges of the loop."""
 
@@ -144,6 +146,7 @@ class Exchange:
             services.assess,
             services.vault,
             services.conversations,
+            services.tools,
             tasks=self._tasks,
             counts=counts,
             post=self._inbox.put,
@@ -293,6 +296,8 @@ class Exchange:
                 self._put(command)
             case do.Recall():
                 await self._questions.recall(command)
+            case do.RecallTools() | do.KeepTools():
+                self._questions.describe(command)
             case do.RecallNames() | do.KeepNames():
                 self._questions.name(command)
             case do.Yield():

@@ -47,7 +47,7 @@ from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.passing import Passing
-from checkstream.proxy.questions import Classifiers, Names, Past
+from checkstream.proxy.questions import Classifiers, Names, Past, Tools
 from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
@@ -117,6 +117,7 @@ class Proxy:
         counts: Counted,
         conversations: Past | None = None,
         vault: Names | None = None,
+        tools: Tools | None = None,
         recorder: Recorder | None = None,
         background: Background | None = None,
         assessor: Assessor | None = None,
@@ -129,6 +130,7 @@ class Proxy:
             trail: Takes the records.
             digest: Keyed digest of a text, hex.
             counts: Takes metrics and logs.
+            tools: Keeps how tools of servers were described; without it this process remembers what it has seen.
             vault: Keeps what stands for whose data in a conversation; without it names are of one request.
             conversations: Knows what earlier requests came to; without it nothing is known.
             recorder: Records a sample of the exchanges, if any are to be recorded.
@@ -137,6 +139,7 @@ class Proxy:
         """
         self._conversations = conversations
         self._vault = vault
+        self._pins = tools
         self._recorder = recorder
         self._background = background
         self._assessor = assessor
@@ -271,6 +274,7 @@ class Proxy:
                     assess=self._assessing(route, stream),
                     conversations=self._conversations,
                     vault=self._vault,
+                    tools=self._pins,
                     turns=self._turns,
                 ),
                 admitted=Admitted(visit=visit, load=load, share=sent.share, shed=shed),
@@ -295,7 +299,7 @@ class Proxy:
         exchange = Exchange(
             request,
             connection_of(request),
-            guard=self._machine(guarded, plan, stream, caller, quiet),
+            guard=self._machine(guarded, plan, stream, caller, quiet=quiet, path=request.rel_url.raw_path),
             surface=guarded.surface,
             upstream=route.upstream,
             outgoing=outgoing,
@@ -319,7 +323,9 @@ class Proxy:
             self._running.discard(exchange)
             guarded.counts.looked_up(asked=quiet.asked, known=quiet.known)
 
-    def _machine(self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None, quiet: QuietOfCaller) -> Machine:
+    def _machine(
+        self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None, *, quiet: QuietOfCaller, path: str
+    ) -> Machine:
         """Return what guards an exchange, recorded where recordings are made."""
         route, surface = guarded.route, guarded.surface
         guard: Machine = machine_for(
@@ -330,6 +336,7 @@ class Proxy:
             clock=time.perf_counter,
             quiet=quiet,
             tools=self._tools_of(route, caller),
+            server=f"{route.upstream.name} {path}",
         )
         if self._recorder is None or isinstance(surface, Mcp):
             return guard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from checkstream.config import ConversationSettings, PseudonymSettings, Secret, reveal
+from checkstream.config import ConversationSettings, PseudonymSettings, Secret, ToolSettings, reveal
 from checkstream.errors import VaultFailed
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
@@ -13,6 +13,7 @@ from checkstream.sealed.redis_store import RedisStore
 from checkstream.sealed.sealing import LEAST_SECRET_BYTES, Seal
 from checkstream.sealed.sqlite_store import SqliteStore
 from checkstream.sealed.store import Store
+from checkstream.sealed.tools import ToolStore
 from checkstream.sealed.vault import Vault
 
 
@@ -47,6 +48,19 @@ def open_conversations(settings: ConversationSettings | None) -> Conversations |
     return Conversations(store, seal, ttl_s=settings.ttl_s, most_bytes=settings.bytes)
 
 
+def open_tools(settings: ToolSettings | None) -> ToolStore | None:
+    """Return what keeps how tools were described; None: each process knows what it has seen.
+
+    Raises:
+        ConfigError: a secret can't be read.
+        VaultFailed: the secret is too short, or the store can't be used.
+    """
+    if settings is None:
+        return None
+    seal = _seal(settings.secret, "tools")
+    return ToolStore(_store(settings.file, settings.store, settings.password, "tools"), seal)
+
+
 def _seal(given: Secret, what: str) -> Seal:
     secret = reveal(given).encode()
     if len(secret) < LEAST_SECRET_BYTES:
@@ -57,7 +71,7 @@ def _seal(given: Secret, what: str) -> Seal:
     return Seal(secret)
 
 
-def _store(file: str | None, url: str, password: Secret | None) -> Store:
+def _store(file: str | None, url: str, password: Secret | None, what: str = "conversations") -> Store:
     if file is not None:
-        return SqliteStore(Path(file))
-    return RedisStore(url, password=None if password is None else reveal(password))
+        return SqliteStore(Path(file), what)
+    return RedisStore(url, what, password=None if password is None else reveal(password))

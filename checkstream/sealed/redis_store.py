@@ -70,11 +70,19 @@ _Result = TypeVar("_Result")
 class RedisStore:
     """Keeps blobs in a Redis server, which is asked at the first call."""
 
-    def __init__(self, url: str, *, password: str | None = None, prefix: str = "checkstream:conversation:") -> None:
+    def __init__(
+        self,
+        url: str,
+        what: str = "conversations",
+        *,
+        password: str | None = None,
+        prefix: str = "checkstream:conversation:",
+    ) -> None:
         """Take where the server is.
 
         Args:
             url: `redis://HOST:PORT/DB`, or `rediss://` with TLS.
+            what: What is kept there, as errors say it.
             password: The server's.
             prefix: Before each key.
 
@@ -89,6 +97,7 @@ class RedisStore:
         self._put = self._client.register_script(_PUT)
         self._count = self._client.register_script(_COUNT)
         self._prefix = prefix
+        self._what = what
 
     def get(self, key: bytes) -> Blob | None:
         """Return what is kept under a key; None: nothing, or its time is over."""
@@ -115,4 +124,4 @@ class RedisStore:
         try:
             return ask()
         except (redis.RedisError, OSError) as error:
-            raise VaultFailed(f"the store of conversations failed: {type(error).__name__}") from error
+            raise VaultFailed(f"the store of {self._what} failed: {type(error).__name__}") from error

@@ -66,7 +66,7 @@ class Seal:
         try:
             return self._cipher(owner).decrypt(nonce, rest, sealed[:1])
         except (InvalidTag, ValueError) as error:
-            raise VaultFailed("what is kept of a conversation was sealed with another secret, or altered") from error
+            raise VaultFailed("what the store has was sealed with another secret, or altered") from error
 
     def _cipher(self, owner: Owner) -> AESGCM:
         return AESGCM(_derived(self._secret, _SEALING + owner.spelled()))

@@ -42,13 +42,18 @@ _GONE_A_TIME = 16
 class SqliteStore:
     """Keeps blobs in a file that nobody else may read. Times are those of the machine's clock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: str = "conversations") -> None:
         """Open the file, or make it.
+
+        Args:
+            path: Of the file.
+            what: What is kept there, as errors say it.
 
         Raises:
             VaultFailed: it can't be used.
         """
         self._lock = threading.Lock()
+        self._what = what
         try:
             make_private(path)
             self._connection = opened(path)
@@ -60,7 +65,7 @@ class SqliteStore:
             for each in (_BY_TIME, _BY_SHARE, _SHARES, _COMES, _GOES):
                 self._connection.execute(each)
         except (OSError, sqlite3.Error) as error:
-            raise VaultFailed(f"`{path}` can't be used for conversations: {str(error).lower()}") from error
+            raise VaultFailed(f"`{path}` can't be used for {what}: {str(error).lower()}") from error
 
     def get(self, key: bytes) -> Blob | None:
         """Return what is kept under a key; None: nothing, or its time is over."""
@@ -111,7 +116,7 @@ class SqliteStore:
             try:
                 yield self._connection
             except sqlite3.Error as error:
-                raise VaultFailed(f"the store of conversations failed: {str(error).lower()}") from error
+                raise VaultFailed(f"the store of {self._what} failed: {str(error).lower()}") from error
 
 
 def _make_room(connection: sqlite3.Connection, most_bytes: int) -> None:

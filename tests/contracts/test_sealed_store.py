@@ -164,3 +164,11 @@ def test_a_store_that_can_not_be_used_says_so(tmp_path: Path) -> None:
 def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "names.db").close()
     assert (tmp_path / "names.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_kept_for_ever_is_kept(stores: tuple[Store, Store]) -> None:
+    one, other = stores
+    assert one.put(b"a", b"1", seen=0, ttl_ms=100 * 365 * DAY_MS)
+    assert other.get(b"a") == Blob(b"1", 1)
+    assert other.put(b"a", b"2", seen=1, ttl_ms=100 * 365 * DAY_MS)
+    assert one.get(b"a") == Blob(b"2", 2)

@@ -175,7 +175,7 @@ def test_the_parts_of_a_configuration_that_a_page_shows_load(
 ) -> None:
     from checkstream.config import read_config
 
-    for name in ("APP1_KEY", "LLM_API_KEY", "HOOK_SECRET"):
+    for name in ("APP1_KEY", "LLM_API_KEY", "HOOK_SECRET", "CHECKSTREAM_TOOLS_SECRET"):
         monkeypatch.setenv(name, "a")
     text = (ROOT / "checkstream" / page / "README.md").read_text(encoding="utf-8")
     upstreams = {"local": {"url": "http://127.0.0.1:8000"}}

@@ -2,47 +2,119 @@
 
 from __future__ import annotations
 
+from checkstream.core.commands import KeepTools, RecallTools
+from checkstream.core.events import ToolsKnown
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.message import Message
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
-from checkstream.core.exchange.toolbook import CHANGED, ToolBook
+from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen, ToolBook, is_pinned
 from checkstream.core.wire.mcp.tools import definitions
 from checkstream.core.wire.requests.prompt import is_plain
 from checkstream.core.wire.surface import Request
+
+_MOST_TRIES = 8
+"""How often a list is looked at anew because others have kept something meanwhile."""
 
 
 class Described:
     """The tools of one exchange's server."""
 
-    def __init__(self, book: ToolBook, plan: Plan, checking: Checking) -> None:
-        """Know what a book says, which other exchanges write in too."""
+    def __init__(self, book: ToolBook, plan: Plan, checking: Checking, server: str) -> None:
+        """Know what a book says, which other exchanges write in too, or what is kept of `server`."""
         self._book = book
         self._plan = plan
         self._checking = checking
+        self._server = server
+        self._asks = plan.keeps_tools
+        self._pins = Pins() if plan.keeps_tools else book.pins
+        self._seen = 0
+        self._tries = 0
+        self.waits = False
+        """The store owes an answer."""
+
+    # --- what is kept
+
+    def recalling(self) -> RecallTools | None:
+        """Return what asks for what is kept; None: it is known, or nothing is."""
+        if not self._asks:
+            return None
+        self.waits = True
+        return RecallTools(self._server)
+
+    def take(self, event: ToolsKnown) -> bool:
+        """Know what is kept, in place of what was seen here; tell whether that may go on.
+
+        Raises:
+            ToolsUnreadable: nobody here has kept it.
+        """
+        self.waits = self._asks = False
+        self._tries += 1
+        self._seen = event.version
+        self._pins.begin_with(event.state)
+        return self._tries <= _MOST_TRIES
+
+    def looking(self, message: Message, request: Request) -> KeepTools | None:
+        """Look at a list (see `look_at`); return what keeps what is new in it, before it leaves; None: nothing is."""
+        self.look_at(message, request)
+        if self._pins is self._book.pins or not self._pins.changed:
+            return None
+        self.waits = True
+        return KeepTools(self._server, self._pins.state(), self._seen)
+
+    def kept(self) -> None:
+        """Note that it is kept."""
+        self.waits = self._pins.changed = False
+        self._seen += 1
+
+    def keep_nothing(self) -> None:
+        """Go by what this process has seen alone: the store has failed, and the fail mode is open."""
+        self.waits = self._asks = False
+        self._checking.degrade("mcp_tools_not_kept")
+        self._pins = self._book.pins
+
+    # --- what follows
 
     def refusal_of(self, name: str) -> Refusal | None:
         """Return why a tool may not be called: what its description says, or that it says something else now."""
         why = self._book.refusing(name)
+        if why is None and self._plan.tools_changed == "refuse" and name not in self._plan.pins:
+            why = CHANGED if self._pins.is_changed(name) else None
         if why is None:
             return None
-        said = "it is described otherwise than before" if why == CHANGED else "its description was not let through"
+        said = _WHY.get(why, "its description was not let through")
         return Refusal(400, "request_blocked", f"this tool may not be called: {said}", why, param="params.name")
 
     def look_at(self, message: Message, request: Request) -> None:
         """Note how the tools of a list are described, and take out those that may not be called."""
         refuses, ledger = self._plan.tools_changed == "refuse", self._checking.ledger
-        for i, name, said in definitions(request.members):
+        for i, name, said, text in definitions(request.members):
             rule = message.taken_out(("result", "tools", i))
-            if rule is None and self._book.look(name, said, self._plan.pins, keeps=refuses):
-                self._checking.degrade("mcp_tool_changed")
+            fault = self._fault(name, Seen(said, text), keeps=refuses) if rule is None else None
+            if fault is not None:
+                self._checking.degrade(fault.replace(":", "_"))
                 shown = name if is_plain(name) else "?"
-                ledger.degraded(f"{CHANGED}:{shown}:{said}")
-                rule = CHANGED if refuses else None
+                ledger.degraded(f"{fault}:{shown}:{said}")
+                rule = fault if refuses else None
                 if refuses:
-                    message.take_out(("result", "tools", i), CHANGED)
+                    message.take_out(("result", "tools", i), fault)
                     ledger.carried_out("reject")
-            if rule is None:
+            if rule is None or (rule == CHANGED and name not in self._plan.pins):  # pins tell of their own
                 self._book.allow(name)
             else:
                 self._book.refuse(name, rule)
+
+    def _fault(self, name: str, seen: Seen, *, keeps: bool) -> str | None:
+        """Return what is wrong with how a tool is described; None: nothing."""
+        pinned = is_pinned(name, seen.said, self._plan.pins)
+        if pinned is not None:
+            return None if pinned else CHANGED
+        if self._pins.look(name, seen, keeps=keeps):
+            return CHANGED
+        return None if name in self._pins.tools else NOT_PINNED
+
+
+_WHY = {
+    CHANGED: "it is described otherwise than before",
+    NOT_PINNED: "its server has more tools than are remembered",
+}

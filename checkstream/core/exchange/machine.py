@@ -23,8 +23,11 @@ def machine_for(
     clock: Callable[[], float] | None = None,
     quiet: Quiet | None = None,
     tools: ToolBook | None = None,
+    server: str = "",
 ) -> Stepping:
     """Return a fresh machine for one exchange on a surface; see `Guard` and `Messages` for the arguments."""
     if isinstance(surface, Mcp):
-        return Messages(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock, tools=tools)
+        return Messages(
+            surface=surface, plan=plan, digest=digest, stream=stream, clock=clock, tools=tools, server=server
+        )
     return Guard(surface=surface, plan=plan, digest=digest, stream=stream, clock=clock, quiet=quiet)

@@ -39,6 +39,9 @@ from checkstream.core.events import (
     Scored,
     ScoringFailed,
     TimerFired,
+    ToolsFailed,
+    ToolsKept,
+    ToolsKnown,
     UpstreamBytes,
     UpstreamClosed,
     UpstreamFailed,
@@ -61,7 +64,8 @@ from checkstream.core.wire.framing import PIECE_WORK, pieces
 from checkstream.core.wire.mcp import messages, refusals
 from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
-from checkstream.errors import EventTooLarge, WireError
+from checkstream.core.wire.mcp.tools import has_tools
+from checkstream.errors import EventTooLarge, ToolsUnreadable, WireError
 
 _RUNNING = (State.RECALLING, State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
@@ -84,6 +88,7 @@ class Messages(Stepping):
         stream: str = "",
         clock: Callable[[], float] | None = None,
         tools: ToolBook | None = None,
+        server: str = "",
     ) -> None:
         """Start before the request; see `Guard`.
 
@@ -94,13 +99,14 @@ class Messages(Stepping):
             stream: Id of the exchange.
             clock: Tells the time, seconds, to end turns by.
             tools: What is known of the server's tools, by other exchanges too.
+            server: Whose tools they are, where that is kept for other processes.
         """
         self._surface = surface
         self._plan = plan
         self._stream = stream
         self._checking = Checking(plan, digest)
         self._checking.meter.clock = clock
-        self._tools = Described(ToolBook() if tools is None else tools, plan, self._checking)
+        self._tools = Described(ToolBook() if tools is None else tools, plan, self._checking, server)
         self._ledger = self._checking.ledger
         self._watch = Watch(plan, self._checking)
         super().__init__(self._checking, self._watch)
@@ -146,7 +152,7 @@ class Messages(Stepping):
         while self.state in _RUNNING:
             if self._checking.refused:
                 self._fail(Refusal(503, "overloaded", "checks take too long at present; try again in a moment"))
-            elif self.state is State.RECALLING or self._waits_for_checks:
+            elif self.state is State.RECALLING or self._waits_for_checks or self._tools.waits:
                 return
             elif self.state is State.INGRESS:
                 yield from self._forward()
@@ -216,6 +222,9 @@ class Messages(Stepping):
         if request is None:
             return
         if refusal is None and request.tools:
+            if (recall := self._tools.recalling()) is not None:
+                self._do(recall)
+                return
             refusal = self._tools.refusal_of(request.tools[0])
         if refusal is None:
             refusal = yield from self._request.outside.looking(self._request.judged)
@@ -330,8 +339,11 @@ class Messages(Stepping):
         if request is None:
             raise AssertionError("a message leaves after it was read")
         head = message.head or Head("error")
-        if message.refusal is None:
-            self._tools.look_at(message, request)
+        if message.refusal is None and has_tools(request.members):
+            owed = self._tools.recalling() or self._tools.looking(message, request)
+            if owed is not None:
+                self._do(owed)
+                return
         data = yield from self._written(message, head)
         yield from self._checking.meter.stepping(self._ledger.letting_go(), _LETTING_GO_WORK)
         self._message = self._frame = None
@@ -482,6 +494,26 @@ class Messages(Stepping):
         over = self._message is None and not self._waiting and self.state is State.STREAMING
         self._close("complete" if over and not self._asker.is_owed else "downstream_closed")
 
+    def _on_tools(self, event: ToolsKnown) -> None:
+        """Go on with what is known of the server's tools: a list is looked at anew where others have kept something."""
+        try:
+            known = self._tools.take(event)
+        except ToolsUnreadable:
+            known = False
+        if not known:
+            self._on_tools_failed(ToolsFailed())
+
+    def _on_tools_kept(self, _: ToolsKept) -> None:
+        self._tools.kept()
+
+    def _on_tools_failed(self, _: ToolsFailed) -> None:
+        """Let the fail mode decide: a tool may be another than the one that was agreed to."""
+        if self._plan.fail_mode == "open":
+            self._tools.keep_nothing()
+            return
+        message = "how the tools of this server were described can't be read or kept; try again"
+        self._fail(Refusal(503, "overloaded", message))
+
     def _on_score(self, event: Scored | ScoringFailed) -> Steps:
         return self._ruling(self._checking.answered(event))
 
@@ -555,6 +587,9 @@ class Messages(Stepping):
         (State.WHOLE, UpstreamFailed): _on_upstream_failed,
         **dict.fromkeys(((state, Scored) for state in _RUNNING), _on_score),
         **dict.fromkeys(((state, ScoringFailed) for state in _RUNNING), _on_score),
+        **dict.fromkeys(((state, ToolsKnown) for state in _RUNNING), _on_tools),
+        **dict.fromkeys(((state, ToolsKept) for state in _RUNNING), _on_tools_kept),
+        **dict.fromkeys(((state, ToolsFailed) for state in _RUNNING), _on_tools_failed),
         **dict.fromkeys(((state, TimerFired) for state in _RUNNING), _on_timer),
         **dict.fromkeys(((state, DownstreamClosed) for state in _RUNNING), _on_downstream_closed),
         **dict.fromkeys(((state, Draining) for state in _RUNNING), _on_draining),

@@ -69,6 +69,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a tool of MCP that is described otherwise than before."""
     pins: Mapping[str, str] = MappingProxyType({})
     """Name of a tool of MCP -> hash of how it is to be described (see `wire.mcp.tools`)."""
+    keeps_tools: bool = False
+    """How tools of MCP are described can be asked for, and is kept for other processes and times."""
     assessing: Assessing | None = None
     """None: nobody is there who could."""
     keeps_names: bool = False

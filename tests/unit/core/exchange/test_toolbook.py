@@ -10,7 +10,7 @@ import pytest
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import CHANGED, ToolBook
+from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Seen, ToolBook
 from checkstream.core.wire.mcp.surface import MCP
 from checkstream.core.wire.mcp.tools import definitions
 from tests import mcp
@@ -89,7 +89,7 @@ def test_an_alert_is_one_alert_and_refuses_nothing() -> None:
 
 
 def test_a_pinned_tool_is_what_the_operator_has_seen() -> None:
-    [(_, _, said_)] = definitions({"result": {"tools": [LOOK]}})
+    [(_, _, said_, _)] = definitions({"result": {"tools": [LOOK]}})
     for pin, names in ((said_.upper(), ["look"]), ("0" * 64, [])):
         plan = msgspec.structs.replace(REFUSING, pins={"look": pin})
         assert listed(ToolBook(), LOOK, plan=plan)[0] == names
@@ -116,8 +116,21 @@ def test_a_name_that_says_something_is_not_written_down() -> None:
 def test_what_is_remembered_is_bounded() -> None:
     book = ToolBook()
     for number in range(5000):
-        book.look(str(number), "a", {}, keeps=True)
+        book.pins.look(str(number), Seen("a", "t" * 100), keeps=True)
         book.refuse(str(number), "X")
-    assert not book.look("4999", "b", {}, keeps=True)
-    assert book.look("0", "b", {}, keeps=True)
+    assert not book.pins.look("4999", Seen("b"), keeps=True)
+    assert book.pins.look("0", Seen("b"), keeps=True)
     assert (book.refusing("0"), book.refusing("4999")) == ("X", None)
+    assert len(book.pins.state()) < 1_000_000
+
+
+def test_tools_that_nobody_could_remember_are_told_of_and_refused() -> None:
+    book = ToolBook()
+    for number in range(4096):
+        book.pins.look(str(number), Seen("a"), keeps=True)
+    names, played = listed(book, LOOK, {"name": "7", "inputSchema": {}})
+    assert names == []
+    assert played.record is not None
+    assert {"mcp_tool_not_pinned", "mcp_tool_changed"} <= set(played.record.degradations)
+    assert called(book, "look")["error"]["data"]["rule_id"] == NOT_PINNED
+    assert listed(book, LOOK, plan=PLAN)[0] == ["look"]
