@@ -41,6 +41,7 @@ from checkstream.errors import (
     RouteUnknown,
     ScoringError,
     TemplateError,
+    ToolsUnreadable,
     UnmaskableError,
     UpstreamError,
     VaultFailed,
@@ -83,6 +84,9 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     ChatError: ErrorReply(502, "judge_unavailable", message="the model that judges gave no answer; try again"),
     AuditError: ErrorReply(503, "unavailable", 5, message="requests can't be recorded now; try again later"),
     JobError: ErrorReply(503, "unavailable", 5, message="the queue of background jobs is out of use; try again later"),
+    ToolsUnreadable: ErrorReply(
+        503, "unavailable", 5, message="how tools were described can't be read; try again later"
+    ),
     NamesUnreadable: ErrorReply(
         503, "unavailable", 5, message="the names of conversations can't be read; try again later"
     ),

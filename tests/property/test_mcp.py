@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.mcp.surface import MCP
 from tests import mcp
 from tests.mcp import PLAN, SECRET, call, event, notice, request, result
@@ -88,6 +92,79 @@ def test_g31_nothing_condemned_reaches_a_server(arguments: dict[str, Any]) -> No
     assert list(json.loads(played.forwarded)["params"]["arguments"]) == list(arguments)
 
 
+BESIDE = st.lists(st.sampled_from(["x1", "the tides", "2026", "aws", "Ann"]), max_size=2)
+INDENTS = st.sampled_from([None, 1, 2])
+
+
+@st.composite
+def cut_over_strings(draw: st.DrawFn) -> tuple[list[str], object]:
+    """A secret in two or three strings of one object or list, among others, somewhere in a value."""
+    first, second = sorted(draw(st.tuples(st.integers(4, 16), st.integers(4, 16))))
+    pieces = (
+        [SECRET[:first], SECRET[first:second], SECRET[second:]]
+        if second - first >= 4
+        else [SECRET[:first], SECRET[first:]]
+    )
+    strings = [*draw(BESIDE), *pieces, *draw(BESIDE)]
+    value: Any = dict(zip("abcdefghi", strings, strict=False)) if draw(st.booleans()) else strings
+    for name in draw(st.lists(st.sampled_from(["rows", "x", ""]), max_size=2)):
+        value = {name: value, "n": 7} if name else [value, 1]
+    return pieces, value
+
+
+@given(cut_over_strings(), st.integers(0, 6), INDENTS, st.booleans())
+def test_g04_g18_a_secret_cut_over_strings_leaves_in_no_message(
+    cut_: tuple[list[str], object], where: int, indent: int | None, inner: bool
+) -> None:
+    pieces, value = cut_
+    text = json.dumps({"inner": json.dumps(value)} if inner else value, indent=indent)
+    texts = [f"Here it is: {text}", text]
+    sent = [
+        result(1, content=[], structuredContent={"v": value}),
+        mcp.said(texts[0]),
+        mcp.said(text, structuredContent=value if isinstance(value, dict) else {"v": value}),
+        result(1, contents=[{"uri": "a:b", "text": text}]),
+        result(1, content=[], _meta={"x": value, "y": text}),
+        json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": text, "data": value}}).encode(),
+        result(1, content=[{"type": "text", "text": json.dumps({"k": piece})} for piece in pieces]),
+    ][where]
+    told = notice("notifications/message", level="info", data=[value, text])
+    asked = request(
+        "sampling/createMessage", {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}, 5
+    )
+    played = mcp.streamed(given_to({"v": value, "t": text}), [event(told), event(asked), event(sent)])
+    assert played.forwarded is not None
+    for out in (played.forwarded.decode(), played.joined.decode()):
+        assert not [piece for piece in pieces if piece in out]
+    assert len(mcp.events(played)) == 3
+    if where == 2:
+        found = mcp.events(played)[-1]["result"]
+        assert isinstance(json.loads(found["content"][0]["text"]), dict | list)
+
+
+RECORDS = st.fixed_dictionaries({
+    "name": st.sampled_from(["Ann", "Bob Lee", "Zoë"]), "date": st.sampled_from(["2026-01-02", "1999-12-31"]),
+    "id": st.integers(0, 10**6).map(str), "mail": st.none(), "note": WORDS,
+})  # fmt: skip
+
+
+@given(st.lists(RECORDS, max_size=4), INDENTS)
+def test_g05_records_with_nothing_in_them_are_what_they_were(rows: list[dict[str, Any]], indent: int | None) -> None:
+    sent = mcp.said(json.dumps({"rows": rows}, indent=indent), structuredContent={"rows": rows})
+    reply = mcp.whole(call(), sent).reply
+    assert reply is not None
+    assert reply.body == sent
+
+
+def test_what_stands_beside_an_address_stays() -> None:
+    row = {"name": "Ann", "mail": "ann.smith@example.com", "next": "Bob"}
+    policy = mcp.POLICY.replace("entities: [CREDIT_CARD]", "entities: [CREDIT_CARD, EMAIL]")
+    plan = Plan(program=compile_sources([("tools.yaml", policy)]))
+    found = mcp.body(mcp.whole(call(), mcp.said(json.dumps(row), structuredContent=row), plan=plan))["result"]
+    redacted = row | {"mail": "[EMAIL]"}
+    assert found["structuredContent"] == json.loads(found["content"][0]["text"]) == redacted
+
+
 JUNK = st.sampled_from([
     b"data: {}\n\n", b"data: [1]\n\n", b"event: endpoint\ndata: /x\n\n", b"id: 7\n\n", b": c\n\n",
     b"data:\n\n", b"\xff\xfe",
@@ -108,3 +185,23 @@ def test_g19_any_bytes_of_a_server_end_in_one_record(pieces: list[bytes], method
     assert out.record is not None
     assert out.closed is streams
     assert (out.reply is None) is streams
+
+
+LONG = {
+    "quotes": '{"' * 60_000,
+    "escaped": "{" + '\\"' * 60_000,
+    "strings": "{" + '"a\\"' * 30_000,
+    "nested": "[" * 100_000,
+    "list": json.dumps(["a1b"] * 20_000),
+    "inner": '{"a": "' + '\\\\"' * 40_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_g10_json_in_a_text_is_read_in_linear_time(text: str) -> None:
+    took = []
+    for share in (2, 1):
+        begun = time.process_time()
+        mcp.whole(call(), mcp.said(text[: len(text) // share]))
+        took.append(time.process_time() - begun)
+    assert took[1] < 4 * took[0] + 0.5

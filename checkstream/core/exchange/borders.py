@@ -21,7 +21,7 @@ from checkstream.core.exchange.quiet import LEAST_CHARS, Quiet
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.terms import Delta, Finding
 
-_EDGE_CHARS = 128
+EDGE_CHARS = 128
 """Of a text's end, and of its beginning: as much as numbers of people and accounts have, however they are set."""
 _SHORT_CHARS = 40
 """What has no more may be the midst of a value that begins before it and ends behind it."""
@@ -57,15 +57,15 @@ def edges(deltas: Sequence[Delta], messages: Sequence[Sequence[int]]) -> list[li
         if len(message) == 1 and _is_midst(first):
             row.append(Edge(message[0], 0, first))
             continue
-        rows.append([*row, Edge(message[0], 0, first[:_EDGE_CHARS])])
-        start = max(len(last) - _EDGE_CHARS, 0)
+        rows.append([*row, Edge(message[0], 0, first[:EDGE_CHARS])])
+        start = max(len(last) - EDGE_CHARS, 0)
         row = [Edge(message[-1], start, last[start:])]
     return [each for each in (*rows, row) if len(each) > 1]
 
 
 def _is_midst(text: str) -> bool:
     """Tell whether a value may begin before a text and end behind it."""
-    return len(text) <= _SHORT_CHARS or (len(text) <= _EDGE_CHARS and not any(map(str.isspace, text)))
+    return len(text) <= _SHORT_CHARS or (len(text) <= EDGE_CHARS and not any(map(str.isspace, text)))
 
 
 class Borders(Joined):

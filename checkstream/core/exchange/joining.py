@@ -16,15 +16,16 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
 from checkstream.core.exchange.meter import CHANNEL_WORK
 from checkstream.core.exchange.quiet import LEAST_CHARS, listen
+from checkstream.core.exchange.told import Rows, edge_of, suspicious
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Channel, Delta, Stage
 from checkstream.core.wire.surface import Request
 
-_PARTS, _QUIET, _SPELLED, _LISTED, _BORDERS = 1, 2, 3, 4, 6
-"""Indexes of the channels that parts without a gap between them, names, the sentences of names, entries of lists, and
-ends of messages with the beginnings of the next are judged as."""
+_PARTS, _QUIET, _SPELLED, _LISTED, _BORDERS, _TOLD = 1, 2, 3, 4, 6, 7
+"""Indexes of the channels that parts without a gap between them, names, the sentences of names, entries of lists, ends
+of messages with the beginnings of the next, and strings of JSON in a text are judged as."""
 _NAMING_WORK, _NAME_WORK = 120, 70
 """Of looking for names in `NAMES_CHARS`, and of each that is found (see `match.work`)."""
 
@@ -40,8 +41,9 @@ def _is_part(delta: Delta) -> bool:
 class Joining:
     """Puts the texts of one request together."""
 
-    def __init__(self, request: Request, checking: Checking) -> None:
-        """Begin with none."""
+    def __init__(self, request: Request, checking: Checking, *, of_tools: bool = False) -> None:
+        """Begin with none; `of_tools`: the request is a message to or from a server of tools."""
+        self._of_tools = of_tools
         self.joined: list[Joined] = []
         self.chars = 0
         """Of all texts; ids, names and numbers don't count."""
@@ -73,11 +75,14 @@ class Joining:
             yield from self._spell(place, delta)
         for kind, found in quiet.items():
             yield from self._names(Channel(kind, self._deltas[found[0]].channel.choice, _QUIET), found)
-        yield from self._lists()
+        if not self._of_tools:
+            yield from self._lists()
         for (kind, position), found in places.items():
-            yield from self._message(kind, position, found)
+            yield from self._message(kind, position, found, parts=not self._of_tools)
             yield
         yield from self._borders(places)
+        if self._of_tools:
+            yield from self._told(places)
         for spelled in self._spelled.values():
             spelled.close()
             place = spelled.first
@@ -85,24 +90,26 @@ class Joining:
             self._take(spelled, Channel(kind, position, _SPELLED), Manner(grid=False))
         return self.joined
 
-    def _message(self, kind: str, position: int, found: Sequence[int]) -> Generator[None, None, None]:
-        """Take the texts of a message or field."""
+    def _message(self, kind: str, position: int, found: Sequence[int], *, parts: bool) -> Generator[None, None, None]:
+        """Take the texts of a message or field, and its `parts` without a gap between them."""
         meter = self._checking.meter
         lines = Joined()
         yield from meter.stepping(lines.add(self._deltas, found, "\n"), PLACES_WORK)
         self._take(lines, Channel(kind, position), Manner(grid=False))
-        parts, seams, at = list[int](), list[int](), 0
+        if not parts:
+            return
+        joined, seams, at = list[int](), list[int](), 0
         for count, place in enumerate(found, 1):
             if _is_part(self._deltas[place]):
-                parts.append(place)
+                joined.append(place)
                 seams.append(at)
                 at += len(self._deltas[place].text)
             if count % PLACES_A_STEP == 0:
                 meter.spend(PLACES_WORK)
                 yield
-        if len(parts) > 1:
+        if len(joined) > 1:
             run = Joined()
-            yield from meter.stepping(run.add(self._deltas, parts, ""), PLACES_WORK)
+            yield from meter.stepping(run.add(self._deltas, joined, ""), PLACES_WORK)
             self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=tuple(seams[1:])))
 
     def _borders(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Generator[None, None, None]:
@@ -119,6 +126,30 @@ class Joining:
             if borders.text:
                 manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))
                 self._take(borders, Channel(kind, self._deltas[messages[0][0]].channel.choice, _BORDERS), manner)
+
+    def _told(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Generator[None, None, None]:
+        """Take what stands over the strings of a message of tools: of its values, its parts, and JSON that is text."""
+        kinds: dict[str, Rows] = {}
+        meter = self._checking.meter
+        for (kind, _), found in places.items():
+            rows = kinds.setdefault(kind, Rows())
+            for place in found:
+                yield from rows.text(place, self._deltas[place].text, meter)
+            parts = (edge_of(self._deltas, place) for place in found if _is_part(self._deltas[place]))
+            yield from rows.take(parts, meter)
+        for run in self._request.runs:
+            rows = kinds.setdefault(self._deltas[run[0]].channel.kind, Rows())
+            yield from rows.take((edge_of(self._deltas, place) for place in run), meter)
+        for kind, collected in kinds.items():
+            patterns = self._checking.program.scope(Stage.INGRESS, kind).hold
+            rows_ = collected.end() if len(patterns) else []
+            rows_ = (yield from suspicious(rows_, patterns, meter)) if rows_ else []
+            if rows_:
+                borders = yield from looking(rows_, kind, patterns, meter, None)
+                if borders.text:
+                    manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))
+                    self._take(borders, Channel(kind, 0, _TOLD), manner)
+            yield
 
     def _lists(self) -> Generator[None, None, None]:
         """Take, for each kind of channel, what entries of lists say one behind the other."""

@@ -30,6 +30,8 @@ _NO_BODY = Request(unit=Unit(raw=b""), members={}, streaming=True, usage_wanted=
 class Message(Prompt):
     """A message on its way to the other side."""
 
+    _of_tools = True
+
     def __init__(self, side: Requests, plan: Plan, checking: Checking, arrived: float = 0.0) -> None:
         """Start before it is read.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -74,6 +74,9 @@ _RULINGS_WORK = 200
 
 class Prompt:
     """A request on its way to the upstream."""
+
+    _of_tools: ClassVar[bool] = False
+    """It is a message to or from a server of tools."""
 
     def __init__(self, surface: Requests, plan: Plan, checking: Checking) -> None:
         """Start before the request.
@@ -182,7 +185,7 @@ class Prompt:
 
     def _join(self, request: Request) -> Steps:
         """Put the texts together that are judged as one."""
-        joining = Joining(request, self._checking)
+        joining = Joining(request, self._checking, of_tools=self._of_tools)
         self._joined = yield from joining.steps()
         self._checking.left += (self._joined, self._places)
         self.chars = joining.chars
