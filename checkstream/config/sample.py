@@ -23,6 +23,17 @@ _HEAD = """\
 # A line that begins with `#` and a name is a setting with its default. Take the `#` away to change it, and that of the
 # group that it stands in. Paths are relative to this file. `checkstream config reference` says all there is to say.
 """
+_TOOLS = """\
+# A server of tools (MCP over streamable HTTP) is guarded, too: agents get this address in place of the server's.
+# The upstream and the route stand with the others above.
+#
+#     upstreams:
+#       library: {url: "http://127.0.0.1:8081"}
+#     routes:
+#       - {name: library, match: {path: /mcp}, surface: mcp, upstream: library, policies: ["builtin:default"],
+#          tools_changed: refuse}
+#     tools: {secret: {file: tools.key}}     # `openssl rand -base64 32 > tools.key`; then `checkstream tools list`
+"""
 _WIDTH = 118
 _ACTIVE = frozenset({"server", "listen", "admin", "callers", "upstreams", "routes", "audit", "dir", "durability"})
 """Settings that are written out though they have their default: what everybody asks first."""
@@ -40,7 +51,8 @@ def sample(upstream: str, file: str = "checkstream.yaml") -> str:
         ValueError: `upstream` is no url.
     """
     lines = _settings(unplaced(upstream), "", live=True)
-    return "\n".join((_HEAD.format(upstream=upstream, file=file), *lines)).rstrip("\n") + "\n"
+    text = "\n".join((_HEAD.format(upstream=upstream, file=file), *lines)).rstrip("\n")
+    return f"{text}\n\n{_TOOLS}"
 
 
 def _settings(group: msgspec.Struct, indent: str, *, live: bool) -> Iterator[str]:

@@ -246,6 +246,8 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How often such a value was put back into the answer; left out: never."""
     not_given: int | msgspec.UnsetType = msgspec.UNSET
     """How often the answer has a placeholder that stands for nothing; left out: never, or there were none to know."""
+    method: str | msgspec.UnsetType = msgspec.UNSET
+    """What was asked of a server of tools: a method, `other` where nobody knows it, `answer`, `GET`, `DELETE`."""
     removed: tuple[str, ...] = ()
     """Fields that were taken out of the request, since they could undo what a rule shapes; others were not known."""
     confirmed: tuple[str, ...] = ()

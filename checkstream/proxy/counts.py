@@ -133,6 +133,8 @@ class StreamCounts:
         """Count how the exchange came out, and whether all of it was read."""
         self._record = record
         self._metrics.exchanges.of(self._route, record.outcome).inc()
+        if isinstance(record.method, str):
+            self._metrics.messages.of(self._route, record.method, record.outcome).inc()
         for stage in sorted({name.partition(":")[0] for name in record.unscanned}):
             self._metrics.unscanned.of(stage).inc()
         for what, count in (

@@ -45,6 +45,7 @@ SPECS = (
     MetricSpec("checkstream_streams", "gauge", "Exchanges running now"),
     MetricSpec("checkstream_verdicts_total", "counter", "Rules that fired", ("action", "rule_id", "stage", "mode")),
     MetricSpec("checkstream_exchanges_total", "counter", "How guarded exchanges ended", ("route", "outcome")),
+    MetricSpec("checkstream_messages_total", "counter", "Messages to servers of tools", ("route", "method", "outcome")),
     MetricSpec("checkstream_added_ttft_seconds", "histogram", "Time added before the first token", (), _WAITS),
     MetricSpec("checkstream_hold_seconds", "histogram", "Time that released text was held", (), _WAITS),
     MetricSpec("checkstream_inter_token_seconds", "histogram", "Time between two writes to a caller", (), _TOKEN_GAPS),
@@ -111,6 +112,7 @@ class Metrics:
         self.streams = self._make(Gauge, "checkstream_streams")
         self.verdicts = Family(self._make(Counter, "checkstream_verdicts_total"), 4)
         self.exchanges = Family(self._make(Counter, "checkstream_exchanges_total"), 2)
+        self.messages = Family(self._make(Counter, "checkstream_messages_total"), 3)
         self.added_ttft = self._make(Histogram, "checkstream_added_ttft_seconds")
         self.hold = self._make(Histogram, "checkstream_hold_seconds")
         self.inter_token = self._make(Histogram, "checkstream_inter_token_seconds")

@@ -9,6 +9,7 @@ from checkstream.core.commands import Reply
 from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.wire import sse
 from checkstream.core.wire.mcp import refusals
+from checkstream.core.wire.mcp.fields import OF_CALLERS
 from checkstream.core.wire.mcp.heads import Head
 
 NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
@@ -23,6 +24,8 @@ class Asker:
         """Begin before anything was asked."""
         self.head: Head | None = None
         """Of the message; None: the caller opens a stream, or ends a session."""
+        self.verb = "POST"
+        """How it asks, of HTTP."""
         self.answered = False
         self.resumable = False
         """It has an id by which it can ask for the rest of a stream that broke off."""
@@ -46,6 +49,18 @@ class Asker:
     def method(self) -> str:
         """What was asked for; empty: nothing."""
         return self.head.method if self.head is not None else ""
+
+    @property
+    def known_as(self) -> str:
+        """What was asked for, as metrics and records call it: one of a few names, whatever callers write.
+
+        A method that is known, `other`, `answer` where a server is answered, `GET` and `DELETE`.
+        """
+        if self.verb != "POST":
+            return self.verb
+        if self.head is None or self.head.method:
+            return self.method if self.method in OF_CALLERS else "other"
+        return "answer"
 
     def expects(self, head: Head) -> bool:
         """Tell whether a server may answer so: a stream that is resumed has answers to what was asked before."""

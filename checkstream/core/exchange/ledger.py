@@ -180,6 +180,7 @@ class Ledger:
         conversation: ConversationRecord | None = None,
         answer_chars: int = 0,
         register: Register | None = None,
+        method: str | msgspec.UnsetType = msgspec.UNSET,
     ) -> StreamRecord:
         """Return the record of the exchange; of a prompt that was not judged no characters count.
 
@@ -196,6 +197,7 @@ class Ledger:
         classifiers = {name for names in seen.asked for name in names} - self.unheard
         return StreamRecord(
             surface=surface,
+            method=method,
             streaming=streaming,
             action=self.action,
             outcome=outcome,

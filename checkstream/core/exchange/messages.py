@@ -196,7 +196,7 @@ class Messages(Stepping):
     def _on_request(self, event: RequestReceived) -> Steps:
         self.state = State.INGRESS
         refusal = yield from self._request.take(event)
-        self._asker.head = self._request.head
+        self._asker.head, self._asker.verb = self._request.head, event.method
         if refusal is not None:
             self._refuse(refusal)
         elif self._request.conversation.key:
@@ -559,6 +559,7 @@ class Messages(Stepping):
             self._do(each)
         record = self._ledger.record(
             surface=self._surface.name,
+            method=self._asker.known_as,
             streaming=self._streamed,
             outcome=outcome,
             program=self._plan.program,
