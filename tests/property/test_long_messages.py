@@ -12,7 +12,7 @@ from tests.hostile_mcp import CALLS, RESULTS, STREAMS
 from tests.mcp import call, event, request, said
 from tests.watchdog import Step, answered, everything, guard_of, long_steps, steps
 
-SIZE = 16_000
+SIZE = 12_000
 LONG = 900_000
 
 

@@ -19,6 +19,8 @@ _BYTES_A_UNIT = 500
 _BYTES_READ = 250
 _LONGEST_MOULD = 65_536
 """Bytes of an event by which others are read: more is not repeated thousands of times."""
+_READING_WORK = 100
+"""Of a step of reading a long event."""
 _TEXT_WORK = 6
 """Of one text that an event was found to have; any other value is one unit."""
 
@@ -188,8 +190,9 @@ class Incoming:
             for _ in counting(data):
                 course.checking.meter.spend(COUNTING_WORK + len(data) // _BYTES_READ)
                 yield
-            yield
-        read = self._answer.read_event(frame)
+            read = yield from course.checking.meter.stepping(self._answer.reading_event(frame), _READING_WORK)
+        else:
+            read = self._answer.read_event(frame)
         self._moulds.forget_others(read)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)
         if data is not None and len(data) > MOST_VALUES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -159,8 +159,7 @@ class Ledger:
         while at < len(self.judges):
             some = self.judges[at : at + _JUDGES_A_STEP]
             over = [judge for judge in some if judge.holdback.settled]
-            for judge in over:
-                self._seen.take(judge)
+            self._seen.take(over)
             del self._seen.findings[_MAX_FINDINGS + 1 :]
             self.gone += over
             self.judges[at : at + len(some)] = kept = [judge for judge in some if not judge.holdback.settled]
@@ -187,8 +186,7 @@ class Ledger:
         `answer_chars` counts characters of answers that were judged otherwise than midstream.
         """
         seen = self._seen
-        for judge in self.judges:  # once: a prompt can have thousands, and nobody else has a turn meanwhile
-            seen.take(judge)
+        seen.take(self.judges)  # at once: a prompt can have thousands, and nobody else has a turn meanwhile
         self.gone += self.judges
         self.judges.clear()
         if seen.uncounted or len(seen.findings) > _MAX_FINDINGS:
@@ -238,16 +236,18 @@ class _Seen:
         self.prompted = False
         self.uncounted = False
 
-    def take(self, judge: Judge) -> None:
-        stage, noted = judge.stage, judge.noted
-        self.kinds.add((stage, judge.channel.kind))
-        self.asked.add(judge.asked)
-        self.findings += noted.digests
-        self.uncounted = self.uncounted or noted.uncounted > 0
-        if judge.leads and stage is Stage.INGRESS:
-            self.prompted = True
-        elif judge.leads:
-            self.answered += judge.holdback.received - judge.prelude
+    def take(self, judges: Sequence[Judge]) -> None:
+        """Take some; nearly all say nothing but what others of their kind do."""
+        self.findings += [digest for judge in judges for digest in judge.noted.digests]
+        self.uncounted = self.uncounted or max((judge.noted.uncounted for judge in judges), default=0) > 0
+        leading = {(judge.stage, judge.channel.kind, judge.asked, judge.leads) for judge in judges}
+        for stage, kind, asked, leads in leading:
+            self.kinds.add((stage, kind))
+            self.asked.add(asked)
+            self.prompted = self.prompted or (leads and stage is Stage.INGRESS)
+        if any(leads and stage is not Stage.INGRESS for stage, _, _, leads in leading):
+            told = [judge for judge in judges if judge.leads and judge.stage is not Stage.INGRESS]
+            self.answered += sum([judge.holdback.received - judge.prelude for judge in told])
 
 
 def _named(name: str) -> str:

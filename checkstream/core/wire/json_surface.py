@@ -102,6 +102,15 @@ class JsonSurface(ABC):
         """
         return adding(unit, self.counts, prompt_tokens, completion_tokens)
 
+    def reading_event(self, frame: Frame) -> Generator[None, None, Unit]:
+        """Read a long event: its bounds keep that short (see `json_text.size`).
+
+        Raises:
+            WireError: as `read_event`.
+        """
+        yield
+        return self.read_event(frame)
+
     @abstractmethod
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.

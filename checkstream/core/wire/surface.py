@@ -173,6 +173,13 @@ class Receiving(Protocol):
             WireError: the event is not what the surface allows; the route's fail mode decides.
         """
 
+    def reading_event(self, frame: Frame) -> Generator[None, None, Unit]:
+        """Read a long event, in steps.
+
+        Raises:
+            WireError: as `read_event`.
+        """
+
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
         """Read a whole (not streamed) answer, in steps: every choice's text as deltas, all choices finished.
 

@@ -68,15 +68,17 @@ _MEMBERS_A_STEP = 256
 class Answer:
     """Collects what one event or one body says, then makes a `Unit` of it."""
 
-    def __init__(self, data: bytes, *, whole: bool) -> None:
+    def __init__(self, data: bytes, *, whole: bool, steps: bool = False) -> None:
         """Start with nothing.
 
         Args:
             data: The JSON that is being read.
-            whole: It is all of an answer, and read in steps.
+            whole: It is all of an answer.
+            steps: It is read in steps, as all of an answer is (see `taking`).
         """
+        steps = steps or whole
         self.deltas: list[Delta] = []
-        self.extras = Extras(MOST_EXTRAS_OF_WHOLE if whole else MOST_EXTRAS, whole=whole)
+        self.extras = Extras(MOST_EXTRAS_OF_WHOLE if whole else MOST_EXTRAS, whole=whole, steps=steps)
         self.shadows: list[Path] = []
         self.stray: dict[Path, int] = {}
         self.served: list[int] = []
@@ -89,6 +91,7 @@ class Answer:
         self._said: dict[int, set[str]] = {}
         self._noted = 0
         self._whole = whole
+        self._steps = steps
         self._begun = 0
         self._sources: list[int] = []
         """Places of the texts that are the JSON which they stand for."""
@@ -202,13 +205,13 @@ class Answer:
         if not fields:
             return
         resting = self._resting(choice, fields, (known, own), at, place)
-        if self._whole:
+        if self._steps:
             self._later.append(resting)
         else:
             done(resting)
 
     def taking(self) -> Steps:
-        """Take what was put off of a whole answer, in steps."""
+        """Take what was put off, in steps."""
         for resting in self._later:
             yield from resting
             yield from self.extras.taking()

@@ -89,15 +89,17 @@ _A_STEP = 512
 class Extras:
     """Collects what one event or one body says besides its texts."""
 
-    def __init__(self, most: int, *, whole: bool = False) -> None:
+    def __init__(self, most: int, *, whole: bool = False, steps: bool = False) -> None:
         """Start with nothing.
 
         Args:
             most: Refuse more than so many.
-            whole: Put off what stands in containers (see `taking`).
+            whole: It is all of an answer.
+            steps: Put off what stands in containers (see `taking`).
         """
         self._most = most
         self._whole = whole
+        self._steps = steps
         self._later: deque[Walk] = deque()
         self.found: list[Extra] = []
         self.binary: list[Path] = []
@@ -151,7 +153,7 @@ class Extras:
     def _take(self, choice: int, value: object, path: Path, place: Path | None, *, known: bool) -> None:
         """Take a container: at once, or with all that is put off."""
         walk = self._walking(choice, value, path, place, known=known)
-        if self._whole:
+        if self._steps:
             self._later.append(walk)
         else:
             done(walk)

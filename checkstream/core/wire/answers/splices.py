@@ -12,10 +12,19 @@ from checkstream.core.wire.json_text.spans import NAME, JsonText, Path, Splice
 from checkstream.core.wire.json_text.splices import Names, null, replace
 
 
-def replacements(document: JsonText, unit: Unit, texts: Mapping[int, str], dropped: frozenset[int]) -> list[Splice]:
-    """Return the splices that put texts in their places, but for those of dropped choices."""
+def replacements(
+    document: JsonText,
+    unit: Unit,
+    texts: Mapping[int, str],
+    dropped: frozenset[int],
+    beside: dict[Path, Names] | None = None,
+) -> list[Splice]:
+    """Return the splices that put texts in their places, but for those of dropped choices.
+
+    `beside`: names that stand in objects of the document, where texts of one are put there some at a time.
+    """
     splices: list[Splice] = []
-    beside: dict[Path, Names] = {}
+    beside = {} if beside is None else beside
     for i, text in texts.items():
         delta = unit.deltas[i]
         if delta.channel.choice in dropped:

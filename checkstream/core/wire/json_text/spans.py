@@ -124,6 +124,8 @@ class JsonText:
         self.text = text
         self._data = data
         self._listed: dict[int, _Listing] = {}
+        self._starts: dict[Path, int] = {}
+        """Where containers start that were asked about."""
         self._passed = (-1, -1)
         """The value that was passed last, in steps."""
 
@@ -248,12 +250,14 @@ class JsonText:
 
     def _start(self, path: Path) -> int | None:
         """Return where the value at `path` starts."""
-        start = self._space(0)
-        for key in path:
-            found = self._find(self._listing(start), key)
-            if found is None:
-                return None
-            start = found
+        start = self._starts.get(path)
+        if start is None and path:
+            above = self._start(path[:-1])
+            start = None if above is None else self._find(self._listing(above), path[-1])
+        elif start is None:
+            start = self._space(0)
+        if start is not None:
+            self._starts[path] = start
         return start
 
     def _listing(self, start: int) -> _Listing:

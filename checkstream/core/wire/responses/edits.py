@@ -11,7 +11,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.answers.splices import replacements
 from checkstream.core.wire.json_text import splices as json_splices
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
-from checkstream.core.wire.json_text.splices import changed, places, ways
+from checkstream.core.wire.json_text.splices import Names, changed, places, ways
 from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
@@ -19,6 +19,7 @@ from checkstream.errors import WireError
 _NONE: frozenset[int] = frozenset()
 _PROBABILITIES = "logprobs"
 _TEXTS = frozenset({"content", "refusal"})
+_TEXTS_A_STEP = 128
 _FILTERED = '{"reason":"content_filter"}'
 _OWN = "msg_checkstream"
 _OUTPUT: Path = ("output",)
@@ -40,13 +41,18 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     return sse.reframe(unit.raw, document.apply(_replacing(document, unit, texts)).encode())
 
 
-def _replacing(document: JsonText, unit: Unit, texts: Mapping[int, str]) -> list[Splice]:
+def _replacing(
+    document: JsonText, unit: Unit, texts: Mapping[int, str], beside: dict[Path, Names] | None = None
+) -> list[Splice]:
     """Return what puts texts in their places; beside a text that is another now no log probabilities stay."""
     empty = {unit.deltas[i].path for i in texts if unit.deltas[i].path[-1] == _PROBABILITIES}
     rest = {i: text for i, text in texts.items() if unit.deltas[i].path not in empty}
     empty |= {(*unit.deltas[i].path[:-1], _PROBABILITIES) for i in rest if unit.deltas[i].channel.kind in _TEXTS}
     spans = (document.span(path) for path in empty)
-    return [*replacements(document, unit, rest, _NONE), *(Splice(*span, "[]") for span in spans if span is not None)]
+    return [
+        *replacements(document, unit, rest, _NONE, beside),
+        *(Splice(*span, "[]") for span in spans if span is not None),
+    ]
 
 
 def putting(unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
@@ -95,8 +101,11 @@ def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generato
         texts |= {i: "" for i, delta in enumerate(unit.deltas) if delta.channel.choice == 0 and i not in edit.texts}
         splices += _cut_parts(document, items.keys() - doomed, kept)
     doomed |= _results_of(document, doomed)
-    texts = {i: text for i, text in texts.items() if not _is_gone(document, unit.deltas[i].path, doomed)}
-    splices += _replacing(document, unit, texts)
+    left, beside = list(texts.items()), dict[Path, Names]()
+    for at in range(0, len(left), _TEXTS_A_STEP):
+        some = {i: text for i, text in left[at : at + _TEXTS_A_STEP] if not _is_gone(document, unit, i, doomed)}
+        splices += _replacing(document, unit, some, beside)
+        yield
     splices += document.cut(_OUTPUT, frozenset(doomed))
     splices += document.cut((), frozenset({_JOINED}))
     if added:
@@ -136,8 +145,9 @@ def _results_of(document: JsonText, doomed: Iterable[str | int]) -> set[str | in
     return found
 
 
-def _is_gone(document: JsonText, path: Path, doomed: set[str | int]) -> bool:
+def _is_gone(document: JsonText, unit: Unit, place: int, doomed: set[str | int]) -> bool:
     """Tell whether a text stands in an item that is taken out, or nowhere."""
+    path = unit.deltas[place].path
     return (path[:1] == _OUTPUT and path[1] in doomed) or document.span(path) is None
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from checkstream.core.steps import done
+from checkstream.core.steps import Steps, done
 from checkstream.core.terms import Channel, Delta, Extra
 from checkstream.core.wire.answers.answer import Answer
 from checkstream.core.wire.answers.logprobs import besides, spells_any
@@ -32,6 +32,7 @@ _EVENT = frozenset({
 _PROBABILITIES = "logprobs"
 CALL = frozenset({"tool_name", "tool_arguments"})
 _NOTHING: frozenset[str] = frozenset()
+ITEMS_A_STEP = 16
 
 
 class Items:
@@ -152,9 +153,11 @@ class Items:
 
     # --- items, wherever they stand
 
-    def read_output(self, output: Sequence[object], at: Path) -> None:
-        """Read a list of items, most of which have been said before."""
+    def reading_output(self, output: Sequence[object], at: Path) -> Steps:
+        """Read a list of items, most of which have been said before, in steps."""
         for position, number in enumerate(self._numbers(output)):
+            if position % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+                yield
             item, path = output[position], (*at, position)
             if (number,) in self._values and _same(self._values[number,], item):
                 self.again[path] = (number,)
@@ -166,12 +169,15 @@ class Items:
         known = [self._ids.get(_id_of(item), -1) for item in output]
         taken = {*known, *self._forms}
         numbers: list[int] = []
+        free = 0
         for position, (number, item) in enumerate(zip(known, output, strict=True)):
             found = number
             if found < 0 and position not in known and self._forms.get(position) in (None, _form_of(item)):
                 found = position
             if found < 0:
-                found = next(free for free in range(len(output) + len(taken) + 1) if free not in taken)
+                while free in taken:
+                    free += 1
+                found = free
             taken.add(found)
             numbers.append(found)
         return numbers

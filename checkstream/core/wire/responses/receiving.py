@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import done, dropping
+from checkstream.core.steps import Steps, done, dropping
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.extras import PAD, PADDING
@@ -25,7 +25,7 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.splices import putting
 from checkstream.core.wire.responses import events
 from checkstream.core.wire.responses.echo import Echo
-from checkstream.core.wire.responses.items import Items
+from checkstream.core.wire.responses.items import ITEMS_A_STEP, Items
 from checkstream.core.wire.responses.shaping import instructed
 from checkstream.core.wire.surface import Request
 from checkstream.errors import WireError
@@ -48,7 +48,6 @@ _NUMBER = "sequence_number"
 """It leaves as it goes on from the number before, whatever stands there (see `sending`)."""
 _OF_ERRORS = frozenset({"type", _NUMBER})
 _NOTHING: frozenset[str] = frozenset()
-_ITEMS_A_STEP = 16
 
 
 class ResponseReceiving:
@@ -77,6 +76,17 @@ class ResponseReceiving:
         Raises:
             WireError: it is not what the API allows.
         """
+        return done(self._reading(frame, steps=False))
+
+    def reading_event(self, frame: Frame) -> Generator[None, None, Unit]:
+        """Read a long event of a stream, in steps.
+
+        Raises:
+            WireError: as `read_event`.
+        """
+        return self._reading(frame, steps=True)
+
+    def _reading(self, frame: Frame, *, steps: bool) -> Generator[None, None, Unit]:
         data = frame.data
         if data is None or not data.strip():
             return Unit(raw=frame.raw, opaque=frame.strange)
@@ -86,20 +96,24 @@ class ResponseReceiving:
         kind = body.get("type", frame.event)
         if not isinstance(kind, str) or (frame.event and frame.event != kind):
             raise WireError("the event's name is not its `type`; check the upstream")
-        unit = self._read(frame, data, body, kind)
+        yield
+        unit = yield from self._read(frame, Answer(data, whole=False, steps=steps), body, kind)
         padding = body.get(PADDING)
-        return done(putting(unit, {(PADDING,): PAD * len(padding)})) if isinstance(padding, str) and padding else unit
+        if isinstance(padding, str) and padding:
+            return (yield from putting(unit, {(PADDING,): PAD * len(padding)}))
+        return unit
 
-    def _read(self, frame: Frame, data: bytes, body: dict[str, object], kind: str) -> Unit:
-        answer = Answer(data, whole=False)
+    def _read(self, frame: Frame, answer: Answer, body: dict[str, object], kind: str) -> Generator[None, None, Unit]:
         self._items.begin(answer)
         if kind == "error" or (not kind.startswith("response.") and failure_of(body) is not None):
             said = body.get("message")
             _rest(answer, body, _EVENT, _OF_ERRORS, (), choice=COMMON)
+            yield from answer.taking()
             unit = answer.unit(frame.raw, failure=failure_of(body) or (said if isinstance(said, str) else "error"))
             return msgspec.structs.replace(unit, number=_number_of(body))
         if not kind:
             _rest(answer, body, _NOTHING, _NOTHING, (), choice=COMMON)
+            yield from answer.taking()
             return answer.unit(frame.raw, opaque=True)
         _look_at_numbers(body)
         answer.choices.append(0)
@@ -113,11 +127,13 @@ class ResponseReceiving:
         elif name == events.ITEM and step in ("added", "done"):
             self._items.read_item_event(body, over=step == "done")
         elif kind in events.LIFE or kind in events.LAST:
-            failure = self._read_response(answer, body, kind)
+            failure = yield from self._read_response(answer, body, kind)
         else:
             self._items.read_other(body, kind)
+        yield from answer.taking()
         if kind in events.SNAPSHOTS:
             self._items.whole(kind)
+        yield
         last = kind in events.LAST
         response = body.get("response")
         own = self._given_back(response, "response")
@@ -127,7 +143,7 @@ class ResponseReceiving:
         unit = done(putting(unit, own)) if own else unit
         return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=ids, number=at)
 
-    def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> str | None:
+    def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> Generator[None, None, str | None]:
         """Read an event that has all of the answer as far as it goes; return why it has failed."""
         response = body.get("response")
         if not isinstance(response, dict):
@@ -135,16 +151,18 @@ class ResponseReceiving:
         output = response.get("output")
         if output is not None and not isinstance(output, list):
             raise WireError("`output` is not an array; check the upstream")
-        self._items.read_output(output or [], ("response", "output"))
-        self._rest_of_response(answer, response, ("response",))
+        yield from self._items.reading_output(output or [], ("response", "output"))
+        yield from self._rest_of_response(answer, response, ("response",))
         _rest(answer, body, _NOTHING, _NUMBERS | {"response"}, ())
         if kind not in events.LAST:
             return None
         _finish(answer, response, kind)
         return failure_of(response)
 
-    def _rest_of_response(self, answer: Answer, response: Mapping[str, object], at: Path) -> None:
-        for name, value in response.items():
+    def _rest_of_response(self, answer: Answer, response: Mapping[str, object], at: Path) -> Steps:
+        for count, (name, value) in enumerate(response.items(), 1):
+            if count % _MEMBERS_A_STEP == 0:
+                yield
             path = (*at, name)
             if name == "output" or self._echo.has(name, value) or (name == "instructions" and value == self._sent):
                 continue
@@ -192,10 +210,10 @@ class ResponseReceiving:
         _finish(answer, body, f"response.{status if isinstance(status, str) else 'completed'}")
         for position, item in enumerate(output):
             self._items.read_item(position, item, ("output", position))
-            if position % _ITEMS_A_STEP == _ITEMS_A_STEP - 1:
+            if position % ITEMS_A_STEP == ITEMS_A_STEP - 1:
                 yield from answer.taking()
                 yield
-        self._rest_of_response(answer, body, ())
+        yield from self._rest_of_response(answer, body, ())
         if all(delta.channel.kind != "content" for delta in answer.deltas):
             answer.begin_text(0, ("output", len(output), "content", 0, "text"))
         yield from answer.taking()
@@ -242,6 +260,7 @@ def _look_at_numbers(body: Mapping[str, object]) -> None:
 
 
 _MOST_EVENTS = 10**9
+_MEMBERS_A_STEP = 128
 
 
 def _rest(

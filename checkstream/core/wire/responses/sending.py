@@ -11,7 +11,7 @@ is the next.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -145,10 +145,12 @@ class ResponseSending:
 
     def _record(self, unit: Unit, top: Members) -> None:
         """Keep what the event says first, as it leaves."""
+        told = tree_of({delta.path: None for delta in unit.deltas if delta.part})
+        values = {path: value for name, tree in told.items() for path, value in _told(top, str(name), tree)}
         for delta in unit.deltas:
             if not delta.part:
                 continue
-            value = _at(top, delta.path)
+            value = values.get(delta.path, b'""')
             if delta.verbatim:
                 self._closed.values[delta.part] = value
             else:
@@ -362,12 +364,16 @@ def _put(top: Members, name: str, number: int) -> None:
         top[name] = str(number).encode()
 
 
-def _at(top: Members, path: Path) -> bytes:
-    """Return the value at a path; where there is none, an empty text."""
-    value: bytes = top.get(str(path[0]), b'""')
-    for name in path[1:]:
-        value = entries(value)[name] if isinstance(name, int) else members(value).get(name, b'""')
-    return value
+def _told(top: Members, name: str, tree: object) -> Iterator[tuple[Path, bytes]]:
+    """Yield the values in a member of an event that stand at the leaves of a tree, each with its path."""
+    open_: list[tuple[Path, bytes, object]] = [((name,), top.get(name, b'""'), tree)]
+    while open_:
+        path, value, inner = open_.pop()
+        if not isinstance(inner, dict):
+            yield path, value
+            continue
+        found = members(value) if is_object(value) else dict(enumerate(entries(value)))
+        open_ += (((*path, each), found.get(each, b'""'), further) for each, further in inner.items())
 
 
 def _text(value: bytes) -> str:

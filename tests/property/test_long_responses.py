@@ -1,0 +1,53 @@
+"""G33: no step on an answer or a request of the Responses API is long, which says most things more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from checkstream.core import events as on
+from tests.hostile_responses import REQUESTS, STREAMS, WHOLE
+from tests.responses import RESPONSES, request
+from tests.watchdog import MOST_S, Step, answered, everything, guard_of, long_steps, steps
+
+SIZE = 12_000
+LONG = 900_000
+
+
+def long_steps_of(events: Sequence[on.AnyEvent], most_s: float = MOST_S) -> list[Step]:
+    return long_steps(lambda: steps(guard_of(RESPONSES, everything()), events), most_s=most_s)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_g33_no_step_on_a_stream_of_responses_is_long(name: str) -> None:
+    assert long_steps_of(answered(request(), STREAMS[name](SIZE), streaming=True)) == []
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_g33_no_step_on_a_whole_response_is_long(name: str) -> None:
+    assert long_steps_of(answered(request(stream=False), WHOLE[name](SIZE), streaming=False)) == []
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_g33_no_step_on_a_request_for_a_response_is_long(name: str) -> None:
+    assert long_steps_of(answered(REQUESTS[name](SIZE), b"", streaming=True)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", STREAMS)
+def test_g33_no_step_on_a_long_stream_of_responses_is_out_of_all_bounds(name: str) -> None:
+    """Its last word says all of it once more, in one event that is read and written as one."""
+    assert long_steps_of(answered(request(), STREAMS[name](LONG), streaming=True), 3 * MOST_S) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", WHOLE)
+def test_g33_no_step_on_a_long_whole_response_is_long(name: str) -> None:
+    assert long_steps_of(answered(request(stream=False), WHOLE[name](LONG), streaming=False)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", REQUESTS)
+def test_g33_no_step_on_a_long_request_for_a_response_is_long(name: str) -> None:
+    assert long_steps_of(answered(REQUESTS[name](LONG), b"", streaming=True)) == []
