@@ -38,7 +38,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 import uvloop
 
-from bench.scenario import DONE, FIRST, FOLDER, LAST, event, request
+from bench.scenario import DONE, FIRST, LAST, event, request
+from checkstream.bench.scenario import TEXTS
 from checkstream.config import Limits
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -137,7 +138,7 @@ class Pace:
 
 def _tokens(name: str) -> list[str]:
     """Return a text cut as a model would: before spaces, and every two characters where there are none."""
-    text = (FOLDER / name).read_text("utf-8").strip() + "\n\n"
+    text = (TEXTS / name).read_text("utf-8").strip() + "\n\n"
     pieces = re.findall(r"\s*[^\s]{1,7}|\s+", text)
     return [piece for piece in pieces if piece]
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from checkstream.bench.scenario import TEXTS
+
 FOLDER = Path(__file__).with_name("scenarios")
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -53,8 +55,8 @@ def tokens(text: str) -> list[str]:
 
 
 def answer(name: str) -> list[str]:
-    """Return the tokens of a text of `scenarios/`, its lines joined to one, paragraphs kept."""
-    paragraphs = (FOLDER / name).read_text("utf-8").strip().split("\n\n")
+    """Return the tokens of a text of `checkstream/bench/texts`, its lines joined to one, paragraphs kept."""
+    paragraphs = (TEXTS / name).read_text("utf-8").strip().split("\n\n")
     return tokens("\n\n".join(" ".join(part.split()) for part in paragraphs) + "\n\n")
 
 

@@ -45,7 +45,8 @@ CheckstreamError
 ├── GateError               the reliability gate can't read what it is asked, or a step of it failed
 │   ├── StepFailed          one item of a step failed, and with it the run; names both
 │   └── RunsUnusable        the file that runs are kept in can't be opened, read or written
-└── AuditError              the audit chain is broken or can't be written
+├── AuditError              the audit chain is broken or can't be written
+└── BenchError              a scenario of the bench is faulty, or what it measures does not start
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
 with user input in backticks, and say what to do.
@@ -329,3 +330,7 @@ class SourceRefused(EvidenceError):
 
 class DocumentUnreadable(EvidenceError):
     """A document can't be fetched or read."""
+
+
+class BenchError(CheckstreamError):
+    """A scenario of the bench is faulty, or what it measures does not start."""

@@ -23,6 +23,7 @@ from checkstream.errors import CheckstreamError
 _GROUPS = {
     "serve": "run the proxy",
     "demo": "show raw and guarded conversations side by side",
+    "bench": "measure what the proxy costs and holds back",
     "config": "write, check and explain configuration files",
     "policy": "check policies and explain what they do",
     "replay": "run recorded transcripts against a policy",

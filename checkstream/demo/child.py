@@ -74,6 +74,11 @@ class Child:
                             self._said.set_result(row)
 
     @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         """The latest lines of its output."""
         return "".join(self._lines)
