@@ -55,6 +55,7 @@ from checkstream.proxy.replies import POLICY, STREAM, error_response
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.turns import Turns
 
+_CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _CONTEXT, _CONVERSATION = "x-checkstream-context", "x-checkstream-conversation"
 _MAX_BYTES = MappingProxyType({_CONTEXT: 8192, _CONVERSATION: 512})
 """Of the headers that speak to policies."""
@@ -158,7 +159,7 @@ class Proxy:
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request. Every error has its row in `replies.TABLE`."""
-        stream = secrets.token_hex(12)
+        stream = _new_id()
         path = request.rel_url.raw_path
         shape = self._shape(path)
         asks_first = preflight(self._routes(), request)
@@ -440,6 +441,12 @@ def _method(request: BaseRequest) -> str:
     """Return how a request asks; `WebSocket` where it asks for one, which no route takes: nobody would read it."""
     upgrades = ",".join(request.headers.getall(hdrs.UPGRADE, ())).lower().split(",")
     return "WebSocket" if any(each.strip().startswith("websocket") for each in upgrades) else request.method
+
+
+def _new_id() -> str:
+    """Return an id of 91 bits in which no two figures, and no word, stand: by chance they are a part of somebody's."""
+    chance = iter(secrets.token_bytes(24))
+    return "".join(_CONSONANTS[one % 20] + str(next(chance) % 10) for one in chance)
 
 
 def _one_of(name: str, given: Sequence[str]) -> str | None:
