@@ -41,6 +41,11 @@ class Search:
         """How many characters can be read at once (see `Scan.ahead`)."""
         return self._scan.ahead
 
+    @property
+    def live(self) -> int:
+        """Oldest place from which something could still be found."""
+        return self._scan.live
+
     def feed(self, text: str) -> list[Finding]:
         """Read on; return what is decided."""
         return self._scan.feed(text)
