@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 from checkstream.core.commands import Reply
 from checkstream.errors import (
     AuditError,
+    BenchError,
     BodyTooLarge,
     BodyTooSlow,
     CallerUnknown,
@@ -93,6 +94,7 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     VaultFailed: ErrorReply(503, "unavailable", 5, message="the names of conversations can't be read; try again later"),
     EvidenceError: ErrorReply(503, "unavailable", 5, message="trusted documents can't be read now; try again later"),
     GateError: ErrorReply(400, "invalid_request_error", own_words=True),
+    BenchError: ErrorReply(500, "internal_error"),
     ConfigError: ErrorReply(400, "invalid_configuration", own_words=True),
     FaultyFile: ErrorReply(400, "invalid_file", own_words=True),
     PatternError: ErrorReply(500, "internal_error"),

@@ -73,7 +73,8 @@ CASES = [
 def stream(pieces: list[str]) -> tuple[str, Played]:
     """Return the text that left, and all else."""
     events = [{**HEAD, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]} for text in pieces]
-    out = play(CHAT, PLAN, REQUEST, [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events])
+    said = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
+    out = play(CHAT, PLAN, REQUEST, [*said, b"data: [DONE]\n\n"])
     lines = [line[6:] for line in out.joined.split(b"\n") if line.startswith(b"data: {")]
     return "".join(json.loads(line)["choices"][0]["delta"]["content"] for line in lines), out
 

@@ -33,6 +33,7 @@ PLANS = {
 PLAN = PLANS["span"]
 REQUEST = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]}'
 HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+END: list[AnyEvent] = [UpstreamBytes(b"data: [DONE]\n\n"), UpstreamClosed()]
 POSITIVE = [example for example in EXAMPLES if example.spans and len(example.text) <= 400]
 
 
@@ -43,7 +44,7 @@ def says(text: str) -> UpstreamBytes:
 
 def text_of(data: bytes) -> str:
     lines = data.split(b"\n")
-    return "".join(json.loads(line[6:])["choices"][0]["delta"]["content"] for line in lines if line[:6] == b"data: ")
+    return "".join(json.loads(line[6:])["choices"][0]["delta"]["content"] for line in lines if line[:7] == b"data: {")
 
 
 def stream(pieces: list[str], plan: Plan = PLAN) -> tuple[Exchange, list[str]]:
@@ -52,10 +53,12 @@ def stream(pieces: list[str], plan: Plan = PLAN) -> tuple[Exchange, list[str]]:
     exchange.send(RequestReceived(REQUEST))
     exchange.send(UpstreamOpened(200, streaming=True))
     left = []
-    events: list[AnyEvent] = [*map(says, pieces), UpstreamClosed()]
-    for event in events:
+    events: list[list[AnyEvent]] = [[says(piece)] for piece in pieces]
+    events.append(END)
+    for together in events:
         before = len(exchange.out.sent)
-        exchange.send(event)
+        for event in together:
+            exchange.send(event)
         left.append("".join(map(text_of, exchange.out.sent[before:])))
     return exchange, left
 
@@ -103,8 +106,7 @@ def test_g04_no_part_of_the_word_or_sentence_of_an_entity_leaves_at_any_cut(enti
 def test_g11_interleaved_streams_change_nothing(turns: list[bool], one: int, two: int) -> None:
     texts = (POSITIVE[one].text, POSITIVE[two].text)
     queues: tuple[list[AnyEvent], ...] = tuple(
-        [RequestReceived(REQUEST), UpstreamOpened(200, streaming=True), *map(says, text), UpstreamClosed()]
-        for text in texts
+        [RequestReceived(REQUEST), UpstreamOpened(200, streaming=True), *map(says, text), *END] for text in texts
     )
     exchanges = (Exchange(CHAT, PLAN), Exchange(CHAT, PLAN))
     for turn in turns:

@@ -197,12 +197,13 @@ class Intake:
     def _take_delta(self, delta: Delta, due: list[tuple[Judge, list[Check]]]) -> Generator[None, None, Part]:
         """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
         choice = self._answer.choice(delta.channel.choice)
-        behind = delta.text and delta.channel.index in choice.over and delta.channel.kind in CALL
+        judge = self._judges.get(delta.channel)
+        is_over = delta.channel.index in choice.over or (judge is not None and judge.holdback.ended)
+        behind = delta.text and delta.channel.kind in CALL and is_over
         if not choice.running or behind:
             if choice.halt is None:
                 self._checking.degrade("text_after_end")
             return Part(None, 0, 0)
-        judge = self._judges.get(delta.channel)
         if judge is None:
             judge = yield from self._begin(delta.channel, choice)
         if delta.channel.kind in CALL:

@@ -141,7 +141,7 @@ class Prompt:
         self.request = request = self.outside.taken_into(request, event.envelope)
         self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
-        if fault is None and self._plan.recalls:
+        if fault is None and self._plan.recalls and self._surface.name not in STORED:
             finding = self.conversation.finding(event.caller, request, self._session(event))
             yield from self._checking.meter.stepping(finding, READ_WORK)
         again = self.outside.said("path", "id") if self._surface.name in STORED else ""

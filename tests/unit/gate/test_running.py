@@ -128,7 +128,7 @@ async def test_a_run_that_failed_goes_on_where_it_stopped_and_asks_nothing_again
         assert report.run_id == failed.run_id
         assert report.total_claims == 8
         assert not {each for each in asked if each[0] == "judge"} & set(before)
-        assert next(question for model, question in asked if model == "target") == "edge cases question 0"
+        assert "edge cases question 0" in [question for model, question in asked if model == "target"]
         (ended,) = known.ledger.runs()
         assert (ended.decision, ended.failure) == ("block", None)
         with pytest.raises(GateError, match="that could go on"):

@@ -95,6 +95,7 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
 def _is_apart(text: str, start: int, end: int) -> bool:
     """Say whether groups with words or signs between them, as no table has them, are a card."""
     told = stands_alone(text, start, end) and _IN_A_ROW.search(text[start:end]) is None
+    told = told and "&#" not in text[start:end]  # numbers of characters in HTML, which are read as those
     return told and is_card_number(only_digits(text[start:end]))
 
 

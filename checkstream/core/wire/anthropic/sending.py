@@ -80,7 +80,7 @@ class MessageSending:
             self._leave_out(unit)
             return b""
         if 0 in edit.drop_choices and 0 in unit.choices:
-            self._usage = _body(unit.raw).get("usage") if unit.usage else self._usage
+            self._usage = _figures(_body(unit.raw).get("usage")) if unit.usage else self._usage
             return self._told(self._usage) if unit.usage and self._ends else b""
         thinking = any(unit.deltas[i].channel.kind == "reasoning" for i in edit.texts)
         return self._sent(unit, edit_event(unit, edit), thinking=thinking)
@@ -237,6 +237,13 @@ class MessageSending:
 
 def _event(name: str, **members: object) -> bytes:
     return sse.encode(msgspec.json.encode({"type": name, **members}), name)
+
+
+def _figures(value: object) -> object:
+    """Return of what the upstream says of tokens the figures alone."""
+    if isinstance(value, dict):
+        return {name: _figures(inner) for name, inner in value.items() if isinstance(inner, dict | int | float)}
+    return value if isinstance(value, int | float) else None
 
 
 def _body(raw: bytes) -> dict[str, object]:

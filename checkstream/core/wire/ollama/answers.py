@@ -18,6 +18,7 @@ from checkstream.core.wire.ollama import fields
 from checkstream.errors import WireError
 
 _OWN = frozenset({"message", "response", "thinking", MOMENT, fields.CONTEXT, *SHADOWS})
+_SAYS = frozenset({"message", "response", "thinking"})
 _MESSAGE = frozenset({"content", "thinking", "tool_calls"})
 _ROLE = frozenset({"role"})
 _FUNCTION = frozenset({"function", "id"})
@@ -60,7 +61,7 @@ def _reading(
     answer = Answer(data, whole=whole)
     failure = failure_of(body)
     done = body.get("done") is True
-    if failure is None:
+    if failure is None or not _SAYS.isdisjoint(body):
         answer.begin(0)
         read(answer, body)
         if whole and all(delta.channel.kind != "content" for delta in answer.deltas):

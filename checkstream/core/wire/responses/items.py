@@ -106,12 +106,13 @@ class Items:
         self._item_id(number, body)
 
     def _go_on(self, channel: str, part: Path) -> None:
-        latest = self._latest.get(channel)
-        if latest == part or channel == "tool_arguments":
+        key = f"{channel}:{part[0]}" if channel == "tool_arguments" else channel
+        latest = self._latest.get(key)
+        if latest == part:
             return
         if part in self._said and latest is not None:
             raise WireError("a text goes on after another one has begun; check the upstream")
-        self._latest[channel] = part
+        self._latest[key] = part
 
     def read_part_event(self, name: str, body: Mapping[str, object], *, over: bool) -> None:
         """Read that a part of an item begins or is over."""
@@ -167,12 +168,12 @@ class Items:
     def _numbers(self, output: Sequence[object]) -> list[int]:
         """Return the number of each item of a list: of those that have an id that which it came under."""
         known = [self._ids.get(_id_of(item), -1) for item in output]
-        taken = {*known, *self._forms}
+        given, taken = {*known}, {*known, *self._forms}
         numbers: list[int] = []
         free = 0
         for position, (number, item) in enumerate(zip(known, output, strict=True)):
             found = number
-            if found < 0 and position not in known and self._forms.get(position) in (None, _form_of(item)):
+            if found < 0 and position not in given and self._forms.get(position) in (None, _form_of(item)):
                 found = position
             if found < 0:
                 while free in taken:

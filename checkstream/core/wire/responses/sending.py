@@ -129,7 +129,7 @@ class ResponseSending:
 
     def _say_again(self, unit: Unit, top: Members) -> None:
         """Put what was sent in the place of what says it again; items that were taken out are told no more."""
-        again = {path: part for path, part in unit.again.items() if part[0] not in self._gone}
+        again = {path: part for path, part in unit.again.items() if part[0] not in self._gone or path[0] != "response"}
         if not again:
             return
         for name, tree in tree_of(again).items():

@@ -69,8 +69,16 @@ class Client:
     def ask(
         self, said: object, answer: str = "resp_1", *, caller: str = "one", stream: bool = False, **more: Any
     ) -> Played:
-        exchange = Exchange(SURFACE, self.plan, _recent)
         body = json.dumps({"model": "m", "input": said, "stream": stream, **more}).encode()
+        return self._tell(SURFACE, RequestReceived(body, caller), answer, stream=stream)
+
+    def get(self, answer: str, *, caller: str = "one") -> Played:
+        """Ask for an answer that the provider keeps."""
+        return self._tell(SURFACES["openai.responses.stored"], RequestReceived(b"", caller, method="GET"), answer)
+
+    def _tell(self, surface: Any, asked: RequestReceived, answer: str, *, stream: bool = False) -> Played:
+        exchange = Exchange(surface, self.plan, _recent)
+        caller = asked.caller or ""
 
         def tell(event: AnyEvent) -> None:
             done = len(exchange.out.commands)
@@ -81,7 +89,7 @@ class Client:
                 elif isinstance(command, Remember):
                     assert self.known.remember(caller, command.key, command.turn, command.before)
 
-        tell(RequestReceived(body, caller))
+        tell(asked)
         if exchange.out.forwarded is not None:
             whole = _answer(answer)
             tell(UpstreamOpened(200, streaming=stream))
@@ -107,6 +115,15 @@ def test_a_request_goes_on_from_the_answer_that_it_names(stream: bool) -> None:
     assert len({each.id for each in records}) == 1  # type: ignore[union-attr]
     other = client.ask("Go on.", "resp_4", stream=stream, previous_response_id="resp_0")
     assert fired(other) == []
+
+
+def test_to_ask_for_an_answer_that_is_kept_is_no_turn_of_its_conversation() -> None:
+    client = Client()
+    client.ask("A red flag", "resp_1")
+    client.ask("Go on.", "resp_2", previous_response_id="resp_1")
+    client.get("resp_2")
+    third = client.ask("And then?", "resp_3", previous_response_id="resp_2")
+    assert fired(third) == ["AGAIN-1"]
 
 
 def test_two_requests_that_go_on_from_one_answer_know_nothing_of_each_other() -> None:
