@@ -93,7 +93,6 @@ class _Caller(asyncio.Protocol):
         self._end()
 
     def data_received(self, data: bytes) -> None:
-        self._told.bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, msgspec.MsgspecError):

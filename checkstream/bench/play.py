@@ -103,7 +103,7 @@ class _Field:
         short = msgspec.structs.replace(script.scenario, tokens=50, per_s=None, reads_bytes_per_s=None, leaving=0.0)
         script = msgspec.structs.replace(script, scenario=short)
         model.scenario = short
-        await asyncio.gather(*(self._ask(target, script, number, 0.0) for number in range(_WARM_UP)))
+        await asyncio.gather(*(self._ask(target, script, number) for number in range(_WARM_UP)))
 
     async def run(self, target: Target, model: Model, script: Script, round_: int) -> Run:
         """Run a scenario through a target."""
@@ -118,7 +118,7 @@ class _Field:
             for number, at_s in enumerate(due):
                 await asyncio.sleep(max(start + at_s - time.perf_counter(), 0))
                 late_s.append(max(time.perf_counter() - start - at_s, 0.0))
-                asking.append(tasks.create_task(self._ask(target, script, number, start + at_s)))
+                asking.append(tasks.create_task(self._ask(target, script, number)))
             answers = await asyncio.gather(*asking)
             seconds, after_s = time.perf_counter() - start, target.cpu_s()
             looking.cancel()
@@ -133,9 +133,8 @@ class _Field:
             own_model=target.own_model,
         )
 
-    async def _ask(self, target: Target, script: Script, number: int, due_s: float) -> Told:
+    async def _ask(self, target: Target, script: Script, number: int) -> Told:
         told = tell(script, number)
-        told.due_s = due_s
         scenario = script.scenario
         self._next += 1
         mine = self._next

@@ -24,16 +24,14 @@ class Told(msgspec.Struct, kw_only=True):
     """Pieces of what the model says."""
     leaves_behind: int | None = None
     """The caller goes when it has so many characters."""
-    due_s: float = 0.0
-    """When it was to be asked for; this and all times are of one clock, in seconds."""
     asked_s: float = 0.0
+    """When it was asked for; this and all times are of one clock, in seconds."""
     wrote_s: list[float] = msgspec.field(default_factory=list)
     """When each piece was written, as far as it was."""
     heard: list[tuple[int, float]] = msgspec.field(default_factory=list)
     """How many characters had come, and when."""
     pieces: list[str] = msgspec.field(default_factory=list)
     """What has come."""
-    bytes: int = 0
     status: int = 0
     finish: str | None = None
     ended: bool = False
