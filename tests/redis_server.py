@@ -36,8 +36,13 @@ def server_program() -> str:
 class RedisServer:
     """Runs a server on a socket in a folder of its own. Use as a context manager."""
 
-    def __init__(self) -> None:
-        """Make nothing yet: what is made is removed at the exit, and a start that fails has none."""
+    def __init__(self, **settings: str) -> None:
+        """Make nothing yet: what is made is removed at the exit, and a start that fails has none.
+
+        Args:
+            settings: More settings of the server, such as `port`.
+        """
+        self._settings = {name.replace("_", "-"): value for name, value in settings.items()}
         self._open = contextlib.ExitStack()
         self._folder = Path()
         self._process: subprocess.Popen[str] | None = None
@@ -67,6 +72,7 @@ class RedisServer:
             "save": "",
             "appendonly": "yes",
             "appendfsync": "always",
+            **self._settings,
         }
         arguments = [word for name, value in settings.items() for word in (f"--{name}", value)]
         self._process = subprocess.Popen([server_program(), *arguments], stdout=subprocess.PIPE, text=True)

@@ -181,12 +181,18 @@ def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, 
     )
 
 
+_AT_START = (
+    "server", "audit", "record", "jobs", "evidence", "verifier", "telemetry", "conversations", "pseudonyms", "tools",
+)  # fmt: skip
+"""Settings that what runs was made with."""
+
+
 def _refuse_restart_settings(old: Config, new: Config) -> None:
     faults = [
         Fault(
             file="configuration", reason=f"`{name}` has changed", advice="restart to put it in force, or change it back"
         )
-        for name in ("server", "audit", "record", "jobs", "evidence", "verifier", "telemetry", "conversations")
+        for name in _AT_START
         if getattr(old, name) != getattr(new, name)
     ]
     if searching_routes(old) != searching_routes(new):
@@ -244,6 +250,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
     plan = Plan(
         program=program,
         route=route.name,
+        upstream=upstream.name,
         hold=HoldSettings(
             tokens=route.holdback.tokens,
             calm_tokens=route.holdback.calm_tokens,

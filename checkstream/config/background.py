@@ -148,6 +148,9 @@ class PseudonymSettings(Settings, frozen=True):
     """Of the Redis server, such as `{env: REDIS_PASSWORD}`."""
     ttl_s: Annotated[int, Meta(ge=1, le=31_536_000)] = 86_400
     """How long the names of a conversation are kept after the last one was given."""
+    bytes: Annotated[int, Meta(ge=16_777_216)] = 134_217_728
+    """Of all names; of the caller that has most, those are forgotten first that have rested longest. Placeholders of
+    names that were forgotten stay as they are."""
 
     def __post_init__(self) -> None:
         """The store is one that there is."""

@@ -51,6 +51,10 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
                     ),
                 )
     _check_secrets(config, positions, tree, source)
+    kept, named = config.conversations, config.pseudonyms
+    if kept is not None and named is not None and named.file is not None and kept.file == named.file:
+        reason = f"`{named.file}` keeps conversations, too, which have other bounds"
+        source.fault(tree.at("pseudonyms", "store").place, reason, "give each a file of its own")
 
 
 def _check_secrets(config: Config, positions: Sequence[int], tree: Node, source: nodes.Source) -> None:

@@ -213,6 +213,8 @@ class Questions:
                 self._counts.crashed(error)
         if isinstance(command, do.RecallNames) or not command.later:
             self._post(told)
+        elif isinstance(told, on.NamesKnown):
+            self._counts.degraded("names_of_two_answers")
 
     async def recall(self, command: do.Recall) -> None:
         """Have it told what a conversation has come to."""

@@ -18,7 +18,7 @@ from checkstream.sealed.vault import Vault
 
 
 def open_vault(settings: PseudonymSettings | None) -> Vault | None:
-    """Return the memory of names; None: none are remembered. A Redis server is not asked before the first call.
+    """Return the memory of names; None: none are remembered. A Redis server that doesn't answer yet is asked later.
 
     Raises:
         ConfigError: a secret can't be read.
@@ -27,7 +27,8 @@ def open_vault(settings: PseudonymSettings | None) -> Vault | None:
     if settings is None:
         return None
     seal = _seal(settings.secret, "pseudonyms")
-    return Vault(_store(settings.file, settings.store, settings.password), seal, ttl_s=settings.ttl_s)
+    store = _store(settings.file, settings.store, settings.password, "pseudonyms", "checkstream:names:")
+    return Vault(store, seal, ttl_s=settings.ttl_s, most_bytes=settings.bytes)
 
 
 def open_conversations(settings: ConversationSettings | None) -> Conversations | None:
@@ -71,7 +72,15 @@ def _seal(given: Secret, what: str) -> Seal:
     return Seal(secret)
 
 
-def _store(file: str | None, url: str, password: Secret | None, what: str = "conversations") -> Store:
+def _store(
+    file: str | None,
+    url: str,
+    password: Secret | None,
+    what: str = "conversations",
+    prefix: str = "checkstream:conversation:",
+) -> Store:
     if file is not None:
         return SqliteStore(Path(file), what)
-    return RedisStore(url, what, password=None if password is None else reveal(password))
+    store = RedisStore(url, what, password=None if password is None else reveal(password), prefix=prefix)
+    store.look()
+    return store

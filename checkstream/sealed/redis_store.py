@@ -5,6 +5,7 @@ What has bounds stands besides in lists of its share, whose names the script mak
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -68,7 +69,7 @@ _Result = TypeVar("_Result")
 
 
 class RedisStore:
-    """Keeps blobs in a Redis server, which is asked at the first call."""
+    """Keeps blobs in a Redis server."""
 
     def __init__(
         self,
@@ -98,6 +99,17 @@ class RedisStore:
         self._count = self._client.register_script(_COUNT)
         self._prefix = prefix
         self._what = what
+        self._is_single = False
+        """It is known to be a server by itself."""
+
+    def look(self) -> None:
+        """Ask what kind of server it is, if it answers: one that doesn't is asked when something is to be kept.
+
+        Raises:
+            VaultFailed: it is a node of a cluster.
+        """
+        with contextlib.suppress(redis.RedisError, OSError):
+            self._refuse_cluster()
 
     def get(self, key: bytes) -> Blob | None:
         """Return what is kept under a key; None: nothing, or its time is over."""
@@ -120,8 +132,23 @@ class RedisStore:
     def _key(self, key: bytes) -> str:
         return f"{self._prefix}{key.hex()}"
 
+    def _refuse_cluster(self) -> None:
+        """Refuse a node of a cluster, which has a part of the keys alone."""
+        try:
+            said = self._client.info("cluster")
+        except redis.ResponseError:  # who may keep things need not be allowed to ask this
+            said = {}
+        if said.get("cluster_enabled"):
+            raise VaultFailed(
+                f"the store of {self._what} is a node of a Redis Cluster, which keeps keys of one share apart; "
+                "name a single server, or one with replicas and Sentinel behind one address"
+            )
+        self._is_single = True
+
     def _asked(self, ask: Callable[[], _Result]) -> _Result:
         try:
+            if not self._is_single:
+                self._refuse_cluster()
             return ask()
         except (redis.RedisError, OSError) as error:
             raise VaultFailed(f"the store of {self._what} failed: {type(error).__name__}") from error

@@ -172,3 +172,23 @@ def test_what_is_kept_for_ever_is_kept(stores: tuple[Store, Store]) -> None:
     assert other.get(b"a") == Blob(b"1", 1)
     assert other.put(b"a", b"2", seen=1, ttl_ms=100 * 365 * DAY_MS)
     assert one.get(b"a") == Blob(b"2", 2)
+
+
+def test_a_node_of_a_cluster_is_refused_by_name() -> None:
+    """It would keep some blobs, and say of others that they are elsewhere."""
+    with RedisServer(cluster_enabled="yes") as node:
+        store = RedisStore(node.url, "pseudonyms")
+        for asked in (store.look, lambda: store.get(b"a"), store.count):
+            with pytest.raises(VaultFailed, match="of pseudonyms is a node of a Redis Cluster"):
+                asked()
+        store.close()
+
+
+def test_a_server_that_is_down_at_the_start_is_looked_at_when_it_answers() -> None:
+    with RedisServer() as server:
+        store = RedisStore(server.url)
+        server.kill()
+        store.look()
+        server.start()
+        assert store.put(b"a", b"x", seen=0, ttl_ms=DAY_MS)
+        store.close()

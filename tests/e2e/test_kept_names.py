@@ -7,6 +7,7 @@ import contextlib
 import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +132,13 @@ def test_g38_what_can_not_be_opened_is_refused_and_with_another_secret_nobody_is
 
 
 def test_g38_a_request_that_goes_on_from_an_answer_knows_its_names(llm: Llm, tmp_path: Path) -> None:
-    model = llm.put("kept-on", {"choices": [{"content": "You said: ${last_user}, not <EMAIL_1>."}]})
+    scenario = {"choices": [{"content": "You said: ${last_user}, not <EMAIL_1>."}]}
+    models = (llm.put(f"kept-on-{number}", scenario) for number in count())  # whose name is in the id of the answer
     headers = {"authorization": f"Bearer {KEYS['app1']}"}
 
     def then(proxy: Proxy, prompt: str, previous: str | None, *, stream: bool) -> tuple[str, str]:
-        asked: dict[str, Any] = {"model": model, "input": prompt, "stream": stream, "previous_response_id": previous}
+        asked: dict[str, Any] = {"model": next(models), "input": prompt, "stream": stream}
+        asked["previous_response_id"] = previous
         status, _, raw = http("POST", f"{proxy.url}/v1/responses", asked, headers=headers)
         assert status == 200, raw
         events = [json.loads(line[6:]) for line in raw.split(b"\n") if line.startswith(b"data: {")]

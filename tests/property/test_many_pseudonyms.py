@@ -21,7 +21,7 @@ PLAN = msgspec.structs.replace(plan(RULES), keeps_names=True, prompt_chars=2_000
 def known(count: int) -> bytes:
     register = Register()
     for number in range(count):
-        register.give("EMAIL", f"k{number}@x.io", f"k{number}@x.io", comes_back=True)
+        register.give("EMAIL", f"k{number}@x.io", f"k{number}@x.io", stood="user", comes_back=True)
     return done(register.telling())
 
 

@@ -46,8 +46,6 @@ _LABEL_WORK = 60
 """Of a placeholder that stands in the prompt."""
 
 
-_OF_PROVIDER, _OF_ANSWER = "provider:", "answer:"
-"""Before names of conversations, and ids of answers, that are the provider's."""
 _SALT_CHARS = 4096
 _SEED_DIGITS = 15
 _LANGUAGE_CHARS = 256
@@ -77,6 +75,8 @@ class Naming:
         self._register = checking.register
         self._meter = checking.meter
         self._keeps = plan.keeps_names and plan.program.placeholders is not None
+        self._upstream = plan.upstream
+        self._restores = plan.program.restores
         self._asked = False
         self._settled = False
         self._seen = 0
@@ -106,10 +106,16 @@ class Naming:
         own = request.extension.conversation if request.extension is not None else None
         self._is_named = bool(own or request.conversation)
         self._goes_on = bool(request.previous or request.conversation)
-        if own or request.conversation:
-            self._conversation = own or f"{_OF_PROVIDER}{request.conversation}"
+        if own:
+            self._conversation = f"own:{own}"
+        elif request.conversation:
+            self._conversation = self._of_provider("conversation", request.conversation)
         elif request.previous or again:
-            self._conversation = f"{_OF_ANSWER}{request.previous or again}"
+            self._conversation = self._of_provider("answer", request.previous or again)
+
+    def _of_provider(self, what: str, name: str) -> str:
+        """Return the name of what a provider calls so: two of them may call different things alike."""
+        return f"{what}:{len(self._upstream)}:{self._upstream}:{name}"
 
     @property
     def asks(self) -> bool:
@@ -130,7 +136,7 @@ class Naming:
         self._tries += 1
         self._seen = event.version
         self._is_known = event.state is not None
-        yield from self._meter.stepping(self._register.beginning_with(event.state), _KEPT_WORK)
+        yield from self._meter.stepping(self._register.beginning_with(event.state, self._restores), _KEPT_WORK)
         return self._tries <= _MOST_TRIES
 
     def keeping(self) -> Generator[None, None, KeepNames | None]:
@@ -141,12 +147,15 @@ class Naming:
         return KeepNames(self._conversation, state, self._seen)
 
     def keeping_as(self, answers: Sequence[str]) -> Generator[None, None, KeepNames | None]:
-        """Return, in steps, what keeps the names for a request that goes on from the answer, by its first id."""
-        if not answers or not self._keeps or self._is_named or self._is_kept or not len(self._register):
+        """Return, in steps, what keeps the names for a request that goes on from the answer, by its first id.
+
+        That it has none is kept, too: else one that goes on from it would read those of an earlier answer of that id.
+        """
+        if not answers or not self._keeps or self._is_kept:
             return None
         self._is_kept = True
         state = yield from self._meter.stepping(self._register.telling(), _KEPT_WORK)
-        return KeepNames(f"{_OF_ANSWER}{answers[0]}", state, 0, later=True)
+        return KeepNames(self._of_provider("answer", answers[0]), state, 0, later=True)
 
     def settle(self) -> None:
         """Keep nothing any more: it is kept, or can't be."""
@@ -198,9 +207,9 @@ class Naming:
             self._meter.spend(search.take_work())
             yield
 
-    def _named(self, edit: Replacement, stood: _Stood, delta: Delta, *, bare: bool) -> Replacement:
+    def _named(self, edit: Replacement, said: _Stood, delta: Delta, *, bare: bool) -> Replacement:
         """Return an edit with what stands for a value; where no number is left, with the plain label."""
-        alias, value = edit.alias, stood.value
+        alias, value = edit.alias, said.value
         if alias is None:
             return edit
         kind, key = alias.signal.kind_of_placeholder, _key(alias, value)
@@ -212,15 +221,17 @@ class Naming:
             seed = int(self._checking.digest(f"surrogate:{self._salt}:{kind}:{key}")[:_SEED_DIGITS], 16)
             return surrogate(kind, value, self._language, seed, self._register.is_taken)
 
+        stood = "user" if self._says_again else delta.channel.kind
         given = self._register.give(
             kind,
             key,
             value,
-            comes_back=("user" if self._says_again else delta.channel.kind) in alias.action.restore,
+            stood=stood,
+            comes_back=stood in alias.action.restore,
             make=made if alias.action.style == "surrogate" and (self._is_known or not self._goes_on) else None,
             seed=self._number_seed(kind, key) if self._goes_on else None,
-            spelled=stood.spelled,
-            way=stood.way,
+            spelled=said.spelled,
+            way=said.way,
         )
         if given is None:
             self._checking.degrade("values_not_remembered")

@@ -33,6 +33,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     program: Program
     route: str = ""
     """Its name."""
+    upstream: str = ""
+    """Name of what it leads to: ids of answers, of conversations and of sessions are that one's own."""
     hold: HoldSettings = HoldSettings()
     max_hold_ms: float = 30_000.0
     """The most that text waits for a classifier."""

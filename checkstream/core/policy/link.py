@@ -17,7 +17,6 @@ from checkstream.core.match.patterns import NOTHING, Pattern, PatternSet, phrase
 from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
 from checkstream.core.policy.action import (
     InjectDisclaimer,
-    Pseudonymise,
     Redact,
     RequireDisclaimer,
     RewriteSpan,
@@ -37,20 +36,6 @@ _STEADY = frozenset({"context", "request", "given", "conversation", "fired", *RE
 _ADDS_UP = Stage.INGRESS, "user"
 """Where the texts are whose scores add up over a conversation."""
 _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
-
-
-def placeholders_of(signals: Sequence[Signal], rules: Sequence[RuleMeta]) -> Placeholders | None:
-    """Return the placeholders that rules may put in; None: no rule that is enforced does."""
-    asked = [
-        (signals[signal].kind_of_placeholder, action.style)
-        for rule in rules
-        if rule.mode == "enforce"
-        for action in rule.actions
-        if isinstance(action, Pseudonymise)
-        for signal in rule.triggers
-    ]
-    surrogates = any(style == "surrogate" for _, style in asked)
-    return Placeholders((kind for kind, _ in asked), surrogates=surrogates) if asked else None
 
 
 def scopes_of(

@@ -267,6 +267,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     each one's signal stands for."""
     placeholders: Placeholders | None = None
     """Those that its rules may put into a prompt."""
+    restores: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """Kind of a placeholder -> channels of the prompt whose values come back for it."""
     worded: frozenset[str] = frozenset()
     """Ingress channels whose words are remembered, for triggers on what models find."""
     steady: frozenset[int] = frozenset()

@@ -24,7 +24,6 @@ from checkstream.core.policy.constants import read_constant, written_constant
 from checkstream.core.policy.link import (
     bare_of,
     loads_of,
-    placeholders_of,
     recalled_of,
     recalls_of,
     recent_of,
@@ -33,6 +32,7 @@ from checkstream.core.policy.link import (
     steady_of,
     worded_of,
 )
+from checkstream.core.policy.naming import placeholders_of, restores_of
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
 from checkstream.core.policy.soundness import Soundness, check_signals
 from checkstream.core.policy.variables import CONVERSATION_FIELDS, REQUEST_FIELDS, STREAM_FIELDS
@@ -105,6 +105,7 @@ def assemble(
         loads=loads_of(variables),
         remembered=remembered_of(signals),
         placeholders=placeholders,
+        restores=restores_of(signals, rules),
         worded=worded_of(signals),
         steady=steady_of(code, variables, _starts(rules, entries)),
     )

@@ -8,7 +8,7 @@ caller has written as `Person 1` is never taken for somebody's name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from itertools import islice
 from typing import Annotated
 
@@ -42,6 +42,8 @@ class Given(msgspec.Struct):
     """As it says where it stood in the prompt first."""
     comes_back: bool
     """The caller may see it: it stood in a message whose values come back."""
+    stood: tuple[str, ...] = ()
+    """Kinds of the messages that it has stood in."""
     surrogate: str = ""
     """What stands for it in place of the label; empty: the label."""
     spelled: str = ""
@@ -56,13 +58,13 @@ class Given(msgspec.Struct):
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """The same, as it is kept for a conversation."""
+    """The same, as it is kept for a conversation: whether it comes back is for the policy of who asks for it."""
 
     kind: str
     number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
     key: str
     value: str
-    comes_back: bool
+    stood: tuple[str, ...]
     surrogate: str = ""
     spelled: str = ""
     way: int = PLAIN
@@ -105,7 +107,7 @@ class Register:
         self.reserved = False
         """What the prompt itself uses is known."""
         self.changed = False
-        """Something has been given, or may be seen, that was not known before."""
+        """Something has been given, or stands somewhere, that was not known before."""
         self.restored = 0
         """How often a value has been put back."""
         self._chars = 0
@@ -135,6 +137,7 @@ class Register:
         key: str,
         value: str,
         *,
+        stood: str,
         comes_back: bool,
         make: Callable[[], str | None] | None = None,
         seed: int | None = None,
@@ -147,6 +150,7 @@ class Register:
             kind: Of the placeholder.
             key: The same for values that are equal.
             value: As it says in the prompt.
+            stood: Kind of the message that it stands in.
             comes_back: The caller may see it.
             make: Makes a surrogate, None: a label stands for it.
             seed: Of the value: the number follows from it, and is none that is counted up to. None: numbers are
@@ -167,13 +171,14 @@ class Register:
             if seed is None:
                 self._next[kind] = label.number + 1
             made = (make() if make is not None else None) or ""
-            given = self._add(key, Given(label, value, comes_back, made, spelled, way))
+            given = self._add(key, Given(label, value, comes_back, (stood,), made, spelled, way))
             self.changed = True
         if given.label not in self._used:
             self._used.add(given.label)
             self._counts[kind] += 1
-        if comes_back and not given.comes_back:
-            given.comes_back = self.changed = True
+        given.comes_back = given.comes_back or comes_back
+        if stood not in given.stood:
+            given.stood, self.changed = (*given.stood, stood), True
         return given
 
     def _free(self, kind: str, number: int) -> Label:
@@ -204,8 +209,12 @@ class Register:
                 self._by_surrogate[surrogate_key(words[-1])] = given, own[-1]
         return given
 
-    def beginning_with(self, state: bytes | None) -> Walk:
-        """Know, in steps, what an earlier request has given, and nothing else; None: nothing was given.
+    def beginning_with(self, state: bytes | None, restores: Mapping[str, frozenset[str]]) -> Walk:
+        """Know, in steps, what an earlier request has given, and nothing else.
+
+        Args:
+            state: What it has told; None: nothing was given.
+            restores: Kind of a placeholder -> kinds of the messages whose values come back for it now.
 
         Raises:
             NamesUnreadable: it is no state.
@@ -225,7 +234,8 @@ class Register:
                 raise NamesUnreadable("what stands for values in the conversation can't be read") from error
             for each in kept:
                 label = Label(each.kind, each.number)
-                given = Given(label, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
+                back = not restores.get(each.kind, frozenset()).isdisjoint(each.stood)
+                given = Given(label, each.value, back, each.stood, each.surrogate, each.spelled, each.way)
                 self._add(each.key, given)
             yield
         self.changed = False
@@ -235,7 +245,7 @@ class Register:
         lines, items = list[bytes](), iter(self._by_key.items())
         while some := tuple(islice(items, _VALUES_A_STEP)):
             kept = [
-                _Kept(kind, each.label.number, key, each.value, each.comes_back, each.surrogate, each.spelled, each.way)
+                _Kept(kind, each.label.number, key, each.value, each.stood, each.surrogate, each.spelled, each.way)
                 for (kind, key), each in some
             ]
             lines.append(msgspec.json.encode(kept))

@@ -237,6 +237,45 @@ def test_g38_an_answer_that_is_asked_for_again_says_what_it_said(style: str, str
     assert {name: store.kept[name].version for name in kept} == dict.fromkeys(kept, 1)
 
 
+def of_channels(*restored: str) -> Plan:
+    return msgspec.structs.replace(
+        plan(RULES.replace("pseudonymise}", f"pseudonymise, restore: [{', '.join(restored)}]}}")), keeps_names=True
+    )
+
+
+def test_g38_what_comes_back_is_for_the_policy_that_is_in_force_now() -> None:
+    kept = Kept()
+    settle(begun("Ask ann@x.io.", settings=of_channels("user")), kept)
+    told = begun("Who?", settings=of_channels("system"))
+    settle(told, kept)
+    assert answer(told, "<EMAIL_1>") == "<EMAIL_1>"
+    again = begun("Who?", settings=of_channels("system", "user"))
+    settle(again, kept)
+    assert answer(again, "<EMAIL_1>") == "ann@x.io"
+
+
+def test_g38_a_rule_says_what_comes_back_of_the_channels_that_it_reads() -> None:
+    """Another names the same kind elsewhere, and lets less come back."""
+    rules = (
+        "  - {name: p, id: PSN-1, entities: [EMAIL], channels: [user], actions: [{type: pseudonymise}]}\n"
+        "  - {name: q, id: PSN-2, entities: [EMAIL], channels: [system],\n"
+        "     actions: [{type: pseudonymise, restore: []}]}\n"
+    )
+    kept, both = Kept(), msgspec.structs.replace(plan(rules), keeps_names=True)
+    body = {
+        "model": "m",
+        "stream": True,
+        "messages": [{"role": "system", "content": "bob@y.io"}, {"role": "user", "content": "ann@x.io"}],
+        "checkstream": {"conversation": "c"},
+    }
+    first = Exchange(CHAT, both)
+    first.send(RequestReceived(json.dumps(body).encode(), "app"))
+    settle(first, kept)
+    for exchange in (first, begun("Who?", settings=both)):
+        settle(exchange, kept)
+        assert answer(exchange, "<EMAIL_1> <EMAIL_2>") == "<EMAIL_1> ann@x.io"
+
+
 def test_names_that_others_change_each_time_are_given_up() -> None:
     exchange = begun("Ask ann@x.io.")
     for version in range(1, 20):
