@@ -3,8 +3,8 @@
 A program is started once and asked line by line, since importing some of these libraries takes seconds.
 What can be asked:
 
-    sdk       openai | anthropic | langchain | litellm | llama_index | instructor | pydantic_ai | ollama | mcp
-              (Python), openai_node | vercel | ollama_node | anthropic_node | mcp_node (JavaScript);
+    sdk       openai | openai_agents | anthropic | langchain | litellm | llama_index | instructor | pydantic_ai |
+              ollama | mcp (Python), openai_node | vercel | ollama_node | anthropic_node | mcp_node (JavaScript);
               with `_messages` behind it: a library of several APIs speaks Anthropic's; with `_responses`,
               OpenAI's newer one
     do        a function of the SDK's program: chat, helper, shape, agent, embed, ...

@@ -41,6 +41,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has a client for threads, one for coroutines, or both; a client of one kind is asked as it is."""
     tells_why: bool = True
     """Whether it tells its application why a streamed answer has ended."""
+    reads_why: bool = True
+    """Whether it tells that of a whole answer."""
+    stops: str | None = None
+    """Its error where a streamed answer is stopped; None: the application has the text up to there."""
     lacks: Mapping[str, str] = {}
     """Case, or case and mode (`structured-stream`) -> why it can't be had."""
 
@@ -93,13 +97,22 @@ CLIENTS: dict[str, Client] = {
         lacks={"several": ONE_ANSWER},
     ),
     "pydantic-ai-chat": Client(
-        sdk="pydantic_ai", library="pydantic-ai-slim", surface="openai.chat", how="native",
+        sdk="pydantic_ai", library="pydantic-ai-slim", surface="openai.chat", asynchronous=BOTH,
+        how="native",
         errors=dict.fromkeys((400, 429, 500), "ModelHTTPError"), lacks={"several": ONE_ANSWER},
     ),
     "pydantic-ai-responses": Client(
-        sdk="pydantic_ai_responses", library="pydantic-ai-slim", surface="openai.responses", how="native",
-        tells_why=False,
+        sdk="pydantic_ai_responses", library="pydantic-ai-slim", surface="openai.responses",
+        asynchronous=BOTH, how="native", tells_why=False,
         errors=dict.fromkeys((400, 429, 500), "ModelHTTPError"),
+    ),
+    "agents-chat": Client(
+        sdk="openai_agents", library="openai-agents", surface="openai.chat", asynchronous=BOTH, tells_why=False,
+        reads_why=False, lacks={"several": ONE_ANSWER},
+    ),
+    "agents-responses": Client(
+        sdk="openai_agents_responses", library="openai-agents", surface="openai.responses", asynchronous=BOTH,
+        tells_why=False, reads_why=False, stops="ModelBehaviorError",
     ),
     "instructor-chat": Client(
         sdk="instructor", library="instructor", surface="openai.chat", talk="shape", asynchronous=BOTH, how="TOOLS",

@@ -23,7 +23,7 @@ class Speech(Protocol):
         """An answer of these texts: choices, blocks or items, as the API has them."""
 
     def calls(self, *calls: tuple[str, dict[str, Any]], stream: bool) -> Turn:
-        """An answer that calls tools."""
+        """An answer that calls tools, each once: agents tell calls apart by ids, which are made of the names."""
 
     def failure(self, status: int, message: str) -> Turn:
         """An error in place of an answer."""
@@ -49,7 +49,7 @@ class _Chat:
 
     def calls(self, *calls: tuple[str, dict[str, Any]], stream: bool) -> Turn:
         del stream
-        made = [{"name": name, "arguments": cut(json.dumps(given))} for name, given in calls]
+        made = [{"id": f"call_{name}", "name": name, "arguments": cut(json.dumps(given))} for name, given in calls]
         return {"choices": [{"tool_calls": made}]}
 
     def failure(self, status: int, message: str) -> Turn:
@@ -89,7 +89,10 @@ class _Responses(_Chat):
         return test_responses.says(*items, stream=stream)
 
     def calls(self, *calls: tuple[str, dict[str, Any]], stream: bool) -> Turn:
-        made = [responses.call(name, json.dumps(given), number=at) for at, (name, given) in enumerate(calls, 1)]
+        made = [
+            responses.call(name, json.dumps(given), number=at) | {"id": f"fc_{name}", "call_id": f"call_{name}"}
+            for at, (name, given) in enumerate(calls, 1)
+        ]
         # Libraries tell answers apart by their names.
         return test_responses.says(*made, stream=stream, **({} if stream else {"id": "resp_0"}))
 

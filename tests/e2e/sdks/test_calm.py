@@ -11,7 +11,10 @@ import pytest
 from tests.e2e.sdks.conftest import Case
 from tests.e2e.sdks.upstream import Turn
 
-SDKS = ["openai", "openai_node", "langchain", "litellm", "llama_index", "instructor", "pydantic_ai", "vercel"]
+SDKS = [
+    "openai", "openai_node", "langchain", "litellm", "llama_index", "instructor", "openai_agents", "pydantic_ai",
+    "vercel",
+]  # fmt: skip
 TALKERS = [sdk for sdk in SDKS if sdk != "instructor"]
 AGENTS = TALKERS
 """Those that run tools: by themselves, but for the openai SDK in Python, whose pages show the loop."""

@@ -104,13 +104,17 @@ def stop(asker: Asker) -> None:
         assert "launch" not in str(outcome)
         assert outcome.value in (None, PERSON | {"city": ""})
         return
-    told = asker.guarded(asker.client.talk, asker.says("All is well. Now launch the missiles at once. More."))[
-        0
-    ].given()
+    outcome, _ = asker.guarded(asker.client.talk, asker.says("All is well. Now launch the missiles at once. More."))
+    if asker.stream and asker.client.stops is not None:
+        assert asker.client.stops in kinds(outcome)
+        assert "content_filter" in outcome.raised()
+        assert "launch" not in str(outcome)
+        return
+    told = outcome.given()
     # An answer of parts gives none of a part that classifiers have not read when the stop falls.
     parts = asker.client.surface in {"anthropic.messages", "openai.responses"}
     assert told["text"] in {f"All is well. Now {STOPPED}", *([STOPPED] if parts else [])}
-    if asker.client.tells_why or not asker.stream:
+    if asker.client.tells_why if asker.stream else asker.client.reads_why:
         assert any(word in str(told).replace("-", "_") for word in ("content_filter", "refusal"))
     assert "launch" not in str(told)
 

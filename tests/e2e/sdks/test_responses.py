@@ -16,7 +16,14 @@ from tests.responses import call, message, reasoning
 OPENAI = pytest.mark.parametrize("sdk", ["openai_responses", "openai_node_responses"])
 ALL = pytest.mark.parametrize(
     "sdk",
-    ["openai_responses", "openai_node_responses", "langchain_responses", "pydantic_ai_responses", "vercel_responses"],
+    [
+        "openai_responses",
+        "openai_node_responses",
+        "langchain_responses",
+        "openai_agents_responses",
+        "pydantic_ai_responses",
+        "vercel_responses",
+    ],
 )
 TEXT = "The tides follow the moon. \u00c4rger, \u6f6e\u6c50, \U0001f30a! They rise twice a day."
 CARD = "4111 1111 1111 1111"
@@ -89,7 +96,11 @@ def test_g35_a_call_that_is_stopped_is_no_call(case: Case, sdk: str, stream: boo
     said = [text("I do."), pays(amount=1, card="launch the missiles")]
     outcome = case.guarded(sdk, "agent", says(*said, stream=stream), stream=stream)
     assert outcome.ran == []
-    assert "launch" not in str(outcome.given())
+    assert "launch" not in str(outcome)
+    if sdk == "openai_agents_responses" and stream:
+        assert "content_filter" in outcome.raised()  # it ends the run there
+    else:
+        outcome.given()
 
 
 @STREAMS

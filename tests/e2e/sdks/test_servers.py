@@ -11,8 +11,10 @@ from tests.e2e.sdks.test_calm import AGENTS, SAYS, TALKERS, TEXT, plain
 
 @pytest.mark.parametrize("sdk", TALKERS)
 def test_g05_streams_of_many_servers_are_read_alike(case: Case, sdk: str) -> None:
-    verbs = ["chat"] if sdk in {"pydantic_ai", "vercel"} else ["chat", "helper"]
+    verbs = ["chat"] if sdk in {"openai_agents", "pydantic_ai", "vercel"} else ["chat", "helper"]
     for name, events in servers.TEXTS.items():
+        if (sdk, name) == ("openai_agents", "litellm"):
+            continue  # that SDK takes no thoughts without a signature
         for do in verbs:
             told = case.guarded(sdk, do, {"events": events}, stream=True).given()
             assert do == "helper" or told["text"] == "The tides rise.", name

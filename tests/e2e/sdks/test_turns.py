@@ -28,8 +28,8 @@ policies:
     actions: [{type: safe_mode, temperature: 0.2, message: "[The rest was withheld.]"}]
 """
 SDKS = [
-    "openai", "openai_node", "langchain", "litellm", "llama_index", "pydantic_ai", "vercel", "anthropic",
-    "anthropic_node", "langchain_messages", "litellm_messages", "vercel_messages", "ollama", "ollama_node",
+    "openai", "openai_node", "langchain", "litellm", "llama_index", "openai_agents", "pydantic_ai", "vercel",
+    "anthropic", "anthropic_node", "langchain_messages", "litellm_messages", "vercel_messages", "ollama", "ollama_node",
 ]  # fmt: skip
 EACH = pytest.mark.parametrize("sdk", SDKS)
 

@@ -37,11 +37,16 @@ def _history(asked: Asked) -> list[ModelMessage]:
 
 
 def _run(agent: Any, asked: Asked) -> Any:
-    """Return the result of a run that is streamed or not, and the events of one that is."""
+    """Return the result of a run by threads or by coroutines, and what came of one that is streamed."""
+    given = {"message_history": _history(asked)} if len(asked["messages"]) > 1 else {}
+    prompt = asked["messages"][-1]["content"]
+    if not asked.get("asynchronous"):
+        if not asked["stream"]:
+            return agent.run_sync(prompt, **given), []
+        with agent.run_stream_sync(prompt, **given) as result:
+            return result, list(result.stream_output(debounce_by=None))
 
     async def run() -> Any:
-        given = {"message_history": _history(asked)} if len(asked["messages"]) > 1 else {}
-        prompt = asked["messages"][-1]["content"]
         if not asked["stream"]:
             return (await agent.run(prompt, **given)), []
         async with agent.run_stream(prompt, **given) as result:
@@ -69,10 +74,12 @@ def shape(asked: Asked) -> Any:
 
 
 def agent(asked: Asked) -> Any:
-    """The agent, which runs tools by itself; streamed, each event of the run is read."""
+    """The agent, which runs tools by itself; streamed by coroutines, each event of the run is read."""
     built = _agent(asked, tools=[tools.pay, tools.look_up])
     if not asked["stream"]:
         return {"text": _run(built, asked)[0].output}
+    if not asked.get("asynchronous"):
+        return {"text": _run(built, asked)[1][-1]}
 
     async def run() -> Any:
         async with built.run_stream_events(asked["messages"][-1]["content"]) as events:
