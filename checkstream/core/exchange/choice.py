@@ -8,7 +8,8 @@ from checkstream.core.channel.actions import Halt
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.border import Border
 from checkstream.core.exchange.closing import Closing, Said
-from checkstream.core.terms import Delta, Unit
+from checkstream.core.exchange.waiting import CALL
+from checkstream.core.terms import Channel, Delta, Unit
 
 
 class Choice(msgspec.Struct):
@@ -17,6 +18,8 @@ class Choice(msgspec.Struct):
     judges: list[Judge] = msgspec.field(default_factory=list)
     calls: dict[int, list[Judge]] = msgspec.field(default_factory=dict)
     """Number of a tool call -> the judges of its name and arguments."""
+    members: dict[Channel, int] = msgspec.field(default_factory=dict)
+    """What stands in no text field, and belongs to a tool call -> the number of that."""
     border: Border = msgspec.field(default_factory=Border)
     """Where one of its texts goes over to the next."""
     dropped: set[int] = msgspec.field(default_factory=set)
@@ -72,6 +75,10 @@ class Choice(msgspec.Struct):
         said = self.said or Said()
         said.feed(words + "".join(each.text for each in self.closings if not each.unless_said))
         return words + "".join(each.text for each in self.closings if not said.has(each))
+
+    def call_of(self, channel: Channel) -> int | None:
+        """Return the number of the tool call that a channel is of: its name, its arguments, or any other member."""
+        return channel.index if channel.kind in CALL else self.members.get(channel)
 
     def begin_call(self, number: int, judge: Judge) -> None:
         """Take the first text of a tool call's name or arguments."""

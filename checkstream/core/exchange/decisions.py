@@ -19,18 +19,20 @@ from checkstream.core.steps import Walk
 from checkstream.core.terms import Channel
 
 _SPOKEN = ("reasoning", "content", "refusal")
+_OF_CALLS = ("tool_name", "tool_arguments", "extra")
 _RULINGS = 128
 """That are carried out in one step."""
 
 
-def place_of(judge: Judge) -> tuple[int, int, int]:
-    """Return where a channel stands in a message: models think, then speak, then call tools; extras last."""
+def place_in(choice: Choice, judge: Judge) -> tuple[int, int, int]:
+    """Return where a channel stands in a message: models think, then speak, then call tools; extras last of each."""
     channel = judge.channel
     if channel.kind in _SPOKEN:
         return _SPOKEN.index(channel.kind), channel.index, 0
-    if channel.kind == "extra":
+    call = choice.call_of(channel)
+    if call is None:
         return len(_SPOKEN) + 1, channel.index, 0
-    return len(_SPOKEN), channel.index, channel.kind == "tool_arguments"
+    return len(_SPOKEN), call, _OF_CALLS.index(channel.kind)
 
 
 def _leaves_half_an_object(choice: Choice, judge: Judge | None, halt: Halt) -> bool:
@@ -101,9 +103,11 @@ class Decisions:
             judge: Has cut its own channel; None: no channel of the choice was cut.
             halt: Why.
         """
-        call = None if judge is None else self._call_of(judge.channel)
+        call = None if judge is None else choice.call_of(judge.channel)
         if call is not None and call in choice.calls:
             self._answer.calls.drop(choice, call)
+            for behind in [number for number in choice.calls if number > call and number not in choice.over]:
+                self._answer.calls.drop(choice, behind)  # streamed one by one, it would not have come any more
             choice.ended_in = call
             if not halt.message:
                 halt = msgspec.structs.replace(halt, message=f"[a tool call was withheld by policy: {halt.rule.id}]")
@@ -119,12 +123,6 @@ class Decisions:
         yield from self._answer.calls.dropping_torn(choice, over=choice.finished)
         self._answer.cut_off = self._answer.cut_off or not self._answer.running
 
-    def _call_of(self, channel: Channel) -> int | None:
-        """Return the number of the tool call that a channel is of: its name, its arguments, or any other member."""
-        if channel.kind in CALL:
-            return channel.index
-        return self._answer.sieve.extras.call_of(channel) if channel.kind == "extra" else None
-
     def _halting_all(self, judge: Judge, halt: Halt) -> Steps:
         """End every choice by policy, for what stands in none of them."""
         self._answer.common.halt = halt
@@ -138,16 +136,18 @@ class Decisions:
     def _ending_others(self, choice: Choice, judge: Judge | None) -> Steps:
         """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
         self._checking.meter.spend(choice.border.end(choice.judges))
+        ending = None if judge is None else place_in(choice, judge)
         for other in choice.judges:
             if other is judge:
                 continue
-            if choice.at_once and judge is not None and place_of(other) > place_of(judge):
+            place = place_in(choice, other)
+            if choice.at_once and ending is not None and place > ending:
                 other.holdback.stop(other.holdback.sent)  # streamed, it would not have come any more
             elif not other.asked:
                 other.holdback.end()  # what has come is all of it, so nothing of it waits for more
                 for ruling in self._checking.advance(other):
                     self._take_asks(choice, ruling)
-                    if judge is not None and place_of(other) < place_of(judge):
+                    if ending is not None and place < ending:
                         choice.halt = ruling.halt or choice.halt  # the first of a message ends it
             other.holdback.stop(other.holdback.releasable)
             for ruling in self._checking.advance(other):
@@ -192,6 +192,7 @@ class Decisions:
         last = next((judge for judge in choice.judges if judge.channel == channel), None)
         judge = self._answer.judges[channel] = self._answer.judge(channel, choice, said=said)
         choice.border = Border()
+        choice.members.clear()
         if last is not None:
             judge.take_over(last)
         choice.judges = [judge]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from checkstream.core.channel.actions import Halt, refused_call
 from checkstream.core.channel.checks import EVERYTHING, Check
@@ -10,7 +11,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.decisions import Decisions, place_of
+from checkstream.core.exchange.decisions import Decisions, place_in
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.prompt import Prompt
 from checkstream.core.exchange.together import condemned
@@ -86,7 +87,7 @@ class Endings:
             for owner, checks in due:
                 if checks:
                     asked.setdefault(id(owner), []).extend(checks)
-        for judge in sorted(choice.judges, key=place_of) if choice.at_once else choice.judges:
+        for judge in sorted(choice.judges, key=partial(place_in, choice)) if choice.at_once else choice.judges:
             yield from self._answer.asking(judge, asked.get(id(judge), ()))
             yield from self._end_channel(judge)
         if choice.calls and choice.halt is None and self._answer.outbox.calls_whole:

@@ -20,6 +20,7 @@ from checkstream.core.policy.program import Program
 from checkstream.core.pseudonyms.register import Register
 from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
+from checkstream.core.wire.answers.answer import LEGACY_CALL
 from checkstream.core.wire.json_text.lists import ANYWHERE
 from checkstream.core.wire.json_text.spans import NAME, Path
 
@@ -361,10 +362,18 @@ class Extras:
         return spelled(place.key[1])
 
     def call_of(self, channel: Channel) -> int | None:
-        """Return the number of the tool call that one of the channels is a member of, where calls are numbered."""
+        """Return the number of the call, block or item that one of the channels is a member of, if it is of one."""
         match self._by_channel[channel].key[1]:
-            case (_, "tool_calls", int() as number, *_):
+            case (
+                ("delta" | "message", "tool_calls", int() as number, *_)
+                | ("", "message", "tool_calls", int() as number, *_)
+                | ("", "content" | "items", int() as number, *_)
+                | ("", _, "items", int() as number, *_)
+                | ("", "events", str(), int() as number, *_)
+            ):
                 return number
+            case ("delta" | "message", "function_call", *_):
+                return LEGACY_CALL
             case _:
                 return None
 

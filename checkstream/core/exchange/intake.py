@@ -96,6 +96,8 @@ class Intake:
         for call in unit.served:
             self._choices[0].served.add(call)
         for call in unit.over:
+            for channel in [each for each, number in self._choices[0].members.items() if number == call]:
+                yield from self._let_go(self._judges[channel])
             yield from self._endings.end_call(0, call)
 
     def take_more(self, unit: Unit) -> Iterable[None] | None:
@@ -236,6 +238,9 @@ class Intake:
             choice.begin_call(channel.index, judge)
         if channel.kind == "extra":
             self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
+            call = self._sieve.extras.call_of(channel)
+            if call is not None:
+                choice.members[channel] = call
         return judge
 
     def _said_before(self, channel: Channel) -> str:

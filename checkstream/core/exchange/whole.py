@@ -13,6 +13,8 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Edit, Surface
 
 _PARTS_A_STEP = 256
+_IN_ORDER = frozenset[Path]({("content",), ("output",)})
+"""Where blocks and items stand in an answer that has them."""
 
 
 class WholeAnswer:
@@ -107,10 +109,10 @@ class WholeAnswer:
         return Released(data, held_s)
 
     def _behind_end(self, waiting: Waiting) -> Iterable[int]:
-        """Return the places of blocks that stand behind the call in which a rule has ended the answer."""
+        """Return the places of blocks, or items, that stand behind the call in which a rule has ended the answer."""
         deltas = waiting.unit.deltas
-        if not deltas or deltas[0].path[:1] != ("content",):
-            return ()  # only messages of blocks have an order of texts and calls
+        if not deltas or deltas[0].path[:1] not in _IN_ORDER:
+            return ()  # only messages of blocks and of items have an order of texts and calls
         ended = next((choice.ended_in for choice in self._choices.values() if choice.ended_in is not None), None)
         return [place for place, delta in enumerate(deltas) if ended is not None and _is_behind(delta.path, ended)]
 
@@ -134,13 +136,13 @@ class WholeAnswer:
 
 
 def _is_behind(path: Path, block: int) -> bool:
-    """Tell whether a path leads into a block behind the one of this number."""
-    return path[:1] == ("content",) and isinstance(path[1], int) and path[1] > block
+    """Tell whether a path leads into a block or an item behind the one of this number."""
+    return path[:1] in _IN_ORDER and isinstance(path[1], int) and path[1] > block
 
 
 def _call_of(path: Path) -> Path | None:
     """Return where the tool call stands that a path leads into, or the block or item; None for any other."""
-    if path[:1] in (("content",), ("output",)):
+    if path[:1] in _IN_ORDER:
         return path[:2]
     place = next((i for i, name in enumerate(path) if name in ("tool_calls", "function_call")), None)
     return None if place is None else path[: place + 2] if path[place] == "tool_calls" else path[: place + 1]

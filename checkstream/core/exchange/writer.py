@@ -124,6 +124,8 @@ class Writer:
         halting = self._halting(waiting) - closed
         gone = frozenset(place for place, part in enumerate(waiting.parts) if self.is_dropped(part))
         texts = self.texts(waiting, closed, gone)
+        calls = frozenset(place for place in gone if unit.deltas[place].channel.kind in CALL)
+        texts |= dict.fromkeys(() if calls else gone, "")  # a call goes with all that stands in it
         ends: dict[int, str] = {}
         drop = set(closed)
         finish: dict[int, str | None] = {
@@ -147,8 +149,8 @@ class Writer:
         # Nothing stands behind an answer's last word, which is the end of its choice too on some surfaces.
         if unit.terminator:
             before += self._ended(ends)
-        if texts or drop or gone or finish:
-            written = self.sending.write_event(unit, Edit(texts, frozenset(drop), gone, finish))
+        if texts or drop or calls or finish:
+            written = self.sending.write_event(unit, Edit(texts, frozenset(drop), calls, finish))
         else:
             written = self.sending.as_it_came(unit)
         after = [] if unit.terminator else self._ended(ends)
@@ -190,7 +192,10 @@ class Writer:
     def is_dropped(self, part: Part) -> bool:
         """Tell whether a stretch belongs to a tool call of which nothing may leave."""
         channel = part.judge.channel if part.judge is not None else None
-        return channel is not None and channel.kind in CALL and channel.index in self._choices[channel.choice].dropped
+        if channel is None or channel.choice == COMMON:
+            return False
+        choice = self._choices[channel.choice]
+        return bool(choice.dropped) and choice.call_of(channel) in choice.dropped
 
     def _keeps_call(self, waiting: Waiting, number: int, gone: frozenset[int]) -> bool:
         """Tell whether a unit carries a tool call of a choice that leaves."""

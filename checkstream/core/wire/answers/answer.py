@@ -34,6 +34,8 @@ CALLS = frozenset({"tool_calls", "function_call"})
 """Members that hold calls of tools in answers of OpenAI's shape."""
 MAX_INDEX = 4096
 """Choices and tool calls are numbered below this: a bound on what an upstream can make the guard keep."""
+LEGACY_CALL = MAX_INDEX
+"""Number of the call in `function_call`, which is none of the list of calls."""
 
 KNOWN_FIELDS = frozenset({
     "id", "object", "created", "model", "system_fingerprint", "service_tier", "usage", "error",

@@ -133,7 +133,7 @@ class Extras:
         """Take a value that stands in a field which nobody knows; its name as well."""
         name = path[-1]
         if isinstance(name, str) and name not in NAMES:
-            self._put(Extra(choice, clean(name), (*path, NAME)))
+            self._put(Extra(choice, clean(name), (*path, NAME), place=None if place is None else (*place, NAME)))
         if isinstance(value, list | dict) and value:
             self._take(choice, value, path, place, known=False)
         else:
@@ -210,7 +210,7 @@ class Extras:
     def _string(self, choice: int, text: str, path: Path, place: Path | None) -> None:
         if path[-1] == NAME:
             if text not in NAMES:
-                self._put(Extra(choice, clean(text), path))
+                self._put(Extra(choice, clean(text), path, place=place))
         elif path[-1] in _BINARY_NAMES and is_binary(text) and (path[-2:] == _SOUND or is_media(text)):
             self.binary.append(path)
         elif text:
@@ -279,7 +279,7 @@ def _members(value: object, path: Path, place: Path | None) -> Iterator[tuple[ob
         raise WireError(f"the event or body is nested in more than {MOST_LEVELS} levels; check the upstream")
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield name, (*path, name, NAME), None
+            yield name, (*path, name, NAME), None if place is None else (*place, name, NAME)
             yield inner, (*path, name), None if place is None else (*place, name)
     elif isinstance(value, list):
         for i, inner in enumerate(value):

@@ -59,16 +59,21 @@ def _editing(
 ) -> Generator[None, None, bytes]:
     document = yield from places(data, ways(delta.path for delta in unit.deltas))
     texts = changed(unit, edit.texts)
-    doomed: dict[Path, set[str | int]] = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
+    calls = {unit.deltas[i].path for i in edit.drop_calls}
+    members: dict[Path, set[str | int]] = {}
     for i, delta in enumerate(unit.deltas):
         if not dropped or i in kept or delta.channel.choice != 0:
             continue
         texts.pop(i, None)
         if delta.path[-1] in ("content", "response"):
             texts[i] = ""
+        elif "tool_calls" in delta.path:
+            calls.add(delta.path)
         else:
-            at = delta.path.index("tool_calls") if "tool_calls" in delta.path else len(delta.path) - 1
-            doomed.setdefault(delta.path[:at], set()).add(delta.path[at])
+            members.setdefault(delta.path[:-1], set()).add(delta.path[-1])
+    doomed = doomed_calls(document, calls)
+    for path, names in members.items():
+        doomed.setdefault(path, set()).update(names)
     splices = [splice for path, names in doomed.items() for splice in document.cut(path, frozenset(names))]
     missing = {i: text for i, text in texts.items() if document.span(unit.deltas[i].path) is None}
     texts = {i: text for i, text in texts.items() if i not in missing and not _goes(unit.deltas[i].path, doomed)}

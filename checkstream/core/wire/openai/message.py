@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checkstream.core.terms import REASONING_NAMES
-from checkstream.core.wire.answers.answer import MAX_INDEX, Answer, index_of
+from checkstream.core.wire.answers.answer import LEGACY_CALL, Answer, index_of
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.errors import WireError
 
@@ -13,8 +13,6 @@ _KNOWN_TOOL_FIELDS = frozenset({"index", "type"})
 _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_text": 3}
 _REASONING_DETAILS = REASONING_NAMES
 _NOTHING: frozenset[str] = frozenset()
-LEGACY_CALL = MAX_INDEX
-"""Number of the call in `function_call`, which is none of the list of calls."""
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
 _FUNCTIONS_ID = frozenset({"function", "custom", "id"})

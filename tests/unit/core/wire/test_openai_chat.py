@@ -7,8 +7,8 @@ import json
 import pytest
 
 from checkstream.core.terms import Channel, Unit
+from checkstream.core.wire.answers.answer import LEGACY_CALL
 from checkstream.core.wire.json_text.spans import NAME
-from checkstream.core.wire.openai.message import LEGACY_CALL
 from checkstream.core.wire.surface import Edit
 from checkstream.errors import WireError
 from tests.chat_events import CHAT, FULL_DELTA, chunk, data, delta, read, texts
