@@ -286,15 +286,21 @@ def test_g18_a_card_s_number_is_found_whatever_stands_between_each_of_its_figure
     st.sampled_from((" dash ", " = ", "&", "+", ")(", "][", "<br>", " then ", "\u3001", "~", " \u2192 ")),
     st.sampled_from((4, 2)),
     st.lists(st.integers(0, 99), max_size=4),
+    st.tuples(
+        st.sampled_from(("", "+1 415 555 2000 ; it is ", "4012 or so: ", "no 27 :: it is ")),
+        st.sampled_from(("", ", expires 2027", " , as of 27/09", "  from  20270")),
+    ),
 )
 def test_g18_groups_of_a_card_s_number_are_found_with_words_and_signs_between(
-    seed: int, gap: str, size: int, cuts: list[int]
+    seed: int, gap: str, size: int, cuts: list[int], around: tuple[str, str]
 ) -> None:
     figures = squeezed(a_card(random.Random(seed)))
     said = gap.join(figures[at : at + size] for at in range(0, 16, size))
-    text = f"Here: {said} . Done."
+    lead = f"Here: {around[0]}"
+    text = f"{lead}{said}{around[1]} . Done."
     places = covered(pieces(text, cuts))
-    assert {6 + at for at, char in enumerate(said) if char.isdigit()} <= places
+    assert places == covered([text])
+    assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
 
 
 @pytest.mark.parametrize(

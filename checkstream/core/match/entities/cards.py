@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +17,6 @@ from checkstream.core.match.entities.entity import (
     is_glued,
     only_digits,
     stands_alone,
-    whole_if,
 )
 from checkstream.core.match.entities.figures import refine_figures, skip_figures
 from checkstream.core.match.entities.issuers import HEADS, is_card_number
@@ -88,8 +88,31 @@ def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     if _AS_SINGLES.match(text, start) is not None:
         return refine_figures(text, start, end)
     if _IN_POWERS.match(text, start) is None and _AS_RUN.match(text, start) is None:
-        return whole_if(_is_apart(text, start, end), start, end)
+        return _refine_apart(text, start, end)
     return _refine_run(text, start, end)
+
+
+def _refine_apart(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the card that groups with words or signs between them are: all of them, or all but a last one far off."""
+    groups = digit_groups(text, start, end)
+    if _is_apart(text, start, end):
+        return ((start, end),)
+    if _is_far(groups, len(groups) - 1) and _is_apart(text, start, groups[-2][1]):
+        return ((start, groups[-2][1]),)
+    return ()
+
+
+def _skip_apart(text: str, start: int, end: int) -> int:
+    """Return where the next group stands that is nearer to the one behind it than to the one before."""
+    groups = digit_groups(text, start, end)
+    gaps = [group[0] - before[1] for before, group in pairwise(groups)]
+    return next((groups[number][0] for number in range(1, len(gaps)) if gaps[number - 1] > gaps[number]), groups[-1][0])
+
+
+def _is_far(groups: Sequence[SpanPair], number: int) -> bool:
+    """Say whether a group stands further from those before it than any of these from each other."""
+    gaps = [group[0] - before[1] for before, group in pairwise(groups[: number + 1])]
+    return gaps[-1] > max(gaps[:-1])
 
 
 def _is_apart(text: str, start: int, end: int) -> bool:
@@ -149,7 +172,7 @@ def skip_card(text: str, start: int, end: int) -> int:
     if _AS_SINGLES.match(text, start) is not None:
         return skip_figures(text, start, end)
     if _IN_POWERS.match(text, start) is None and _AS_RUN.match(text, start) is None:
-        return digit_groups(text, start, end)[-1][0]
+        return _skip_apart(text, start, end)
     return _skip_run(text, start, end)
 
 
