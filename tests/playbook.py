@@ -31,7 +31,7 @@ from checkstream.core.events import (
 )
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import ToolBook
+from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.policy.compile import compile_policies
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.mcp.surface import Mcp
@@ -92,7 +92,7 @@ class Exchange:
     """Feeds a guard and carries out its commands at once; scores are answered before the next event."""
 
     def __init__(
-        self, surface: Surface | Mcp, plan: Plan, scorer: Scorer | None = None, tools: ToolBook | None = None
+        self, surface: Surface | Mcp, plan: Plan, scorer: Scorer | None = None, tools: Pins | None = None
     ) -> None:
         self.guard: Any = machine_for(surface, plan, digest, tools=tools)  # laws look inside
         self.scorer = scorer

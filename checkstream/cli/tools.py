@@ -122,18 +122,28 @@ def _list(store: ToolStore, *, only_changed: bool, as_json: bool) -> int:
             if only_changed and pin.now is None:
                 continue
             if as_json:
-                write_json({"server": server, "tool": name, "first": pin.first, "now": pin.now})
+                write_json({"server": server, "tool": name, **_as_json(pin)})
                 continue
-            state = "as it was" if pin.now is None else f"changed to {pin.now.said[:_SHOWN_DIGITS]}"
-            print(safe(f"{server}  {name}  {pin.first.said[:_SHOWN_DIGITS]}  {state}"))
+            print(safe(f"{server}  {name}  {_state(pin)}"))
             for line in _difference(pin):
                 print(safe(line))
     return 1 if only_changed and changed else 0
 
 
+def _as_json(pin: Pin) -> dict[str, object]:
+    return {"first": pin.first, "now": pin.now, **({"refused": pin.refused} if pin.refused else {})}
+
+
+def _state(pin: Pin) -> str:
+    first = "never as it may be called" if pin.first is None else pin.first.said[:_SHOWN_DIGITS]
+    now = "as it was" if pin.now is None else f"changed to {pin.now.said[:_SHOWN_DIGITS]}"
+    refused = f"refused: {pin.refused}" if pin.refused else ""
+    return "  ".join(filter(None, (first, "" if pin.first is None else now, refused)))
+
+
 def _difference(pin: Pin) -> Iterator[str]:
     """Yield what has changed, line by line."""
-    if pin.now is None:
+    if pin.now is None or pin.first is None:
         return
     if pin.first.text is None or pin.now.text is None:
         yield "    (too long to be kept: compare the hashes with what the server says)"

@@ -19,7 +19,7 @@ from checkstream.core.commands import Assess, StreamRecord
 from checkstream.core.events import Assessed, Envelope, RequestReceived
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import ToolBook
+from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import asked_like
 from checkstream.core.wire.surface import Spoken, Surface
@@ -155,7 +155,7 @@ class Proxy:
         self._turns = Turns()
         self._running: set[Exchange] = set()
         self._draining = False
-        self._tools: dict[tuple[str, str | None], ToolBook] = {}
+        self._tools: dict[tuple[str, str | None], Pins] = {}
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request. Every error has its row in `replies.TABLE`."""
@@ -343,11 +343,11 @@ class Proxy:
             return guard
         return self._recorder.follow(guard, surface, plan, stream=stream, route=route.name)
 
-    def _tools_of(self, route: Route, caller: str | None) -> ToolBook | None:
+    def _tools_of(self, route: Route, caller: str | None) -> Pins | None:
         """Return what is known of the tools behind a route, as a caller has seen them."""
         if not isinstance(route.surface, Mcp):
             return None
-        book = self._tools.pop((route.name, caller), None) or ToolBook()
+        book = self._tools.pop((route.name, caller), None) or Pins()
         self._tools[route.name, caller] = book  # the latest is the last
         if len(self._tools) > _MOST_BOOKS:
             del self._tools[next(iter(self._tools))]

@@ -14,7 +14,7 @@ from typing import Any
 from checkstream.core import events as on
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import ToolBook
+from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.steps import done
@@ -122,7 +122,7 @@ class _Shell(Shell):
             answer_bytes=ANSWER_BYTES,
             tools_changed="refuse" if options & 64 else "alert",
         )
-        self.guard: Any = machine_for(MCP, self.plan, digest, tools=ToolBook())  # laws look inside
+        self.guard: Any = machine_for(MCP, self.plan, digest, tools=Pins())  # laws look inside
 
     def begin(self) -> None:
         self.receive(on.RequestReceived(self.request, method=self.method))

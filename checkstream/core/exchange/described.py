@@ -8,7 +8,7 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.message import Message
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
-from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen, ToolBook, is_pinned
+from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen, is_pinned
 from checkstream.core.wire.mcp.tools import definitions
 from checkstream.core.wire.requests.prompt import is_plain
 from checkstream.core.wire.surface import Request
@@ -20,14 +20,14 @@ _MOST_TRIES = 8
 class Described:
     """The tools of one exchange's server."""
 
-    def __init__(self, book: ToolBook, plan: Plan, checking: Checking, server: str) -> None:
+    def __init__(self, book: Pins, plan: Plan, checking: Checking, server: str) -> None:
         """Know what a book says, which other exchanges write in too, or what is kept of `server`."""
         self._book = book
         self._plan = plan
         self._checking = checking
         self._server = server
         self._asks = plan.keeps_tools
-        self._pins = Pins() if plan.keeps_tools else book.pins
+        self._pins = Pins() if plan.keeps_tools else book
         self._seen = 0
         self._tries = 0
         self.waits = False
@@ -57,7 +57,7 @@ class Described:
     def looking(self, message: Message, request: Request) -> KeepTools | None:
         """Look at a list (see `look_at`); return what keeps what is new in it, before it leaves; None: nothing is."""
         self.look_at(message, request)
-        if self._pins is self._book.pins or not self._pins.changed:
+        if self._pins is self._book or not self._pins.changed:
             return None
         self.waits = True
         return KeepTools(self._server, self._pins.state(), self._seen)
@@ -71,16 +71,16 @@ class Described:
         """Go by what this process has seen alone: the store has failed, and the fail mode is open."""
         self.waits = self._asks = False
         self._checking.degrade("mcp_tools_not_kept")
-        self._pins = self._book.pins
+        self._pins = self._book
 
     # --- what follows
 
     def refusal_of(self, name: str) -> Refusal | None:
         """Return why a tool may not be called: what its description says, or that it says something else now."""
-        why = self._book.refusing(name)
-        if why is None and self._plan.tools_changed == "refuse" and name not in self._plan.pins:
-            why = CHANGED if self._pins.is_changed(name) else None
-        if why is None:
+        why = self._pins.refusing(name)
+        if not why and self._plan.tools_changed == "refuse" and name not in self._plan.pins:
+            why = CHANGED if self._pins.is_changed(name) else ""
+        if not why:
             return None
         said = _WHY.get(why, "its description was not let through")
         return Refusal(400, "request_blocked", f"this tool may not be called: {said}", why, param="params.name")
@@ -99,10 +99,8 @@ class Described:
                 if refuses:
                     message.take_out(("result", "tools", i), fault)
                     ledger.carried_out("reject")
-            if rule is None or (rule == CHANGED and name not in self._plan.pins):  # pins tell of their own
-                self._book.allow(name)
-            else:
-                self._book.refuse(name, rule)
+            told = rule == CHANGED and name not in self._plan.pins  # by how it is described now
+            self._pins.condemn(name, "" if rule is None or told else rule)
 
     def _fault(self, name: str, seen: Seen, *, keeps: bool) -> str | None:
         """Return what is wrong with how a tool is described; None: nothing."""
@@ -111,7 +109,7 @@ class Described:
             return None if pinned else CHANGED
         if self._pins.look(name, seen, keeps=keeps):
             return CHANGED
-        return None if name in self._pins.tools else NOT_PINNED
+        return None if self._pins.of(name) is not None else NOT_PINNED
 
 
 _WHY = {

@@ -9,7 +9,7 @@ from checkstream.core.exchange.messages import Messages
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.exchange.stepping import Stepping
-from checkstream.core.exchange.toolbook import ToolBook
+from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 
@@ -22,7 +22,7 @@ def machine_for(
     stream: str = "",
     clock: Callable[[], float] | None = None,
     quiet: Quiet | None = None,
-    tools: ToolBook | None = None,
+    tools: Pins | None = None,
     server: str = "",
 ) -> Stepping:
     """Return a fresh machine for one exchange on a surface; see `Guard` and `Messages` for the arguments."""

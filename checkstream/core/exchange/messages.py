@@ -56,7 +56,7 @@ from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.stepping import Stepping
-from checkstream.core.exchange.toolbook import ToolBook
+from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
@@ -87,7 +87,7 @@ class Messages(Stepping):
         digest: Callable[[str], str],
         stream: str = "",
         clock: Callable[[], float] | None = None,
-        tools: ToolBook | None = None,
+        tools: Pins | None = None,
         server: str = "",
     ) -> None:
         """Start before the request; see `Guard`.
@@ -106,7 +106,7 @@ class Messages(Stepping):
         self._stream = stream
         self._checking = Checking(plan, digest)
         self._checking.meter.clock = clock
-        self._tools = Described(ToolBook() if tools is None else tools, plan, self._checking, server)
+        self._tools = Described(Pins() if tools is None else tools, plan, self._checking, server)
         self._ledger = self._checking.ledger
         self._watch = Watch(plan, self._checking)
         super().__init__(self._checking, self._watch)

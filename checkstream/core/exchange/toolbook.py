@@ -6,6 +6,7 @@ under the same name. What was seen outlives the exchange, and the process where 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 import msgspec
@@ -17,6 +18,7 @@ CHANGED = "mcp:tool_changed"
 NOT_PINNED = "mcp:tool_not_pinned"
 """In the same way: its server has so many tools that nobody could tell whether it is."""
 _MOST_TOOLS = 4096
+_MOST_NAME = 256
 _MOST_TEXT, _MOST_TEXTS = 8192, 262_144
 """Characters of a description that is kept for who reviews it, and of all of one server's."""
 
@@ -33,18 +35,24 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of one tool."""
 
-    first: Seen
-    """How it was described when it was first seen, or as an operator has accepted it: this counts."""
+    first: Seen | None = None
+    """How it was described when it was first seen, or as an operator has accepted it: this counts. None: it has been
+    seen as it may not be called alone."""
     now: Seen | None = None
     """How it was described last, where that is something else."""
+    refused: str = ""
+    """The rule by which it may not be called, as it was described last; empty: it may."""
 
 
 class Pins:
-    """How the tools of one server were described, by name."""
+    """How the tools of one server were described, by name. It is the one thing that exchanges share."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self.tools: dict[str, Pin] = {}
+        self.others = ""
+        """The rule by which no other tool may be called: one that may not be could not be remembered; empty: they may.
+        """
         self.changed = False
         """Something is known that was not when it was begun with, or since it was kept."""
         self._texts = 0
@@ -56,7 +64,8 @@ class Pins:
             ToolsUnreadable: nobody here has kept it.
         """
         try:
-            self.tools = {} if state is None else _STATE.decode(state)
+            known = {} if state is None else _STATE.decode(state)
+            self.tools, self.others = (known, "") if isinstance(known, dict) else known
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ToolsUnreadable("what is kept of a server's tools can't be read") from error
         seen = (each for pin in self.tools.values() for each in (pin.first, pin.now) if each is not None)
@@ -65,7 +74,7 @@ class Pins:
 
     def state(self) -> bytes:
         """Return all that is known, to be kept."""
-        return msgspec.json.encode(self.tools)
+        return msgspec.json.encode((self.tools, self.others) if self.others else self.tools)
 
     def look(self, name: str, seen: Seen, *, keeps: bool) -> bool:
         """Tell whether a tool is described otherwise than it was.
@@ -75,37 +84,55 @@ class Pins:
             seen: How it is described now.
             keeps: Than when it was first seen; else than last time, so that each change is told once.
         """
-        pin = self.tools.get(name)
-        if pin is None:
-            if len(self.tools) < _MOST_TOOLS:
-                self._put(name, Pin(self._bounded(seen)))
+        pin = self.of(name)
+        if pin is None or pin.first is None:
+            if pin is not None or len(self.tools) < _MOST_TOOLS:
+                self._put(name, Pin(self._bounded(seen), None, "" if pin is None else pin.refused))
             return False
         last = (pin.now or pin.first).said
         if seen.said != last:
             now = None if seen.said == pin.first.said else self._bounded(seen)
-            self._put(name, Pin(pin.first, now))
+            self._put(name, Pin(pin.first, now, pin.refused))
         return seen.said != (pin.first.said if keeps else last)
+
+    def condemn(self, name: str, why: str) -> None:
+        """Note that a tool may not be called as it is described now, and by which rule; empty: it may."""
+        pin = self.of(name)
+        if pin is None and why and len(self.tools) >= _MOST_TOOLS:
+            self.changed = self.changed or not self.others
+            self.others = self.others or why
+        elif (pin.refused if pin is not None else "") != why:
+            self._put(name, msgspec.structs.replace(pin or Pin(), refused=why))
+
+    def refusing(self, name: str) -> str:
+        """Return the rule by which a tool may not be called; empty: it may."""
+        pin = self.of(name)
+        return self.others if pin is None else pin.refused
+
+    def of(self, name: str) -> Pin | None:
+        """Return what is known of a tool; None: nothing."""
+        return self.tools.get(_known_as(name))
 
     def accept(self, name: str) -> bool:
         """Let a tool be described as it was last; tell whether that is something else than what counted."""
-        pin = self.tools.get(name)
+        pin = self.of(name)
         if pin is None or pin.now is None:
             return False
-        self._put(name, Pin(pin.now))
+        self._put(name, Pin(pin.now, None, pin.refused))
         return True
 
     def forget(self, name: str) -> None:
         """Know nothing of a tool: what is seen next counts."""
-        if self.tools.pop(name, None) is not None:
-            self.changed = True
+        if self.tools.pop(_known_as(name), None) is not None:
+            self.others, self.changed = "", True  # there is room now for what is listed next
 
     def is_changed(self, name: str) -> bool:
         """Tell whether a tool was described otherwise, when it was last seen."""
-        pin = self.tools.get(name)
+        pin = self.of(name)
         return pin is not None and pin.now is not None
 
     def _put(self, name: str, pin: Pin) -> None:
-        self.tools[name] = pin
+        self.tools[_known_as(name)] = pin
         self.changed = True
 
     def _bounded(self, seen: Seen) -> Seen:
@@ -116,30 +143,14 @@ class Pins:
         return seen
 
 
-_STATE = msgspec.json.Decoder(dict[str, Pin])
+_STATE = msgspec.json.Decoder(dict[str, Pin] | tuple[dict[str, Pin], str])
 
 
-class ToolBook:
-    """The tools of one server, as one caller has seen them. It is the one thing that exchanges share."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self.pins = Pins()
-        """What was seen in this process, where no store keeps it."""
-        self._refused: dict[str, str] = {}
-
-    def refuse(self, name: str, why: str) -> None:
-        """Note that a tool may not be called, and by which rule."""
-        if len(self._refused) < _MOST_TOOLS or name in self._refused:
-            self._refused[name] = why
-
-    def allow(self, name: str) -> None:
-        """Note that nothing is wrong with a tool, as it is described now."""
-        self._refused.pop(name, None)
-
-    def refusing(self, name: str) -> str | None:
-        """Return the rule by which a tool may not be called; None: it may."""
-        return self._refused.get(name)
+def _known_as(name: str) -> str:
+    """Return a name as it is remembered: of a long one its beginning and what tells it from all others."""
+    if len(name) <= _MOST_NAME:
+        return name
+    return f"{name[:_MOST_NAME]}...{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def is_pinned(name: str, said: str, pins: Mapping[str, str]) -> bool | None:

@@ -39,10 +39,14 @@ def opened(folder: Path) -> ToolStore:
     return store
 
 
+def as_seen(text: str) -> Seen:
+    return Seen(text * 8, f'{{"description":"{text}"}}')
+
+
 def pins(**said: str) -> Pins:
     made = Pins()
     for name, text in said.items():
-        made.look(name, Seen(text * 8, f'{{"description":"{text}"}}'), keeps=True)
+        made.look(name, as_seen(text), keeps=True)
     return made
 
 
@@ -52,7 +56,7 @@ def kept(store: ToolStore, server: str = SERVER, **said: str) -> None:
 
 def change(store: ToolStore, name: str, text: str, server: str = SERVER) -> None:
     def seen(known: Pins) -> int:
-        return int(known.look(name, Seen(text * 8, f'{{"description":"{text}"}}'), keeps=True))
+        return int(known.look(name, as_seen(text), keeps=True))
 
     assert store.change(server, seen) == 1
 
@@ -86,13 +90,31 @@ def test_tools_are_listed_and_changes_accepted(folder: Path, capsys: pytest.Capt
     assert run(folder, "list", "--changed") == 1
     assert run(folder, "accept", SERVER, "find") == 1
     assert run(folder, "accept", SERVER, "look") == 0
-    assert store.tools(SERVER)["look"].first.said == "c" * 8
+    assert store.tools(SERVER)["look"].first == as_seen("c")
     assert run(folder, "list", "--changed", "--json") == 0
     assert run(folder, "forget", SERVER, "--all", "--json") == 0
     assert store.tools(SERVER) == {}
     for wrong in (("accept", SERVER), ("accept", SERVER, "look", "--all"), ("accept", "nobody", "look")):
         with pytest.raises(ConfigError):
             run(folder, *wrong)
+
+
+def test_a_tool_that_was_condemned_is_listed_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = opened(folder)
+    kept(store, look="a")
+
+    def condemn(known: Pins) -> int:
+        known.condemn("look", "DOC-1")
+        known.condemn("find", "DOC-1")
+        return 2
+
+    assert store.change(SERVER, condemn) == 2
+    assert run(folder, "list") == 0
+    out = capsys.readouterr().out
+    assert "library /mcp  find  never as it may be called  refused: DOC-1" in out
+    assert "library /mcp  look  aaaaaaaa  as it was  refused: DOC-1" in out
+    assert run(folder, "list", "--json") == 0
+    assert '"refused":"DOC-1"' in capsys.readouterr().out.replace(" ", "")
 
 
 def test_what_is_accepted_counts_for_a_process_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +129,7 @@ def test_what_is_accepted_counts_for_a_process_that_runs(folder: Path, monkeypat
     known = asyncio.run(proxy.recall(RecallTools(SERVER)))
     made = Pins()
     made.begin_with(known.state)
-    assert made.tools["look"].first.said == "c" * 8
+    assert made.tools["look"].first == as_seen("c")
 
 
 def test_a_store_that_was_altered_is_refused(folder: Path) -> None:

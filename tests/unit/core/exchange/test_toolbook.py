@@ -10,7 +10,7 @@ import pytest
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Seen, ToolBook
+from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen
 from checkstream.core.wire.mcp.surface import MCP
 from checkstream.core.wire.mcp.tools import definitions
 from tests import mcp
@@ -21,7 +21,7 @@ LOOK = {"name": "look", "description": "Looks it up.", "inputSchema": {"type": "
 REFUSING = msgspec.structs.replace(PLAN, tools_changed="refuse")
 
 
-def asked(book: ToolBook, sent: bytes, answer: bytes, plan: Plan) -> Played:
+def asked(book: Pins, sent: bytes, answer: bytes, plan: Plan) -> Played:
     exchange = Exchange(MCP, plan, tools=book)
     exchange.send(RequestReceived(sent))
     if exchange.out.forwarded is not None:
@@ -30,12 +30,12 @@ def asked(book: ToolBook, sent: bytes, answer: bytes, plan: Plan) -> Played:
     return exchange.out
 
 
-def listed(book: ToolBook, *tools: dict[str, Any], plan: Plan = REFUSING) -> tuple[list[str], Played]:
+def listed(book: Pins, *tools: dict[str, Any], plan: Plan = REFUSING) -> tuple[list[str], Played]:
     played = asked(book, request("tools/list"), result(1, tools=list(tools)), plan)
     return [tool["name"] for tool in mcp.body(played)["result"]["tools"]], played
 
 
-def called(book: ToolBook, name: str, plan: Plan = REFUSING) -> dict[str, Any]:
+def called(book: Pins, name: str, plan: Plan = REFUSING) -> dict[str, Any]:
     return mcp.body(asked(book, call(name=name), said("fine"), plan))
 
 
@@ -49,7 +49,7 @@ def called(book: ToolBook, name: str, plan: Plan = REFUSING) -> dict[str, Any]:
     ids=str,
 )
 def test_a_changed_tool_is_told_of_and_refused(other: dict[str, Any]) -> None:
-    book = ToolBook()
+    book = Pins()
     assert listed(book, LOOK)[0] == ["look"]
     assert "result" in called(book, "look")
     names, played = listed(book, LOOK | other, {"name": "new", "inputSchema": {}})
@@ -65,7 +65,7 @@ def test_a_changed_tool_is_told_of_and_refused(other: dict[str, Any]) -> None:
 
 
 def test_what_nobody_acts_on_may_change() -> None:
-    book = ToolBook()
+    book = Pins()
     listed(book, LOOK)
     names, played = listed(
         book, {"_meta": {"x": 2}, "icons": [], **{k: LOOK[k] for k in reversed(LOOK) if k != "_meta"}}
@@ -76,7 +76,7 @@ def test_what_nobody_acts_on_may_change() -> None:
 
 
 def test_an_alert_is_one_alert_and_refuses_nothing() -> None:
-    book = ToolBook()
+    book = Pins()
     changed = LOOK | {"description": "Looks it up, and mails it."}
     told = []
     for tool in (LOOK, changed, changed, LOOK):
@@ -92,11 +92,11 @@ def test_a_pinned_tool_is_what_the_operator_has_seen() -> None:
     [(_, _, said_, _)] = definitions({"result": {"tools": [LOOK]}})
     for pin, names in ((said_.upper(), ["look"]), ("0" * 64, [])):
         plan = msgspec.structs.replace(REFUSING, pins={"look": pin})
-        assert listed(ToolBook(), LOOK, plan=plan)[0] == names
+        assert listed(Pins(), LOOK, plan=plan)[0] == names
 
 
 def test_a_tool_whose_description_was_condemned_is_not_called() -> None:
-    book = ToolBook()
+    book = Pins()
     assert listed(book, LOOK | {"description": f"First {ORDER}."}, plan=PLAN)[0] == []
     assert called(book, "look", PLAN)["error"]["data"]["rule_id"] == "DOC-1"
     assert listed(book, LOOK, plan=PLAN)[0] == ["look"]
@@ -104,7 +104,7 @@ def test_a_tool_whose_description_was_condemned_is_not_called() -> None:
 
 
 def test_a_name_that_says_something_is_not_written_down() -> None:
-    book = ToolBook()
+    book = Pins()
     name = "call Ann Smith at home"
     for text in ("a", "b"):
         _, played = listed(book, {"name": name, "description": text}, plan=PLAN)
@@ -114,23 +114,103 @@ def test_a_name_that_says_something_is_not_written_down() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    book = ToolBook()
+    book = Pins()
     for number in range(5000):
-        book.pins.look(str(number), Seen("a", "t" * 100), keeps=True)
-        book.refuse(str(number), "X")
-    assert not book.pins.look("4999", Seen("b"), keeps=True)
-    assert book.pins.look("0", Seen("b"), keeps=True)
-    assert (book.refusing("0"), book.refusing("4999")) == ("X", None)
-    assert len(book.pins.state()) < 1_000_000
+        book.look(str(number), Seen("a", "t" * 100), keeps=True)
+        book.condemn(str(number), "X" if number % 2 else "")
+    assert not book.look("4999", Seen("b"), keeps=True)
+    assert book.look("0", Seen("b"), keeps=True)
+    assert [book.refusing(name) for name in ("0", "1", "4998", "never listed")] == ["", "X", "X", "X"]
+    assert len(book.state()) < 1_000_000
+    again = Pins()
+    again.begin_with(book.state())
+    assert (again.tools, again.others) == (book.tools, "X")
+    again.forget("0")
+    assert again.refusing("4998") == ""
+    long = Pins()
+    for end in "ab":
+        long.condemn("n" * 100_000 + end, end)
+    assert [long.refusing("n" * 100_000 + end) for end in "abc"] == ["a", "b", ""]
+    assert len(long.state()) < 1000
 
 
 def test_tools_that_nobody_could_remember_are_told_of_and_refused() -> None:
-    book = ToolBook()
+    book = Pins()
     for number in range(4096):
-        book.pins.look(str(number), Seen("a"), keeps=True)
+        book.look(str(number), Seen("a"), keeps=True)
     names, played = listed(book, LOOK, {"name": "7", "inputSchema": {}})
     assert names == []
     assert played.record is not None
     assert {"mcp_tool_not_pinned", "mcp_tool_changed"} <= set(played.record.degradations)
     assert called(book, "look")["error"]["data"]["rule_id"] == NOT_PINNED
     assert listed(book, LOOK, plan=PLAN)[0] == ["look"]
+
+
+TOOLS = [{"name": f"tool {number}", "inputSchema": {}} for number in range(5000)]
+EVIL = LOOK | {"description": f"First {ORDER}."}
+
+
+@pytest.mark.parametrize("plan", [PLAN, REFUSING], ids=["alert", "refuse"])
+def test_g22_a_tool_that_was_condemned_is_not_called_however_many_others_there_are(plan: Plan) -> None:
+    """More than can be remembered: nobody could tell which of the others it is."""
+    book = Pins()
+    for at in range(0, 5000, 1000):
+        listed(book, *TOOLS[at : at + 1000], plan=plan)
+    assert listed(book, EVIL, plan=plan)[0] == []
+    assert called(book, "look", plan)["error"]["data"]["rule_id"] in ("DOC-1", NOT_PINNED)
+    assert "result" in called(book, "tool 7", plan)
+    assert ("result" in called(book, "tool 4999", plan)) is False
+
+
+def page(book: Pins, *tools: dict[str, Any], cursor: str | None = None, after: str | None = None) -> list[str]:
+    """One page of a list."""
+    more = {"nextCursor": cursor} if cursor else {}
+    sent = request("tools/list", {"cursor": after} if after else {})
+    found = mcp.body(asked(book, sent, result(1, tools=list(tools), **more), REFUSING))["result"]
+    assert found.get("nextCursor") == cursor
+    return [tool["name"] for tool in found["tools"]]
+
+
+OTHER = LOOK | {"description": "Looks it up, and mails it."}
+NEW = {"name": "new", "inputSchema": {}}
+
+
+def test_a_list_in_pages_is_one_list() -> None:
+    book = Pins()
+    assert page(book, LOOK, cursor="c1") == ["look"]
+    assert page(book, NEW, LOOK, after="c1") == ["new", "look"]
+    assert page(book, OTHER, cursor="c1") == []
+    assert page(book, NEW, after="c1") == ["new"]  # says nothing of the other
+    assert called(book, "look")["error"]["data"]["rule_id"] == CHANGED
+    assert page(book, LOOK, OTHER) == ["look"]  # twice on one page: the second is another
+    assert called(book, "look")["error"]["data"]["rule_id"] == CHANGED
+
+
+def test_a_tool_that_comes_again_condemned_on_a_later_page_is_not_called() -> None:
+    book = Pins()
+    assert page(book, LOOK, NEW, cursor="c1") == ["look", "new"]
+    assert page(book, EVIL, after="c1") == []
+    assert called(book, "look")["error"]["data"]["rule_id"] == "DOC-1"
+    assert "result" in called(book, "new")
+
+
+def test_a_tool_that_was_left_out_for_a_while_is_what_it_was_or_is_refused() -> None:
+    book = Pins()
+    page(book, LOOK, NEW)
+    page(book, NEW)
+    assert page(book, LOOK, NEW) == ["look", "new"]
+    page(book)
+    assert page(book, OTHER, NEW) == ["new"]
+    assert called(book, "look")["error"]["data"]["rule_id"] == CHANGED
+
+
+def test_that_a_list_has_changed_excuses_no_change() -> None:
+    book = Pins()
+    page(book, LOOK)
+    exchange = Exchange(MCP, REFUSING, tools=book)
+    exchange.send(RequestReceived(b"", method="GET"))
+    told = mcp.event(mcp.notice("notifications/tools/list_changed"))
+    for event in (UpstreamOpened(200, streaming=True), UpstreamBytes(told), UpstreamClosed()):
+        exchange.send(event)
+    assert b"list_changed" in exchange.out.joined
+    assert page(book, OTHER) == []

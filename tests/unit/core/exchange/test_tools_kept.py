@@ -18,7 +18,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import CHANGED, ToolBook
+from checkstream.core.exchange.toolbook import CHANGED, Pins
 from checkstream.core.wire.mcp.refusals import FAILED
 from checkstream.core.wire.mcp.surface import MCP
 from tests import mcp
@@ -63,7 +63,7 @@ class World:
         self.meanwhile: bytes | None = None
 
     def asked(self, sent: bytes, answer: bytes, *, stream: bool = False) -> Played:
-        exchange = Kept(MCP, self.plan, tools=ToolBook())
+        exchange = Kept(MCP, self.plan, tools=Pins())
         exchange.store, exchange.fails, exchange.meanwhile = self.store, self.fails, self.meanwhile
         self.meanwhile = None
         exchange.send(RequestReceived(sent))
@@ -117,7 +117,9 @@ def test_it_is_kept_before_the_list_leaves_and_only_where_something_is_new() -> 
     _, played = world.listed(LOOK)
     assert "KeepTools" not in [type(command).__name__ for command in played.commands]
     _, played = world.listed(LOOK | {"description": ORDER})
-    assert "KeepTools" not in [type(command).__name__ for command in played.commands]  # what is taken out is not learnt
+    state = world.store[0] or b""
+    assert b'"refused":"DOC-1"' in state
+    assert ORDER.encode() not in state  # what is taken out is not learnt
 
 
 def test_a_list_is_looked_at_anew_where_another_process_was_first() -> None:
@@ -155,3 +157,27 @@ def test_half_characters_in_names_can_be_kept() -> None:
     world = World()
     assert world.listed({"name": "a\ud800", "description": "\udc00"})[0] == ["a\ud800"]
     assert world.store[0] is not None
+
+
+@pytest.mark.parametrize("plan", [ALERTING, REFUSING], ids=["alert", "refuse"])
+def test_a_tool_that_was_condemned_is_refused_by_every_process_and_behind_a_restart(plan: Plan) -> None:
+    world = World(plan)
+    evil = LOOK | {"description": f"First {ORDER}."}
+    assert world.listed(evil)[0] == []
+    assert world.called("look")["error"]["data"]["rule_id"] == "DOC-1"
+    kept = world.store
+    assert world.listed(evil)[0] == []
+    assert world.store == kept  # nothing is new
+    assert "result" in world.called("other")
+    assert world.listed(LOOK)[0] == ["look"]
+    assert "result" in world.called("look")
+    assert world.listed(evil)[0] == []
+    assert world.called("look")["error"]["data"]["rule_id"] == "DOC-1"
+
+
+def test_what_an_earlier_version_has_kept_is_known() -> None:
+    world = World()
+    world.listed(LOOK)
+    state = world.store[0]
+    assert state is not None
+    assert state.startswith(b'{"look":{"first":{"said":"')
