@@ -132,6 +132,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """Carries the upstream's token usage."""
     number: int | None = None
     """Which event of its stream it says that it is; None: it doesn't."""
+    block: int | None = None
+    """Number of the block that it is of, where an answer has blocks one after the other."""
     failure: str | None = None
     """An error object sent by the upstream in place of an answer; its message."""
     unscanned: tuple[str, ...] = ()

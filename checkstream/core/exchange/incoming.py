@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
 
+from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.terms import Unit
@@ -33,6 +35,7 @@ class Incoming:
         self._course = course
         self._decoder = self._made()
         self._moulds = Moulds()
+        self._blocks = Blocks()
         self._receiving: Receiving | None = None
         self._body = bytearray()
         self._answer_bytes = 0
@@ -45,6 +48,7 @@ class Incoming:
         """Read another answer: the request was sent again."""
         self._decoder = self._made()
         self._moulds = Moulds()
+        self._blocks = Blocks()
         self._receiving = None
         self._body.clear()
 
@@ -149,7 +153,7 @@ class Incoming:
 
     def _take_alike(self, unit: Unit) -> Iterable[None] | None:
         """Take an event like others before it; return what is left to do, None where more is to be: nothing is done."""
-        left = self._course.intake.take_more(unit)
+        left = self._course.intake.take_more(unit) if self._blocks.goes_on(unit.block) else None
         if left is not None:
             self._course.checking.meter.spent += _FRAME_WORK
             if left is not DONE:
@@ -161,24 +165,38 @@ class Incoming:
         self.look_whether_cut_off()
 
     def _take_frame(self, frame: Frame, known: Unit | None) -> Steps:
-        """Take an event; `known`: its unit, where it is like others before it."""
+        """Take an event, and those that have waited for it; `known`: its unit, where it is like others before it."""
+        frames = deque((yield from self._taking(frame, known)))
+        while frames and not self._is_unwanted():
+            frame = frames.popleft()
+            frames.extendleft(reversed((yield from self._taking(frame, self._moulds.read(frame)))))
+            yield
+
+    def _taking(self, frame: Frame, known: Unit | None) -> Generator[None, None, Sequence[Frame]]:
+        """Take an event; return those that come behind it now."""
         course = self._course
         course.checking.meter.spend(_FRAME_WORK + (len(frame.raw) + len(frame.data or b"")) // _BYTES_A_UNIT)
         try:
-            unit = known if known is not None else (yield from self._read(frame))
+            if known is not None:
+                unit = None if self._blocks.waits(frame, known) else known
+            else:
+                unit = yield from self._read(frame)
+            if unit is None:
+                return self._blocks.following()
             reason = "event of an unknown type" if unit.opaque else None
         except WireError as error:
             unit, reason = Unit(raw=frame.raw), str(error)
         if reason is not None:
             if course.plan.fail_mode == "closed":
                 course.fail("upstream_error", f"the upstream sent an event that can't be checked: {reason}")
-                return
+                return ()
             course.ledger.unscanned("midstream:opaque_event")
         yield from course.intake.take(unit)
         self.look_whether_cut_off()
+        return self._blocks.following()
 
-    def _read(self, frame: Frame) -> Generator[None, None, Unit]:
-        """Return the unit of an event, with what of it rules must judge as deltas.
+    def _read(self, frame: Frame) -> Generator[None, None, Unit | None]:
+        """Return the unit of an event, with what of it rules must judge as deltas; None: it waits for others.
 
         Raises:
             WireError: the surface does not allow it.
@@ -193,6 +211,8 @@ class Incoming:
             read = yield from course.checking.meter.stepping(self._answer.reading_event(frame), _READING_WORK)
         else:
             read = self._answer.read_event(frame)
+        if self._blocks.waits(frame, read):
+            return None
         self._moulds.forget_others(read)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)
         if data is not None and len(data) > MOST_VALUES:

@@ -58,6 +58,7 @@ class _Mould(msgspec.Struct, frozen=True, gc=False):
     path: Path
     part: Path
     choices: tuple[int, ...]
+    block: int | None
 
     def text_at(self, data: bytes) -> tuple[int, int | None] | None:
         """Return where the text begins, in characters, of an event that begins so, and its number; None: it differs."""
@@ -145,7 +146,7 @@ class Moulds:
             close = len(raw) - _END - (len(text) - fit.start - fit.padded)
             raw = raw[: close - fit.padded] + PAD.encode() * fit.padded + raw[close:]
         delta = Delta(mould.channel, said, mould.path, part=mould.part)
-        return Unit(raw=raw, deltas=(delta,), choices=mould.choices, number=fit.number)
+        return Unit(raw=raw, deltas=(delta,), choices=mould.choices, number=fit.number, block=mould.block)
 
     def forget_others(self, unit: Unit) -> None:
         """Forget the texts that another one has followed: whether they may still go on is not told by bytes."""
@@ -175,7 +176,13 @@ class Moulds:
         if mould is None:
             return
         mould = msgspec.structs.replace(
-            mould, event=frame.event, channel=delta.channel, path=delta.path, part=delta.part, choices=unit.choices
+            mould,
+            event=frame.event,
+            channel=delta.channel,
+            path=delta.path,
+            part=delta.part,
+            choices=unit.choices,
+            block=unit.block,
         )
         others = (each for each in self._moulds if (each.head, each.middle) != (mould.head, mould.middle))
         self._moulds = [mould, *others][:_MOST]
@@ -219,6 +226,7 @@ def _moulded(text: str, span: tuple[int, int] | None, holes: Mapping[str, tuple[
         path=(),
         part=(),
         choices=(),
+        block=None,
     )
 
 

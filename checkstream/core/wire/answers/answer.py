@@ -85,6 +85,7 @@ class Answer:
         self.stray: dict[Path, int] = {}
         self.served: list[int] = []
         self.over: list[int] = []
+        self.block: int | None = None
         self.choices: list[int] = []
         self.finished: list[int] = []
         self.broken: dict[int, str] = {}
@@ -292,6 +293,7 @@ class Answer:
             stray=self.stray,
             served=tuple(self.served),
             over=tuple(self.over),
+            block=self.block,
             usage=usage,
             failure=failure,
             opaque=opaque,

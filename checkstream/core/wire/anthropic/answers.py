@@ -90,13 +90,14 @@ def _read_start(answer: Answer, body: dict[str, object]) -> None:
 
 
 def _read_block_start(answer: Answer, body: dict[str, object]) -> None:
-    number = number_of(body)
+    answer.block = number = number_of(body)
     _read_block(answer, number, _object(body, "content_block"), ("content_block",))
     _rest(answer, body, _EVENT, frozenset({"type", "index", "content_block"}), (), place=_event_of(number))
 
 
 def _read_delta(answer: Answer, body: dict[str, object]) -> None:
-    number, delta = number_of(body), _object(body, "delta")
+    answer.block = number = number_of(body)
+    delta = _object(body, "delta")
     if len(delta) != 2 or len(body) != 3 or not _read_piece(answer, number, delta):
         _read_pieces(answer, number, delta)
         _rest(answer, body, _EVENT, frozenset({"type", "index", "delta"}), (), place=_event_of(number))
@@ -137,7 +138,7 @@ def _event_of(number: int) -> Path:
 
 
 def _read_block_stop(answer: Answer, body: dict[str, object]) -> None:
-    number = number_of(body)
+    answer.block = number = number_of(body)
     answer.over.append(number)
     _rest(answer, body, _EVENT, frozenset({"type", "index"}), (), place=_event_of(number))
 
