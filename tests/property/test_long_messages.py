@@ -39,6 +39,12 @@ def test_g33_no_step_on_such_an_answer_as_an_event_is_long(name: str) -> None:
     assert long_steps_of(played(name, SIZE, streaming=True)) == []
 
 
+@pytest.mark.parametrize("name", ["links", "a value of rows", "tools", "a value to edit", "a value to edit said twice"])
+def test_g33_no_step_on_an_answer_of_very_many_parts_is_long(name: str) -> None:
+    """All that is done once for each of them is done in steps: reading them side by side, comparing, freeing."""
+    assert long_steps_of(played(name, 10 * SIZE, streaming=False)) == []
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_g33_no_step_on_the_stream_of_a_server_of_tools_is_long(name: str) -> None:
     assert long_steps_of(answered(call(), STREAMS[name](SIZE), streaming=True)) == []

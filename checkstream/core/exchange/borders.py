@@ -16,7 +16,7 @@ import msgspec
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.exchange.joined import Joined
 from checkstream.core.exchange.known import Search
-from checkstream.core.exchange.meter import Meter
+from checkstream.core.exchange.meter import FEED_WORK, Meter
 from checkstream.core.exchange.quiet import LEAST_CHARS, Quiet
 from checkstream.core.match.patterns import PatternSet, compile_regex
 from checkstream.core.terms import Delta, Finding
@@ -34,6 +34,7 @@ _TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
 searched, since each word of a long history would cost twice."""
 _ROW_WORK = 20
 _STEP_CHARS = 16
+_EDGES_A_STEP, _EDGES_WORK = 256, 100
 _EDITS_A_STEP = 256
 
 
@@ -85,9 +86,11 @@ class Borders(Joined):
         self._edges: list[tuple[int, Edge]] = []
         """With the place in `text` at which each begins; of one place there may be several."""
 
-    def take(self, row: Sequence[Edge], between: str) -> None:
-        """Take a row."""
+    def take(self, row: Sequence[Edge], between: str) -> Generator[None, None, None]:
+        """Take a row, in steps."""
         for number, edge in enumerate(row):
+            if number % _EDGES_A_STEP == _EDGES_A_STEP - 1:
+                yield
             at = self._end
             self._edges.append((at, edge))
             self._parts.append((edge.place, at, at + len(edge.text)))
@@ -134,13 +137,14 @@ def looking(
             text = between.join([edge.text for edge in row])
             if _TELLING.search(text) is None:
                 break
-            cut = ",".join([str(len(edge.text)) for edge in row])  # what stands over a border depends on where it is
-            known = f"{_KIND}{cut}:{between}{kind}" if quiet is not None and len(text) >= LEAST_CHARS else ""
+            known = ""
+            if quiet is not None and len(text) >= LEAST_CHARS:  # what stands over a border depends on where it is
+                known = f"{_KIND}{','.join([str(len(edge.text)) for edge in row])}:{between}{kind}"
             if quiet is not None and known and quiet.found(known, text) is not None:
                 continue
             crossed = yield from _crossed(row, between, text, patterns, meter)
             for first, last in crossed:
-                borders.take(row[first : last + 1], between)
+                yield from meter.stepping(borders.take(row[first : last + 1], between), _EDGES_WORK)
             if not crossed and quiet is not None and known:
                 quiet.keep(known, text)
             meter.spend(_ROW_WORK)
@@ -163,25 +167,31 @@ def _crossed(
     else:
         found += search.end()
     meter.spend(search.take_work())
-    starts = [0, *accumulate(len(edge.text) + len(between) for edge in row)][:-1]
+    starts = [0, *accumulate([len(edge.text) + len(between) for edge in row])][:-1]
     crossed: dict[tuple[int, int], None] = {}
     alone: dict[int, list[Finding]] = {}
-    for finding in found:
+    found.reverse()
+    while found:  # freed here: thousands at once take long
+        if len(found) % _EDGES_A_STEP == 0:
+            meter.spend(_EDGES_WORK)
+            yield
+        finding = found.pop()
         first, last = bisect_right(starts, finding.span.start) - 1, bisect_left(starts, finding.span.end) - 1
         if first == last or (first, last) in crossed:
             continue
-        there = False
         for number in range(first, last + 1):
             if number not in alone:
                 own = Search(patterns)
                 alone[number] = (yield from meter.feeding(own, row[number].text)) + own.end()
-                meter.spend(own.take_work())
-            there = there or any(
+                meter.spend(own.take_work() + FEED_WORK)
+                yield
+            if any(
                 each.signal == finding.signal
                 and each.span.start + starts[number] < finding.span.end
                 and finding.span.start < each.span.end + starts[number]
                 for each in alone[number]
-            )
-        if not there:
+            ):
+                break
+        else:
             crossed[first, last] = None
     return list(crossed)

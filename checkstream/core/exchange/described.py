@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from checkstream.core.commands import KeepTools, RecallTools
 from checkstream.core.events import ToolsKnown
 from checkstream.core.exchange.checking import Checking
@@ -9,10 +11,12 @@ from checkstream.core.exchange.message import Message
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen, is_pinned
-from checkstream.core.wire.mcp.tools import definitions
+from checkstream.core.steps import Walk
+from checkstream.core.wire.mcp.tools import defining
 from checkstream.core.wire.requests.prompt import is_plain
 from checkstream.core.wire.surface import Request
 
+_TOOLS_A_STEP, _LOOKING_WORK = 32, 500
 _MOST_TRIES = 8
 """How often a list is looked at anew because others have kept something meanwhile."""
 
@@ -54,9 +58,9 @@ class Described:
         self._pins.begin_with(event.state)
         return self._tries <= _MOST_TRIES
 
-    def looking(self, message: Message, request: Request) -> KeepTools | None:
-        """Look at a list (see `look_at`); return what keeps what is new in it, before it leaves; None: nothing is."""
-        self.look_at(message, request)
+    def looking(self, message: Message, request: Request) -> Generator[None, None, KeepTools | None]:
+        """Look at a list in steps; return what keeps what is new in it, before it leaves; None: nothing is."""
+        yield from self._checking.meter.stepping(self._look_at(message, request), _LOOKING_WORK)
         if self._pins is self._book or not self._pins.changed:
             return None
         self.waits = True
@@ -85,10 +89,15 @@ class Described:
         said = _WHY.get(why, "its description was not let through")
         return Refusal(400, "request_blocked", f"this tool may not be called: {said}", why, param="params.name")
 
-    def look_at(self, message: Message, request: Request) -> None:
+    def _look_at(self, message: Message, request: Request) -> Walk:
         """Note how the tools of a list are described, and take out those that may not be called."""
         refuses, ledger = self._plan.tools_changed == "refuse", self._checking.ledger
-        for i, name, said, text in definitions(request.members):
+        for count, found in enumerate(defining(request.members), 1):
+            if found is None or count % _TOOLS_A_STEP == 0:
+                yield
+            if found is None:
+                continue
+            i, name, said, text = found
             rule = message.taken_out(("result", "tools", i))
             fault = self._fault(name, Seen(said, text), keeps=refuses) if rule is None else None
             if fault is not None:

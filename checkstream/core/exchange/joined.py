@@ -54,15 +54,20 @@ class Joined:
             between: What stands between two of them ...
             ends: ... but behind these places, where a line ends.
         """
-        at, texts = 0, list[str]()
+        at, said, texts = 0, list[str](), list[str]()
+        gap = ""
         for count, place in enumerate(places, 1):
             text = deltas[place].text
+            at += len(gap)
             self._parts.append((place, at, at + len(text)))
-            texts += (text, "\n" if place in ends else between)
-            at += len(text) + len(texts[-1])
+            texts += (gap, text)
+            at += len(text)
+            gap = "\n" if place in ends else between
             if count % PLACES_A_STEP == 0:
+                said.append("".join(texts))
+                texts.clear()
                 yield
-        self.text = "".join(texts[:-1])
+        self.text = "".join([*said, *texts])
 
     def touched(self, span: Span) -> list[int]:
         """Return the places of the texts that a span touches."""

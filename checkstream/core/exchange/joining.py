@@ -133,10 +133,16 @@ class Joining:
         meter = self._checking.meter
         for (kind, _), found in places.items():
             rows = kinds.setdefault(kind, Rows())
-            for place in found:
+            parts = list[int]()
+            for count, place in enumerate(found, 1):
                 yield from rows.text(place, self._deltas[place].text, meter)
-            parts = (edge_of(self._deltas, place) for place in found if _is_part(self._deltas[place]))
-            yield from rows.take(parts, meter)
+                if _is_part(self._deltas[place]):
+                    parts.append(place)
+                if count % PLACES_A_STEP == 0:
+                    meter.spend(PLACES_WORK)
+                    yield
+            yield from rows.take((edge_of(self._deltas, place) for place in parts), meter)
+            yield
         for run in self._request.runs:
             rows = kinds.setdefault(self._deltas[run[0]].channel.kind, Rows())
             yield from rows.take((edge_of(self._deltas, place) for place in run), meter)

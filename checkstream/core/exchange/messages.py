@@ -340,7 +340,7 @@ class Messages(Stepping):
             raise AssertionError("a message leaves after it was read")
         head = message.head or Head("error")
         if message.refusal is None and has_tools(request.members):
-            owed = self._tools.recalling() or self._tools.looking(message, request)
+            owed = self._tools.recalling() or (yield from self._tools.looking(message, request))
             if owed is not None:
                 self._do(owed)
                 return

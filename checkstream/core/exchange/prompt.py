@@ -464,6 +464,7 @@ class Prompt:
             meter.spend(_EDIT_WORK)
             yield
         self._forwarded = texts
+        self._checking.left += (edits, texts)
         shaping = self.wishes.shaping(continue_from)
         if self._removed:
             texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}

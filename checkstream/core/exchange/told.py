@@ -172,20 +172,31 @@ def _searched(
         hits = [*(yield from meter.feeding(search, _APART.join(some))), *search.end()]
         meter.spend(search.take_work())
         crossed: dict[int, list[Span]] = {}
-        for hit in hits:
+        while hits:  # freed here: thousands at once take long
+            hit = hits.pop()
             number = bisect_right(starts, hit.span.start) - 1
             if hit.span.end <= starts[number] + len(some[number]):  # nobody reads two rows as one
                 crossed.setdefault(number, []).append(hit.span.moved(-starts[number]))
-        for number, spans in crossed.items():
-            found += [row for row in said[some[number]] if _crosses(row, len(between), spans)]
+            if len(hits) % _EDGES_A_STEP == 0:
+                meter.spend(_EDGES_WORK)
+                yield
+        for number in sorted(crossed):
+            for row in said[some[number]]:
+                found += [row] if (yield from _crosses(row, len(between), crossed[number], meter)) else []
         yield
     return found
 
 
-def _crosses(row: Row, between: int, spans: Sequence[Span]) -> bool:
-    """Tell whether something stands in two strings of a row."""
-    ends = list(accumulate(len(edge.text) + between for edge in row))
-    return any(bisect_right(ends, span.start) != bisect_right(ends, span.end - 1) for span in spans)
+def _crosses(row: Row, between: int, spans: Sequence[Span], meter: Meter) -> Generator[None, None, bool]:
+    """Tell, in steps, whether something stands in two strings of a row."""
+    ends = list(accumulate([len(edge.text) + between for edge in row]))
+    for at in range(0, len(spans), _EDGES_A_STEP):
+        meter.spend(_EDGES_WORK)
+        yield
+        some = spans[at : at + _EDGES_A_STEP]
+        if any(bisect_right(ends, span.start) != bisect_right(ends, span.end - 1) for span in some):
+            return True
+    return False
 
 
 def edge_of(deltas: Sequence[Delta], place: int) -> Edge:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import re  # noqa: TID251 - tokens of JSON, in which each character says what comes: there is nothing to try again
 from collections.abc import Callable, Container, Generator, Iterator
+from heapq import merge
 from json import decoder
 from typing import NoReturn
 
 import msgspec
 
+from checkstream.core.steps import dropping
 from checkstream.errors import WireError
 
 Path = tuple[str | int, ...]
@@ -234,7 +236,11 @@ class JsonText:
             raise AssertionError("this text was not given as bytes")
         out: list[bytes] = []
         at = 0
-        for count, splice in enumerate(_in_order(splices), 1):
+        runs: list[list[Splice]] = []
+        for begun in range(0, len(splices), _ENTRIES_A_STEP):
+            runs.append(_in_order(splices[begun : begun + _ENTRIES_A_STEP]))
+            yield
+        for count, splice in enumerate(merge(*runs, key=_order), 1):
             if splice.start < at:
                 continue
             out += (self._data[at : splice.start], splice.text.encode())
@@ -242,11 +248,22 @@ class JsonText:
             if count % _ENTRIES_A_STEP == 0:
                 yield
         out.append(self._data[at:])
-        while self._listed:  # in steps, too: there may be tens of thousands
-            self._listed.popitem()
-            if len(self._listed) % _ENTRIES_A_STEP == 0:
+        data = b"".join(out)
+        yield from dropping(runs)
+        yield from dropping(out)
+        yield from self._forgetting()
+        return data
+
+    def _forgetting(self) -> Iterator[None]:
+        """Forget, in steps, the places that are known: there may be tens of thousands."""
+        count = 0
+        while self._listed:
+            members = self._listed.popitem()[1].members
+            yield from dropping(members)
+            count += 1
+            if count % _ENTRIES_A_STEP == 0:
                 yield
-        return b"".join(out)
+        yield from dropping(self._starts)
 
     def _start(self, path: Path) -> int | None:
         """Return where the value at `path` starts."""
@@ -396,4 +413,8 @@ class JsonText:
 
 def _in_order(splices: list[Splice]) -> list[Splice]:
     """Sort splices: what is added at a place comes first, then what takes out most, so that those inside come later."""
-    return sorted(splices, key=lambda splice: (splice.start, splice.end > splice.start, -splice.end))
+    return sorted(splices, key=_order)
+
+
+def _order(splice: Splice) -> tuple[int, bool, int]:
+    return splice.start, splice.end > splice.start, -splice.end

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 
 import msgspec
 
+from checkstream.core.steps import dropping
 from checkstream.core.wire.json_text import splices
 from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import Path, Splice
 from checkstream.core.wire.json_text.splices import changed
 from checkstream.core.wire.json_text.strict import shown
-from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.mcp import fields
+from checkstream.core.wire.mcp.agreeing import agreeing
 from checkstream.core.wire.mcp.heads import Head, head_of, one_message, tool_of
 from checkstream.core.wire.mcp.reading import Reader
 from checkstream.core.wire.requests.edits import request_places, request_splices
@@ -48,7 +48,7 @@ def reading_callers(body: bytes) -> Generator[None, None, Request]:
     if isinstance(params, dict) and known is not None:
         yield from prompt.names("params.", params, known)
     yield from _bodies(reader, found)
-    return _request(body, found, prompt, head, tool)
+    return (yield from _request(body, found, prompt, head, tool))
 
 
 def reading_servers(body: bytes) -> Generator[None, None, Request]:
@@ -71,7 +71,7 @@ def reading_servers(body: bytes) -> Generator[None, None, Request]:
     if head.method:
         yield from reader.part(head.method, ("method",))
     yield from _bodies(reader, found)
-    return _request(body, found, prompt, head, None)
+    return (yield from _request(body, found, prompt, head, None))
 
 
 def reading_other(body: bytes) -> Generator[None, None, Request]:
@@ -83,7 +83,7 @@ def reading_other(body: bytes) -> Generator[None, None, Request]:
     found = yield from reading_object(body)
     prompt = Prompt()
     yield from Reader(prompt, "tool_result").anything(found)
-    return _request(body, found, prompt, Head("error"), None)
+    return (yield from _request(body, found, prompt, Head("error"), None))
 
 
 def reading_errors(body: bytes) -> Generator[None, None, Request]:
@@ -111,8 +111,13 @@ def _bodies(reader: Reader, found: Mapping[str, object]) -> Generator[None, None
             yield from reader.member(value, (name,))
 
 
-def _request(body: bytes, found: dict[str, object], prompt: Prompt, head: Head, tool: str | None) -> Request:
+def _request(
+    body: bytes, found: dict[str, object], prompt: Prompt, head: Head, tool: str | None
+) -> Generator[None, None, Request]:
+    """Return, in steps, the request that was read: it may have tens of thousands of texts."""
+    yield
     made = prompt.request(body, found, model=head.method)
+    yield from prompt.forgetting()
     return made if tool is None else msgspec.structs.replace(made, tools=(tool,))
 
 
@@ -125,7 +130,9 @@ def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None 
     removed = () if shaping is None else shaping.removed
     if shaping is not None and msgspec.structs.replace(shaping, removed=()) != Shaping():
         raise WireError("a message has nothing that a policy could shape; leave such actions out on routes of `mcp`")
-    places = {request.unit.deltas[i].path[:2] for i in changed(request.unit, texts)}
+    edited = changed(request.unit, texts)
+    yield
+    places = {request.unit.deltas[i].path[:2] for i in edited}
     if wrong := next((at[0] for at in places if at[0] in ("id", "method")), None):
         raise WireError(f"the `{shown(str(wrong))}` of a message can't be edited")
     if not removed and not places:
@@ -141,52 +148,8 @@ def writing(request: Request, texts: Mapping[int, str], shaping: Shaping | None 
     for path, names in doomed.items():
         edits += document.cut(path, frozenset(names))
     data = yield from document.applying(edits)
-    return (yield from _agreeing(request, data)) if _VALUE in places else data
-
-
-def _agreeing(request: Request, data: bytes) -> Generator[None, None, bytes]:
-    """Return, in steps, a result in which the texts that say its value once more, as JSON, say it as it was edited."""
-    result = request.members.get("result")
-    blocks = result.get("content") if isinstance(result, dict) else None
-    before = result.get("structuredContent") if isinstance(result, dict) else None
-    after = (yield from reading_object(data)).get("result")
-    edited = after.get("structuredContent") if isinstance(after, dict) else None
-    document = yield from splices.places(data, None)
-    found: list[Splice] = []
-    for i, block in enumerate(blocks if isinstance(blocks, list) else ()):
-        yield
-        text = block.get("text") if isinstance(block, dict) else None
-        said = _said(text) if isinstance(text, str) else None
-        span = document.span(("result", "content", i, "text")) if said is not None else None
-        if said is not None and span is not None:
-            alike = next((new for old, new in _pairs(before, edited) if old == said), None)
-            if alike is not None:
-                found.append(Splice(*span, quote(json.dumps(alike, ensure_ascii=False, indent=2))))
-    return (yield from document.applying(found)) if found else data
-
-
-def _said(text: str) -> object | None:
-    """Return the object or list that a text is the JSON of."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value
-
-
-def _pairs(before: object, after: object) -> Iterator[tuple[object, object]]:
-    """Yield the objects and lists of a value, each with what it is after an edit, which changes no list's length."""
-    pending = [(before, after)]
-    while pending:
-        old, new = pending.pop()
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield old, new
-            pending += zip(old.values(), new.values(), strict=False)
-        elif isinstance(old, list) and isinstance(new, list):
-            yield old, new
-            pending += zip(old, new, strict=False)
+    yield from dropping(edits)
+    return (yield from agreeing(request.members, data)) if _VALUE in places else data
 
 
 def marking(data: bytes, told: msgspec.Raw) -> Generator[None, None, bytes]:

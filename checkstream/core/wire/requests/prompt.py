@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Literal
 
 from checkstream.core.match.spelled import LEAST_WORDS, names
-from checkstream.core.steps import Steps, done
+from checkstream.core.steps import Steps, Walk, done, dropping
 from checkstream.core.terms import Channel, Delta, Unit
 from checkstream.core.wire.json_text.lists import ANYWHERE, telling
 from checkstream.core.wire.json_text.spans import NAME, Path
@@ -31,6 +31,7 @@ _WORK_A_STEP = 256
 """Values, or so many times `_CHARS_A_VALUE`, that are read before others may have their turn."""
 _CHARS_A_VALUE = 1024
 _IDS_AT_ONCE = 2048
+_RUNS_A_STEP = 1024
 _MIN_SENTENCE = 12
 """Characters of a name that may be a sentence (see `match.spelled`)."""
 LEAST_DIGITS = 4
@@ -156,6 +157,10 @@ class Prompt:
             model=model,
             unknown_fields=tuple(self.unknown),
         )
+
+    def forgetting(self) -> Walk:
+        """Forget, in steps, what stands in lists: the request has it."""
+        yield from dropping(self._runs, _RUNS_A_STEP)
 
     def spends(self, work: int = 1) -> bool:
         """Note that something was read; tell whether it is the others' turn (`Steps`)."""
