@@ -23,9 +23,9 @@ from checkstream.core.match.work import Work
 from checkstream.core.terms import Channel, Delta, Stage
 from checkstream.core.wire.surface import Request
 
-_PARTS, _QUIET, _SPELLED, _LISTED, _BORDERS, _TOLD = 1, 2, 3, 4, 6, 7
+_PARTS, _QUIET, _SPELLED, _LISTED, _BORDERS, _TOLD, _WORDS = 1, 2, 3, 4, 6, 7, 8
 """Indexes of the channels that parts without a gap between them, names, the sentences of names, entries of lists, ends
-of messages with the beginnings of the next, and strings of JSON in a text are judged as."""
+of messages with the beginnings of the next, strings of JSON in a text, and words of one value are judged as."""
 _NAMING_WORK, _NAME_WORK = 120, 70
 """Of looking for names in `NAMES_CHARS`, and of each that is found (see `match.work`)."""
 
@@ -77,6 +77,7 @@ class Joining:
             yield from self._names(Channel(kind, self._deltas[found[0]].channel.choice, _QUIET), found)
         if not self._of_tools:
             yield from self._lists()
+        yield from self._words()
         for (kind, position), found in places.items():
             yield from self._message(kind, position, found, parts=not self._of_tools)
             yield
@@ -178,6 +179,19 @@ class Joining:
             yield from self._checking.meter.stepping(entries.add(self._deltas, found, "", ends), PLACES_WORK)
             channel = Channel(kind, self._deltas[found[0]].channel.choice, _LISTED)
             self._take(entries, channel, Manner(grid=False, asks=False, seams=tuple(seams)))
+            yield
+
+    def _words(self) -> Generator[None, None, None]:
+        """Take, for each kind of channel, what words of one value say one behind the other, a line for each value."""
+        lines: dict[str, list[int]] = {}
+        ends = set[int]()
+        for words in self._request.told:
+            lines.setdefault(self._deltas[words[0]].channel.kind, []).extend(words)
+            ends.add(words[-1])
+        for kind, found in lines.items():
+            told = Joined()
+            yield from self._checking.meter.stepping(told.add(self._deltas, found, " ", ends), PLACES_WORK)
+            self._take(told, Channel(kind, self._deltas[found[0]].channel.choice, _WORDS), Manner(grid=False))
             yield
 
     def _names(self, channel: Channel, found: Sequence[int]) -> Generator[None, None, None]:

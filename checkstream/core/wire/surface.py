@@ -57,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Place of a delta that is the text of a file -> how it stands in the body."""
     runs: tuple[tuple[int, ...], ...] = ()
     """Places of deltas that are entries of one list, in fields that nobody knows: a reader may put them together."""
+    told: tuple[tuple[int, ...], ...] = ()
+    """Places of deltas that are words of one value, in fields that nobody knows: together they may be a sentence."""
     extension: Extension | None = None
     """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
     verification: bool | None = None

@@ -11,6 +11,9 @@ from checkstream.core.wire.answers.logprobs import SHADOWS
 from checkstream.core.wire.json_text.spans import NAME, JsonText, Path, Splice
 from checkstream.core.wire.json_text.splices import Names, null, replace
 
+_EMPTY = {"[": "[]", "{": "{}"}
+"""First character of a container -> one with nothing in it."""
+
 
 def replacements(
     document: JsonText,
@@ -59,4 +62,4 @@ def _replace_extra(document: JsonText, path: Path, text: str) -> Splice:
     opener = document.text[splice.start]
     if opener == '"' or path[-1] == NAME:
         return splice
-    return msgspec.structs.replace(splice, text="[]" if opener == "[" else "0")
+    return msgspec.structs.replace(splice, text=_EMPTY.get(opener, "0"))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from checkstream.core.steps import done
 
+_LEAST_WORDS = 3
+_MOST_WORDY_CHARS = 32
+_MOST_TOLD_CHARS = 4096
+_MARKS = str.maketrans("", "", " ,.;:!?'\u2019-")
 ANYWHERE = "*"
 """In a place: an entry of a list. Readers may join what its entries say."""
 _LEAST_BYTES = 4
@@ -16,6 +20,19 @@ _AS_FIGURES = bytes.maketrans(_FIGURES.encode(), b"0123456789")
 _GROUPS = range(2, 6)
 _GROUPED = range(12, 20)
 """Figures of a number that a list has in groups, of cards as they are printed: more or fewer are many numbers."""
+
+
+def is_wordy(text: str) -> bool:
+    """Tell whether a string is a word or a few: several of them may be a sentence that is told word by word."""
+    return len(text) <= _MOST_WORDY_CHARS and text.translate(_MARKS).isalpha()
+
+
+def told_by(words: Sequence[str]) -> str:
+    """Return what wordy strings of one value say one behind the other; "" where that is no sentence, or too long."""
+    if len(words) < 2:
+        return ""
+    told = " ".join(words)
+    return told if len(told) <= _MOST_TOLD_CHARS and told.count(" ") + 1 >= _LEAST_WORDS else ""
 
 
 def spelled_by(value: object) -> str | None:

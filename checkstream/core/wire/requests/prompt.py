@@ -12,7 +12,7 @@ from typing import Literal
 from checkstream.core.match.spelled import LEAST_WORDS, names
 from checkstream.core.steps import Steps, Walk, done, dropping
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire.json_text.lists import ANYWHERE, telling
+from checkstream.core.wire.json_text.lists import ANYWHERE, is_wordy, telling, told_by
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strict import shown
 from checkstream.core.wire.json_text.strings import clean
@@ -127,6 +127,8 @@ class Prompt:
         """Place of a delta that is a file's text -> how it stands in the request."""
         self._runs: dict[tuple[str, int, Path], list[int]] = {}
         """Channel, position and place in the lists of a field that nobody knows -> the deltas that stand there."""
+        self._told: list[tuple[int, ...]] = []
+        """Deltas that are words of one value that nobody knows."""
         self._work = 0
         self._next: dict[tuple[str, int], int] = {}
         self._words: set[str] = set()
@@ -152,6 +154,7 @@ class Prompt:
             quiet=frozenset(self.quiet),
             files=self.files,
             runs=self.runs,
+            told=tuple(self._told),
             streaming=streaming,
             usage_wanted=counts,
             model=model,
@@ -239,6 +242,7 @@ class Prompt:
             words: Nobody knows what it is for: single words are read, too.
             numbers: So are numbers.
         """
+        wordy: list[int] = []
         for form, text, at in pieces(value, path):
             if self.spends(1 + len(text) // _CHARS_A_VALUE):
                 yield
@@ -252,7 +256,11 @@ class Prompt:
                 if words or not plain or text not in fields.MODE_WORDS:
                     if words and text and form == "text":
                         self._note_entry(kind, position, at)
+                        if is_wordy(text):
+                            wordy.append(len(self.deltas))
                     self.add(kind, position, text, at, quiet=plain)
+        if told_by([self.deltas[place].text for place in wordy]):
+            self._told.append(tuple(wordy))
 
     def _note_entry(self, kind: str, position: int, path: Path) -> None:
         """Note that the next delta is an entry of a list, if it is one."""
