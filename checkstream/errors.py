@@ -18,6 +18,7 @@ CheckstreamError
 ├── RequestRefused          the proxy does not take this request; nothing was sent to the upstream
 │   ├── RouteUnknown        no route matches
 │   ├── MethodWrong         the path is known, the method is not
+│   ├── SessionUnknown      the session of a server of tools is another caller's, or none
 │   ├── CallerUnknown       no key, or a key that nobody has
 │   ├── BodyTooLarge        the request's body passes its cap
 │   ├── HostForeign         a request without a key was meant for another machine's name
@@ -188,6 +189,10 @@ class RouteUnknown(RequestRefused):
 
 class MethodWrong(RequestRefused):
     """A route matches the path, but not with this method."""
+
+
+class SessionUnknown(RequestRefused):
+    """The request names a session of a server of tools, or an event of one, that its caller was never given."""
 
 
 class CallerUnknown(RequestRefused):

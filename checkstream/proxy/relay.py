@@ -109,6 +109,7 @@ class Exchange:
         headers: Mapping[str, str],
         fail_closed: bool,
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
+        bind: Callable[[CIMultiDict[str]], None] | None = None,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -125,6 +126,7 @@ class Exchange:
             headers: For the response (`x-checkstream-...`).
             fail_closed: An answer whose record can't be written is not finished.
             respond: Makes the response of a whole answer.
+            bind: Binds what the upstream's headers name to the caller; None: nothing is to be bound.
         """
         self._request = request
         self._connection = connection
@@ -136,6 +138,7 @@ class Exchange:
         self._headers = {**headers, "server": "checkstream"}
         self._fail_closed = fail_closed
         self._respond = respond
+        self._bind = bind
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox()
         self._goes_on = False
@@ -318,8 +321,7 @@ class Exchange:
     # --- the caller's side
 
     async def _start_stream(self) -> None:
-        answer = self._fetching.answer
-        headers = answer.headers.copy() if answer is not None else {}
+        headers = self._headers_of_answer()
         headers.update(_STREAM_HEADERS)
         headers.update(self._headers)
         headers["content-type"] = f"{self._surface.framing.media}; charset=utf-8"
@@ -358,9 +360,15 @@ class Exchange:
 
     def _headers_of_reply(self) -> CIMultiDict[str]:
         """Return the upstream's headers that a whole answer keeps, with the proxy's own."""
+        headers = self._headers_of_answer()
+        headers.update(self._headers)
+        return headers
+
+    def _headers_of_answer(self) -> CIMultiDict[str]:
         answer = self._fetching.answer
         headers: CIMultiDict[str] = answer.headers.copy() if answer is not None else CIMultiDict()
-        headers.update(self._headers)
+        if self._bind is not None:
+            self._bind(headers)
         return headers
 
     async def _refuse_to_finish(self, error: AuditError) -> None:

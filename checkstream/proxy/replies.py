@@ -41,6 +41,7 @@ from checkstream.errors import (
     RequestRefused,
     RouteUnknown,
     ScoringError,
+    SessionUnknown,
     TemplateError,
     ToolsUnreadable,
     UnmaskableError,
@@ -68,6 +69,7 @@ class ErrorReply(msgspec.Struct, frozen=True):
 TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     RouteUnknown: ErrorReply(404, "not_found", own_words=True),
     MethodWrong: ErrorReply(405, "method_not_allowed", own_words=True),
+    SessionUnknown: ErrorReply(404, "session_unknown", own_words=True),
     CallerUnknown: ErrorReply(401, "authentication_error", own_words=True),
     BodyTooLarge: ErrorReply(413, "request_too_large", own_words=True),
     HostForeign: ErrorReply(421, "host_not_allowed", own_words=True),

@@ -52,6 +52,7 @@ from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.replies import POLICY, STREAM, error_response
+from checkstream.proxy.sessions import Sessions
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.turns import Turns
 
@@ -287,7 +288,10 @@ class Proxy:
 
     async def _answer_guarded(self, request: BaseRequest, stream: str, sent: Sent, guarded: _Guarded) -> StreamResponse:
         route, body, caller = guarded.route, sent.body, sent.identity.name
-        outgoing, envelope = _read(request, sent, guarded)
+        sessions = None  # a server of tools knows nobody behind the proxy; callers without names are one
+        if isinstance(guarded.surface, Mcp) and caller is not None:
+            sessions = Sessions(self._digest, route.upstream.name, caller)
+        outgoing, envelope = _read(request, sent, guarded, sessions)
         context, named = (_one_of(name, request.headers.getall(name, ())) for name in (_CONTEXT, _CONVERSATION))
         asked = Asked(
             caller=caller, route=route.name, program=guarded.plan.program.hash,
@@ -315,6 +319,7 @@ class Proxy:
             },
             fail_closed=guarded.plan.fail_mode == "closed",
             respond=confirming.respond,
+            bind=None if sessions is None else sessions.bind,
         )
         received = RequestReceived(body, caller, context, confirming.rules, risk, envelope, named, request.method)
         self._running.add(exchange)
@@ -410,18 +415,20 @@ def _unread(request: BaseRequest, sent: Sent) -> Outgoing:
     return Outgoing(target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name)
 
 
-def _read(request: BaseRequest, sent: Sent, guarded: _Guarded) -> tuple[Outgoing, Envelope]:
+def _read(request: BaseRequest, sent: Sent, guarded: _Guarded, sessions: Sessions | None) -> tuple[Outgoing, Envelope]:
     """Return what of a guarded request stands around its body as it goes on, and what of it rules are to read.
 
     Raises:
         RequestInvalid: two readers could read it differently.
+        SessionUnknown: it names a session that is not its caller's.
     """
     url, key_header = request.rel_url, sent.identity.key_header
+    headers = [(name, text) for name, text in request.headers.items() if name.lower() != key_header]
     outer = around(
         guarded.route.match.path,
         url.raw_path,
         url.raw_query_string,
-        ((name, text) for name, text in request.headers.items() if name.lower() != key_header),
+        headers if sessions is None else sessions.opened(headers),
         keyed=guarded.route.upstream.keyed,
         strict=guarded.plan.unknown_fields == "refuse",
         refused=guarded.surface.parts_of_answers,

@@ -18,12 +18,12 @@ from checkstream.core.exchange.prompt import READ_WORK, Prompt
 from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.json_text.spans import Path
+from checkstream.core.wire.mcp.bound import SESSION
 from checkstream.core.wire.mcp.heads import Head, head_of
 from checkstream.core.wire.mcp.messages import is_entry, part_of
 from checkstream.core.wire.surface import Request, Requests
 from checkstream.errors import RequestInvalid
 
-_SESSION = "mcp-session-id"
 _NO_BODY = Request(unit=Unit(raw=b""), members={}, streaming=True, usage_wanted=False, model="")
 
 
@@ -48,6 +48,8 @@ class Message(Prompt):
         """Its frame; None: it has none."""
         self.refused: Refusal | None = None
         """Why it can't go on, whatever policy says of its texts."""
+        self.session = ""
+        """What it is part of, as its server calls it; empty: nothing, or nothing yet."""
 
     def _reading(self, event: RequestReceived) -> Generator[None, None, Request]:
         """Return, in steps, what the request says; what opens or ends a stream says nothing.
@@ -55,6 +57,7 @@ class Message(Prompt):
         Raises:
             RequestInvalid: it is no message, or none is allowed there.
         """
+        self.session = self._session(event)
         if event.method == "POST":
             request = yield from super()._reading(event)
             self.head = head_of(request.members)
@@ -66,7 +69,7 @@ class Message(Prompt):
     def _session(self, event: RequestReceived) -> str:
         """Return the session that the message is part of, as its server calls it; empty: it has none."""
         said = event.envelope.said
-        return next((each.text for each in said if each.place == "header" and each.name == _SESSION), "")
+        return next((each.text for each in said if each.place == "header" and each.name == SESSION), "")
 
     def hearing(self, body: bytes) -> Generator[None, None, None]:
         """Read what a server says, in steps, and begin to judge it.

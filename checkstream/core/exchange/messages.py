@@ -62,6 +62,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import PIECE_WORK, pieces
 from checkstream.core.wire.mcp import messages, refusals
+from checkstream.core.wire.mcp.bound import Bound
 from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.mcp.tools import has_tools
@@ -126,6 +127,9 @@ class Messages(Stepping):
         self._streamed = False
         self._ended = False
         """Nothing more will come of the server."""
+        self._digest = digest
+        self._bound: Bound | None = None
+        """Binds what the server names to the caller; None: callers have no names."""
         self._said_chars = self._released_chars = 0
         self._begun_at: float | None = None
 
@@ -197,6 +201,8 @@ class Messages(Stepping):
         self.state = State.INGRESS
         refusal = yield from self._request.take(event)
         self._asker.head, self._asker.verb = self._request.head, event.method
+        if event.caller is not None:
+            self._bound = Bound(self._digest, self._plan.upstream, event.caller)
         if refusal is not None:
             self._refuse(refusal)
         elif self._request.conversation.key:
@@ -295,6 +301,7 @@ class Messages(Stepping):
         if self._waiting_bytes <= self._plan.held_bytes // 4:
             self._watch.resume()
         self._checking.meter.spend(_FRAME_WORK)
+        frame = frame if self._bound is None else self._bound.event(frame, self._request.session)
         if frame.event == _OLD_TRANSPORT:
             message = "the upstream speaks the transport `HTTP+SSE`, which streamable HTTP has replaced"
             self._fail(Refusal(502, "upstream_error", message))

@@ -1,6 +1,6 @@
 """A real MCP server, of the Python SDK: what its tools say is what a test asks them to.
 
-Run in the environment of the client libraries: `python -m tests.e2e.sdks.mcp_server [json] [stateless]`.
+Run in the environment of the client libraries: `python -m tests.e2e.sdks.mcp_server [json] [stateless] [resumable]`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.streamable_http import EventMessage, EventStore
 from mcp_types import SamplingMessage, TextContent
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
@@ -130,10 +131,33 @@ def _failing(app: Any) -> Any:
     return served
 
 
+class Store(EventStore):  # type: ignore[misc]  # the library is in another environment
+    """Keeps events for those who come back; it asks nobody whose session they are of, as the SDK's example doesn't."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[str, Any]] = []
+
+    async def store_event(self, stream_id: str, message: Any) -> str:
+        self._events.append((stream_id, message))
+        return f"event-{len(self._events)}"
+
+    async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str | None:
+        at = int(last_event_id.removeprefix("event-"))
+        stream = self._events[at - 1][0]
+        for number, (of, message) in enumerate(self._events[at:], at + 1):
+            if of == stream and message is not None:
+                await send_callback(EventMessage(message, f"event-{number}"))
+        return stream
+
+
 def main() -> None:
     """Serve at any port, and say which."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = server.streamable_http_app(json_response="json" in sys.argv, stateless_http="stateless" in sys.argv)
+    app = server.streamable_http_app(
+        json_response="json" in sys.argv,
+        stateless_http="stateless" in sys.argv,
+        event_store=Store() if "resumable" in sys.argv else None,
+    )
     sys.stdout.write(json.dumps({"event": "listening", "url": f"http://127.0.0.1:{listener.getsockname()[1]}"}) + "\n")
     sys.stdout.flush()
     uvicorn.Server(uvicorn.Config(_failing(app), log_level="warning")).run(sockets=[listener])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -58,16 +61,20 @@ def served(request: pytest.FixtureRequest, clients: Clients) -> Iterator[Server]
 def before(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Proxy]:
     """Return what starts a proxy before a server."""
 
-    def made(server: Server, **route: Any) -> Proxy:
+    def made(server: Server, *, keys: Mapping[str, str] | None = None, **route: Any) -> Proxy:
         folder = tmp_path_factory.mktemp("mcp")
         (folder / "policy.yaml").write_text(POLICY.replace("remove_message, text", "reject, message"))
         tools = {"name": "tools", "match": {"path": "/mcp"}, "surface": "mcp", "upstream": "tools"}
-        settings = {
+        settings: dict[str, Any] = {
             "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
             "upstreams": {"tools": {"url": server.url}},
             "routes": [{**tools, "policies": ["builtin:default", "policy.yaml"], **route}],
             "audit": {"dir": str(folder / "audit")},
         }
+        for name, key in (keys or {}).items():
+            (folder / name).write_text(key)
+            callers = settings["server"].setdefault("callers", [])
+            callers.append({"name": name, "key": {"file": name}})
         return Proxy(settings, folder)
 
     return made
@@ -84,8 +91,9 @@ def ask(request: pytest.FixtureRequest, clients: Clients) -> Callable[..., list[
     """Return what runs one session: `ask(url, *steps)`."""
     sdk, mode = request.param
 
-    def asked(url: str, *steps: Step) -> list[dict[str, Any]]:
-        outcome = clients.ask({"sdk": sdk, "do": "session", "url": f"{url}/mcp", "mode": mode, "steps": list(steps)})
+    def asked(url: str, *steps: Step, **more: str) -> list[dict[str, Any]]:
+        about = {"sdk": sdk, "do": "session", "url": f"{url}/mcp", "mode": mode, "steps": list(steps)}
+        outcome = clients.ask({**about, **more})
         found: list[dict[str, Any]] = outcome.given()
         return found
 
@@ -213,3 +221,125 @@ def test_each_message_has_its_record(guarded: Proxy, ask: Any) -> None:
     assert {record["surface"] for record in records} == {"mcp"}
     assert {"complete", "refused"} <= {record["outcome"] for record in records}
     assert {"ingress:assistant", "ingress:tool_result"} <= {name for record in records for name in record["scanned"]}
+
+
+KEYS = {"app1": "k-" + "1" * 20, "app2": "k-" + "2" * 20}
+VERSION = "2025-06-18"
+SESSION, EVENT = "mcp-session-id", "last-event-id"
+Named = Mapping[str, str | None]
+
+
+class Caller:
+    """One caller of a proxy, who says what it likes; without a key, somebody before the server itself."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        self._at = urlsplit(url)
+        self._key = key
+
+    def send(
+        self, method: str, message: object = None, /, *, until: bytes = b"\n\n\n", headers: Named | None = None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Return status, headers, and what has come until the end, or until something stood there."""
+        sent = {"accept": "application/json, text/event-stream", "mcp-protocol-version": VERSION}
+        sent |= {"authorization": f"Bearer {self._key}"} if self._key else {}
+        sent |= {"content-type": "application/json"} if message is not None else {}
+        sent = {name: text for name, text in {**sent, **(headers or {})}.items() if text is not None}
+        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port or 0, timeout=20)
+        with contextlib.closing(connection):
+            connection.request(method, "/mcp", None if message is None else json.dumps(message), sent)
+            answer, came = connection.getresponse(), b""
+            while until not in came and (some := answer.read1()):
+                came += some
+            return answer.status, dict(answer.headers.items()), came
+
+    def begin(self) -> str:
+        """Begin a session and return its name."""
+        client = {"name": "tests", "version": "1"}
+        params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client}
+        status, headers, _ = self.send("POST", _request("initialize", params))
+        assert status == 200
+        session = headers[SESSION]
+        assert self.send("POST", _request("notifications/initialized", None), headers={SESSION: session})[0] == 202
+        return session
+
+    def count(self, session: str) -> tuple[list[str], bytes]:
+        """Have the server count; return the ids of its events, and all that it said."""
+        params = {"name": "count", "arguments": {"to": 3, "says": "step"}, "_meta": {"progressToken": "p"}}
+        status, _, came = self.send("POST", _request("tools/call", params), headers={SESSION: session})
+        assert status == 200, came
+        lines = came.decode().splitlines()
+        return [line[4:].strip() for line in lines if line.startswith("id: ")], came
+
+
+def _request(method: str, params: Any) -> dict[str, Any]:
+    made = {"jsonrpc": "2.0", "method": method, "params": params} if params else {"jsonrpc": "2.0", "method": method}
+    return made if method.startswith("notifications/") else made | {"id": 7}
+
+
+@pytest.fixture(scope="module")
+def resumable(clients: Clients, before: Callable[..., Proxy]) -> Iterator[tuple[Server, Proxy]]:
+    del clients
+    server = Server("resumable")
+    with contextlib.closing(server), running(before(server, keys=KEYS)) as proxy:
+        yield server, proxy
+
+
+def test_g11_sessions_and_streams_are_those_of_who_has_begun_them(resumable: tuple[Server, Proxy]) -> None:
+    server, proxy = resumable
+    one, other = (Caller(proxy.url, key) for key in KEYS.values())
+    mine, theirs = one.begin(), other.begin()
+    ids, said = one.count(mine)
+    assert b"counted to 3" in said
+    [first, *_] = ids
+    status, _, again = one.send("GET", headers={SESSION: mine, EVENT: first}, until=b"counted to 3")
+    assert (status, b"counted to 3" in again) == (200, True)
+    direct = Caller(server.url)  # and before the server itself, anybody has what anybody has heard of
+    bare = direct.begin()
+    known, _ = direct.count(bare)
+    last = direct.send("GET", headers={SESSION: direct.begin(), EVENT: known[0]}, until=b"counted to 3")
+    assert b"counted to 3" in last[2]
+
+    ping = _request("ping", None)
+    foreign: list[tuple[Caller, str, Named]] = [
+        (other, "POST", {SESSION: mine}),
+        (other, "GET", {SESSION: mine}),
+        (other, "GET", {SESSION: mine, EVENT: first}),
+        (other, "GET", {SESSION: theirs, EVENT: first}),
+        (other, "GET", {SESSION: theirs, EVENT: first.rpartition("~")[0]}),
+        (other, "DELETE", {SESSION: mine}),
+        (other, "POST", {SESSION: bare}),
+        (one, "POST", {SESSION: mine.rpartition("~")[0]}),
+        (one, "POST", {SESSION: ""}),
+        (one, "GET", {SESSION: one.begin(), EVENT: first}),
+    ]
+    for caller, method, headers in foreign:
+        status, _, body = caller.send(method, ping if method == "POST" else None, headers=headers)
+        assert (status, json.loads(body)["error"]["data"]["type"]) == (404, "session_unknown"), headers
+    assert one.send("POST", ping, headers={SESSION: mine})[0] == 200  # nobody has ended it
+    assert one.send("DELETE", headers={SESSION: mine})[0] == 200
+    assert one.send("POST", ping, headers={SESSION: mine})[0] == 404
+
+
+@pytest.mark.parametrize("version", [None, VERSION, "2025-03-26", "1999-01-01", "2099-01-01", "none"])
+def test_versions_are_the_servers_to_take_or_refuse(resumable: tuple[Server, Proxy], version: str | None) -> None:
+    server, proxy = resumable
+    told = []
+    for caller in (Caller(server.url), Caller(proxy.url, KEYS["app1"])):
+        session = caller.begin()
+        sent = caller.send("POST", _request("ping", None), headers={SESSION: session, "mcp-protocol-version": version})
+        told.append(sent[0])
+    assert told[0] == told[1]
+
+
+def test_batches_are_refused_by_name_whatever_version_is_spoken(resumable: tuple[Server, Proxy]) -> None:
+    _, proxy = resumable
+    caller = Caller(proxy.url, KEYS["app1"])
+    status, _, body = caller.send("POST", [_request("ping", None)] * 2, headers={"mcp-protocol-version": "2025-03-26"})
+    assert status == 400
+    assert "batches of messages are not taken" in json.loads(body)["error"]["message"]
+
+
+def test_clients_with_names_go_on_with_their_sessions(resumable: tuple[Server, Proxy], ask: Any) -> None:
+    server, proxy = resumable
+    direct, through = ask(server.url, *CALM), ask(proxy.url, *CALM, key=KEYS["app2"])
+    assert through == direct

@@ -10,7 +10,8 @@ export async function session(asked) {
     told.push(["sampled", request.params.messages[0].content.text]);
     return { role: "assistant", content: { type: "text", text: "blue" }, model: "m" };
   });
-  const transport = new StreamableHTTPClientTransport(new URL(asked.url));
+  const headers = asked.key ? { authorization: `Bearer ${asked.key}` } : {};
+  const transport = new StreamableHTTPClientTransport(new URL(asked.url), { requestInit: { headers } });
   await client.connect(transport);
   const onprogress = (at) => told.push(["progress", at.progress, at.total ?? null, at.message ?? null]);
   const steps = {

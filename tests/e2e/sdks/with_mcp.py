@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from mcp.client.client import Client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp_types import CreateMessageResult, TextContent
 
 from tests.e2e.sdks.client import Asked
@@ -27,7 +28,9 @@ async def _session(asked: Asked) -> Any:
         told.append(["sampled", params.messages[0].content.text])
         return CreateMessageResult(role="assistant", content=TextContent(type="text", text="blue"), model="m")
 
-    async with Client(asked["url"], mode=asked.get("mode", "legacy"), sampling_callback=sample) as client:
+    headers = {"authorization": f"Bearer {asked['key']}"} if "key" in asked else {}
+    calls = streamable_http_client(asked["url"], http_client=create_mcp_http_client(headers))
+    async with Client(calls, mode=asked.get("mode", "legacy"), sampling_callback=sample) as client:
         for do, *given in asked["steps"]:
             told.clear()
             try:
