@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from checkstream.core.match.patterns import Hit, Member, Regex, Table, compile_regex
+from checkstream.core.match.patterns import Hit, Member, PatternSet, Regex, Table, compile_regex
+from checkstream.core.match.words import LONGEST
 from checkstream.core.match.work import QUESTION, Work
 
 _FEW_STARTS: Final = 2
@@ -16,6 +17,27 @@ _WILD: Final = compile_regex(r"[0-9]|[^ \n]{20}")
 """What is no prose. The union of many patterns has a state of its own for nearly every character of random text
 (hashes, keys, base64, digits), and building one takes the engine longer than asking every pattern by itself: those have
 few. Of words it knows all states, and one question for all patterns is cheapest."""
+
+BEFORE_WORDS: Final = ("boundaries", "boundarie.", "boundarie\n")
+"""What may stand before a space, as far as an expression can tell; all are of one length."""
+
+
+def tells_words(patterns: PatternSet) -> bool:
+    """Tell whether words can be known by themselves: no match in progress is taken for one so soon."""
+    caps = (patterns.min_cap, patterns.min_view_cap)
+    return bool(patterns) and all(cap is None or cap > 2 * LONGEST for cap in caps)
+
+
+def begins_in(patterns: PatternSet, word: str) -> bool:
+    """Tell whether a match begins in a space and a word, between spaces, whatever a validator says of it."""
+    gates, at = patterns.tables["raw"].gates, len(BEFORE_WORDS[0])
+    return any(gate.search(f"{before}{word} ", at) is not None for gate in gates for before in BEFORE_WORDS)
+
+
+def first_of(companion: Regex, text: str, at: int, end: int) -> int:
+    """Return the first index from `at` on from which `text[:end]` could match one expression, else `end`."""
+    hit = companion.search(text, at, end)
+    return end if hit is None else hit.start()
 
 
 def first_live(text: str, at: int, end: int, table: Table, work: Work) -> int:

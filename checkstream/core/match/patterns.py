@@ -23,6 +23,7 @@ from checkstream.core.match.phrases import Phrase, PhraseIndex
 from checkstream.core.match.shapes import GAP_CHARS, is_word
 from checkstream.core.match.syntax import MAX_REGEX_CHARS, parse
 from checkstream.core.match.tree import Node, companion, opening, render, width
+from checkstream.core.match.words import Words
 from checkstream.errors import PatternError
 
 re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
@@ -154,7 +155,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class PatternSet:
-    """Patterns compiled for every view. Immutable."""
+    """Patterns compiled for every view. Immutable, but that what is known of words grows."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         """Compile `patterns`.
@@ -183,6 +184,8 @@ class PatternSet:
         kept = [pattern for pattern in self.patterns if "encoded" in pattern.views]
         self.inner: PatternSet = self if len(kept) == len(self.patterns) else PatternSet(kept)
         """What is searched in texts that stand encoded, and in their views."""
+        self.words: Words | None = None
+        """What scans have found out about words, once one has asked."""
 
     def __len__(self) -> int:
         """Return the number of patterns."""

@@ -22,6 +22,7 @@ from checkstream.core.match.markup import MARKED
 from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
 from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.match.turned import OVERRIDE
+from checkstream.core.match.word_reader import WordReader
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
 
@@ -44,6 +45,7 @@ class Scan:
 
     __slots__ = (
         "_asleep",
+        "_by_words",
         "_chain",
         "_checks",
         "_depth",
@@ -57,6 +59,7 @@ class Scan:
         "_least_caps",
         "_patterns",
         "_raw",
+        "_reader",
         "_received",
         "_stop",
         "_trigger",
@@ -65,10 +68,16 @@ class Scan:
         "work",
     )  # fmt: skip
 
-    def __init__(self, patterns: PatternSet, work: Work | None = None, depth: int = 0) -> None:
-        """Start at the beginning of a channel, or of a text that stands `depth` times encoded in one.
+    def __init__(
+        self, patterns: PatternSet, work: Work | None = None, depth: int = 0, *, by_words: bool = True
+    ) -> None:
+        """Start at the beginning of a channel.
 
-        The work goes to `work` if there is one.
+        Args:
+            patterns: What is searched for.
+            work: Takes what the text costs.
+            depth: How many times the text stands encoded in another.
+            by_words: Look words up that are known; what is found is the same.
         """
         self.live = 0
         """Oldest start that could still become a match; all before it is decided."""
@@ -98,6 +107,8 @@ class Scan:
         """No view but the raw one is being read."""
         self._trigger = _trigger_of(self._chain.names, embeds=self._embeds)
         self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
+        self._by_words = by_words
+        self._reader = WordReader(patterns, self._checks, self._chain.names, self._trigger)
 
     @property
     def ahead(self) -> int:
@@ -106,10 +117,23 @@ class Scan:
 
     def feed(self, text: str) -> list[Finding]:
         """Read more text; return the findings decided by it, sorted by span and signal."""
+        if self._reader.word is not None:
+            if self._read_words(text):
+                return []
+            self._leave_words()
         if not self._patterns.patterns:
             self._received += len(text)
             self.live = self._received
             return []
+        self._search(text)
+        if self._found:
+            return self._emit()
+        if self._asleep and self._by_words:
+            self._reader.look(self._raw, self.live - self._raw.base)
+        return []
+
+    def _search(self, text: str) -> None:
+        """Read more text, whatever it is."""
         if not text.isascii():
             text = _without_surrogates(text)
         place, size = 0, len(text)
@@ -132,12 +156,42 @@ class Scan:
             place += self._take(grown, piece)
         if self._received >= self._due:
             self._apply_caps()
-        return self._emit() if self._found else []
+
+    # --- words, which are looked up
+
+    @property
+    def by_words(self) -> bool:
+        """All that could still become a match is of words that are known."""
+        return self._reader.word is not None
+
+    def _read_words(self, text: str) -> bool:
+        """Read more text if it is of words that are known; else do nothing."""
+        raw = self._raw
+        low = self._reader.read(raw, text, self.work)
+        if low < 0:
+            return False
+        raw.read_to = self._received = self._received + len(text)
+        self.live = live = raw.base + low
+        self._due = max(self._due, live + self._least_caps[0])
+        raw.pass_by(low)
+        return True
+
+    def _leave_words(self) -> None:
+        """Go on as if all had been searched."""
+        at = min(self._received - self._reader.leave(), self.live)
+        self._stop = max(self._stop, at)
+        self._encoded_at = max(self._encoded_at, at)
+        self._hex_at = max(self._hex_at, at)
+        self._view_due = max(self._view_due, self.live + self._least_caps[1])
+
+    # --- the end
 
     def end(self) -> list[Finding]:
         """The channel has ended: decide everything."""
         if not self._patterns.patterns:
             return []
+        if self._reader.word is not None:
+            self._leave_words()
         out: list[Found] = []
         raw = self._raw
         self._doze()
@@ -156,6 +210,8 @@ class Scan:
 
     def give_up(self) -> list[Finding]:
         """Take what is live for what it may become, and decide all else: the text is over."""
+        if self._reader.word is not None:
+            self._leave_words()
         self._doze()
         if self._patterns.patterns:
             self._force()

@@ -1,0 +1,104 @@
+"""What is known of words, so that a text of words that say nothing is not searched anew for each of them.
+
+Whether something begins at a place that could still become a match is told by the text from one character before on.
+So of a word between two spaces most is always the same: which views see something in it, whether a phrase or a run
+begins in it, and of many sets whether any match can reach over its end. It is found out once for each word (see
+`word_reader`) and looked up from then on.
+
+Only what looks like a word of English prose is remembered: letters, with a mark behind them. No number ever is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+LONGEST: Final = 20
+"""Characters of a word that is remembered, with the space before it."""
+_MOST_KNOWN: Final = 1 << 14
+_MARKS: Final = ",.;:?"
+_MOST_AT_ONCE: Final = 16
+"""Words of one piece."""
+
+
+class Word(msgspec.Struct, frozen=True, gc=False):
+    """What is known of a space and a word that end a text, behind any other word.
+
+    Patterns are asked in a few expressions, each the union of some; a set of these is a number, a bit for each.
+    """
+
+    live: int
+    """From here on, in characters from the space, it could still become something, whatever stands before it."""
+    unread: tuple[int, ...]
+    """How many characters of its end views have not read that are asked about it, in the order in which they are."""
+    asks: int
+    """Of the rest these expressions are to be asked: what they say of the space depends on what stands before it."""
+    open: int
+    """Once a space stands behind it, something in it could still become a match of these."""
+    apart: bool
+    """Once a space stands behind it no view sees anything in it, and it can't become a phrase or a run any more."""
+
+
+Try = Callable[[str], Word | None]
+
+
+class Words:
+    """What is known for one set of patterns: a function of the word, whoever has asked before."""
+
+    __slots__ = ("_known", "_try")
+
+    def __init__(self, tried: Try) -> None:
+        """Know nothing yet; `tried` finds out about one, None: nothing can be said of it."""
+        self._known: dict[str, Word | None] = {}
+        self._try = tried
+
+    @property
+    def size(self) -> int:
+        """How many words are remembered."""
+        return len(self._known)
+
+    def get(self, word: str) -> Word | None:
+        """Return what is known of a space and a word; None: nothing can be said."""
+        try:
+            return self._known[word]
+        except KeyError:
+            return self._find_out(word)
+
+    def _find_out(self, word: str) -> Word | None:
+        if len(word) > LONGEST or not _is_word(word):
+            return None
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        found = self._known[word] = self._try(word)
+        return found
+
+    def last(self, text: str) -> tuple[str, Word, int] | None:
+        """Return the last word of a text that begins with a space, what is known of it, and what those before it ask.
+
+        None: something in the text is not known, or goes on over a space otherwise than as patterns have it.
+        """
+        if text.find(" ", 1) < 0:
+            word = self.get(text)
+            return None if word is None else (text, word, 0)
+        said = text.split(" ")
+        if len(said) > _MOST_AT_ONCE:
+            return None
+        *before, tail = [f" {each}" for each in said[1:]]
+        asks = 0
+        for each in before:
+            word = self.get(each)
+            if word is None or not word.apart:
+                return None
+            asks |= word.asks | word.open
+        word = self.get(tail)
+        return None if word is None else (tail, word, asks)
+
+
+def _is_word(text: str) -> bool:
+    """Tell whether a text is a space and a word, with a mark behind it or none."""
+    if text[:1] != " " or not text.isascii():
+        return False
+    letters = text[1:-1] if text[-1] in _MARKS else text[1:]
+    return letters[:1].isalpha() and letters.replace("'", "").replace("-", "").isalpha()
