@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import checkstream
 from checkstream import scoring
@@ -18,22 +16,26 @@ from checkstream.app.background import QueueFeed
 from checkstream.app.current import enforced
 from checkstream.app.force import InForce, Loaded, load, warm
 from checkstream.app.models import open_models
+from checkstream.app.one_of_many import OneOfMany, ready
 from checkstream.app.parts import Parts, open_parts
-from checkstream.app.start import cause, introduction, unreachable
+from checkstream.app.start import introduction, unreachable
 from checkstream.app.turns import beside_streams, settle, short_turns
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
-from checkstream.config import Config, parse_address
+from checkstream.config import Config, Server, parse_address
+from checkstream.config.files import Signature, signature
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
+from checkstream.listen.binding import not_bound
+from checkstream.processes.member import Member
 from checkstream.proxy.health import ReloadStatus, RouteStatus, Status
+from checkstream.proxy.trail import Latest
 from checkstream.scoring.catalog import Model
 from checkstream.telemetry.logs import Log
+from checkstream.telemetry.totals import told
 
 if TYPE_CHECKING:
     from checkstream.scoring.session import Session
 
 _POLL_S = 1.0
-_Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
-"""What changes when one of some files does."""
 
 
 class App:
@@ -45,6 +47,7 @@ class App:
         *,
         config_file: Path | None = None,
         open_session: Callable[[Model], Session] | None = None,
+        member: Member | None = None,
     ) -> None:
         """Build nothing yet.
 
@@ -52,7 +55,9 @@ class App:
             read: Returns the configuration; called again at each reload.
             config_file: Watched for changes, if there is one.
             open_session: Makes a verified model ready to run; None: by its kind.
+            member: What ties this process to others that serve with it as one; None: it is alone.
         """
+        self._member = member
         self._read = read
         self._open_session = open_session or scoring.open_session
         self._config_file = config_file
@@ -80,7 +85,7 @@ class App:
             self._signature = await self._look(loaded.files)
             models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
             self._config = loaded.config
-            self._parts = parts = await open_parts(loaded, models, self, opening)
+            self._parts = parts = await open_parts(loaded, models, self, opening, self._member)
             self.proxy, self.listener, self.admin = parts.proxy, parts.listener, parts.admin
             await self._listen(opening)
             self._open = opening.pop_all()
@@ -98,24 +103,43 @@ class App:
                 policies=loaded.packs,
             )
         )
-        for listener, name, address in ((self.admin, "admin", server.admin), (self.listener, "listen", server.listen)):
-            try:
-                await listener.open(parse_address(address))
-            except OSError as error:
-                self._note(StopEntry(reason="failed"))
-                raise ConfigError((_not_bound(name, address, error),)) from error
-            opening.push_async_callback(listener.close)
-        for warning in self.force.warnings:
-            self._log.warning("config.warning", detail=warning)
+        await self._open_listeners(opening, server)
         opening.enter_context(short_turns())  # guards read long answers on a thread
         settle()
         started = introduction(self.force, self.listener.address, self.admin.address, self._config_file)
+        if self._member is not None:
+            await self._member.open(OneOfMany(self), ready(self.force, started))
+            return
+        for warning in self.force.warnings:
+            self._log.warning("config.warning", detail=warning)
         self._log.info("listening", **started)
+
+    async def _open_listeners(self, opening: contextlib.AsyncExitStack, server: Server) -> None:
+        member = self._member
+        faces = [(self.listener, "listen", server.listen)]
+        if member is None:  # else the parent speaks for all
+            faces.insert(0, (self.admin, "admin", server.admin))
+        for listener, name, address in faces:
+            try:
+                await listener.open(
+                    parse_address(address), () if member is None else member.sockets[member.welcome.slot]
+                )
+            except OSError as error:
+                self._note(StopEntry(reason="failed"))
+                raise ConfigError((not_bound(name, address, error),)) from error
+            opening.push_async_callback(listener.close)
 
     @property
     def force(self) -> InForce:
         """What is in force now."""
         return self._parts.current.force
+
+    @property
+    def member(self) -> Member:
+        """What ties this process to others; only where there are some."""
+        if self._member is None:
+            raise RuntimeError("this process is alone")
+        return self._member
 
     @property
     def _log(self) -> Log:
@@ -127,20 +151,38 @@ class App:
             await self._drain()
             self._note(StopEntry(reason="failed" if failure[0] else "stopped"))
         finally:
+            if self._member is not None:
+                await self._member.leave(self.figures())
             await self._open.aclose()
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT; SIGHUP, and a change of a file, load anew."""
-        stop = asyncio.Event()
+        """Serve until SIGTERM or SIGINT; SIGHUP, and a changed file, load anew. One of several does as it is told."""
+        stop = asyncio.Event() if self._member is None else self._member.stop
         hup = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, stop.set)
-        self._loop.add_signal_handler(signal.SIGHUP, hup.set)
+        self._loop.add_signal_handler(signal.SIGTERM, stop.set if self._member is None else self._member.give_up_place)
+        if self._member is None:
+            self._loop.add_signal_handler(signal.SIGINT, stop.set)
+            self._loop.add_signal_handler(signal.SIGHUP, hup.set)
+            self._loop.add_signal_handler(signal.SIGUSR2, self._not_many)
+        else:  # a terminal sends these to all of its processes
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+                self._loop.add_signal_handler(number, _nothing)
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(self._watch(hup)), tasks.create_task(self._look_for_upstreams())
+            running = [tasks.create_task(self._watch(hup) if self._member is None else self._free())]
+            if self._member is None or self._member.welcome.first:
+                running.append(tasks.create_task(self._look_for_upstreams()))
             await stop.wait()
             for task in running:
                 task.cancel()
+
+    async def _free(self) -> None:
+        """Close what is not used any more, when it is not."""
+        while True:
+            await asyncio.sleep(_POLL_S)
+            await self._parts.current.free(self.proxy.uses)
+
+    def _not_many(self) -> None:
+        self._log.warning("upgrade.refused", reason="one process alone can't hand over", advice="set `server.workers`")
 
     async def _look_for_upstreams(self) -> None:
         """Say which upstreams are not there yet: one that comes later is as good."""
@@ -160,32 +202,49 @@ class App:
         async with self._reloading:
             await self._load_again(await self._look(self.force.loaded.files))
 
-    async def _load_again(self, signature: _Signature) -> None:
-        """Do it; `signature` is of the files before they are read: what changes meanwhile is loaded next."""
-        before, current = self.force, self._parts.current
-        self._signature = signature  # a bad file is reported once, not every second
+    async def _load_again(self, found: Signature) -> None:
+        """Do it; `found` is of the files before they are read: what changes meanwhile is loaded next."""
+        self._signature = found  # a bad file is reported once, not every second
+        await self.enforce(await self.prepare())
+
+    async def prepare(self) -> InForce:
+        """Load configuration and policies anew, and put nothing in force yet.
+
+        Raises:
+            FaultyFile: a file is wrong; that is recorded.
+        """
+        before = self.force
         try:
             with beside_streams():
                 loaded = await asyncio.to_thread(_load_anew, self._read)
                 await asyncio.to_thread(warm, loaded)
                 models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
             await asyncio.to_thread(_open_anew, self._parts.background, loaded.config)
-            current.replace(await enforced(loaded, models, before, self._parts.counts))
+            return await enforced(loaded, models, before, self._parts.counts)
         except FaultyFile as error:
             self._reloaded(before, error)
             raise
-        if loaded.files != before.loaded.files:
-            self._signature = await self._look(loaded.files)
-        self._reloaded(self.force, None)
 
-    async def _look(self, files: tuple[Path, ...]) -> _Signature:
+    async def enforce(self, force: InForce) -> None:
+        """Put in force what was prepared."""
+        before = self.force
+        self._parts.current.replace(force)
+        if force.loaded.files != before.loaded.files:
+            self._signature = await self._look(force.loaded.files)
+        self._reloaded(force, None)
+
+    async def forget(self, force: InForce) -> None:
+        """Close what was prepared and is not wanted."""
+        await self._parts.current.forget(force)
+
+    async def _look(self, files: tuple[Path, ...]) -> Signature:
         """Return what policies and the configuration look like now."""
         watched = files if self._config_file is None else (self._config_file, *files)
-        return await asyncio.to_thread(_signature, watched)
+        return await asyncio.to_thread(signature, watched)
 
     def _reloaded(self, force: InForce, error: FaultyFile | None) -> None:
         faults = () if error is None else tuple(fault.render() for fault in error.faults)
-        self._last_reload = ReloadStatus(at=_now(), accepted=error is None, faults=faults)
+        self._last_reload = ReloadStatus.now(faults)
         first = "" if error is None else f"{error.faults[0].file}: {error.faults[0].reason}"
         self._note(
             ReloadEntry(accepted=error is None, programs=force.loaded.hashes, policies=force.loaded.packs, reason=first)
@@ -203,11 +262,11 @@ class App:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(hup.wait(), _POLL_S)
             async with self._reloading:  # a change that is being loaded is no news
-                signature = await self._look(self.force.loaded.files)
-                if hup.is_set() or signature != self._signature:
+                found = await self._look(self.force.loaded.files)
+                if hup.is_set() or found != self._signature:
                     hup.clear()
                     try:
-                        await self._load_again(signature)
+                        await self._load_again(found)
                     except FaultyFile:
                         pass  # logged, and shown by the admin listener
                     except Exception as error:  # noqa: BLE001 - what is in force goes on
@@ -215,6 +274,24 @@ class App:
             await self._parts.current.free(self.proxy.uses)
 
     # --- what the admin listener shows
+
+    async def shown(self) -> Status:
+        """Return what is in force."""
+        return self.status()
+
+    async def metrics(self) -> bytes:
+        """Return what is counted, in the Prometheus text format."""
+        self._parts.observe()
+        return self._parts.metrics.render()
+
+    def figures(self) -> bytes:
+        """Return what is counted, for another process."""
+        self._parts.observe()
+        return told(self._parts.metrics)
+
+    async def entries(self, count: int) -> Sequence[Latest]:
+        """Return the latest entries of the audit chain, oldest first."""
+        return self._parts.trail.latest(count)
 
     def status(self) -> Status:
         """Return what is in force."""
@@ -273,13 +350,8 @@ class App:
             self._log.error("audit.failed", detail=str(error))
 
 
-def _not_bound(name: str, address: str, error: OSError) -> Fault:
-    advice = f"stop what listens there, or give another address (`--{name}`, or `server.{name}` of the file)"
-    return Fault(
-        file="configuration",
-        reason=f"can't listen on `{address}` (`{name}`): {cause(error) or error}",
-        advice=advice if error.errno == errno.EADDRINUSE else f"give another address (`--{name}`)",
-    )
+def _nothing() -> None:
+    """Do as the parent says, and not as the terminal."""
 
 
 def _load_anew(read: Callable[[], Config]) -> Loaded:
@@ -305,20 +377,3 @@ def _open_anew(background: QueueFeed, config: Config) -> None:
         background.open(config)
     except JobError as error:
         raise ConfigError((Fault(file="jobs", reason=str(error)),)) from error
-
-
-def _signature(files: tuple[Path, ...]) -> _Signature:
-    """Return what changes when one of the files does. Blocks."""
-    found: list[tuple[int, int, int] | None] = []
-    for file in files:
-        try:
-            stat = file.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-    return tuple(found)
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

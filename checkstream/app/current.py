@@ -28,6 +28,14 @@ class Current:
         if force.scorer is not before.scorer:
             self._scorers.append(before.scorer)
 
+    async def forget(self, force: InForce) -> None:
+        """Close what was never in force: as much of it as nothing that is in force uses."""
+        kept = set(map(id, self.force.upstreams.values()))
+        if force.scorer is not self.force.scorer:
+            await force.scorer.close()
+        for client in [client for client in force.upstreams.values() if id(client) not in kept]:
+            await client.close()
+
     async def free(self, uses: Callable[[Scorer], bool]) -> None:
         """Close what was in force once and is not used any more; `uses` tells it of scorers."""
         for client in [client for client in self._clients if not client.running]:

@@ -30,7 +30,9 @@ from checkstream.config import AuditSettings, ConversationSettings, RecordSettin
 from checkstream.errors import AuditError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.processes.member import Member
 from checkstream.proxy.capacity import Capacity
+from checkstream.proxy.confirm import Confirmations, Together
 from checkstream.proxy.conversations import Memory
 from checkstream.proxy.cors import origins_of
 from checkstream.proxy.counts import Counted
@@ -62,10 +64,17 @@ class Parts(NamedTuple):
     listener: Listener
     """Where callers connect. It doesn't listen yet, nor does the next."""
     admin: Listener
+    metrics: Metrics
+    observe: Callable[[], None]
+    """Sets the gauges to what they are now."""
 
 
 async def open_parts(
-    loaded: Loaded, models: tuple[OpenModel, ...], inside: Inside, opening: contextlib.AsyncExitStack
+    loaded: Loaded,
+    models: tuple[OpenModel, ...],
+    inside: Inside,
+    opening: contextlib.AsyncExitStack,
+    member: Member | None = None,
 ) -> Parts:
     """Make every part once, and hand each its neighbours.
 
@@ -74,6 +83,7 @@ async def open_parts(
         models: Those that the policies ask for, open.
         inside: What the admin listener shows.
         opening: Closes what has been made.
+        member: What ties this process to others that serve with it as one; None: it is alone.
 
     Raises:
         ConfigError: a secret can't be read, or the queue can't be used.
@@ -86,6 +96,8 @@ async def open_parts(
 
     # what is told, and what is remembered
     log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
+    if member is not None:
+        log = log.bind(worker=member.welcome.slot)
     opening.callback(_heard_of_libraries(log))
     key, journal = await thread(_open_journal, config.audit)
     closed(_close_journal, journal)
@@ -115,7 +127,7 @@ async def open_parts(
     await thread(background.open, config)
     assessor = Inline(config, metrics, log)
     closed(assessor.close)
-    conversations = await thread(_open_conversations, config.conversations)
+    conversations = await thread(_open_conversations, config.conversations, member)
     if conversations is not None:
         closed(thread, conversations.close)
     vault = await thread(open_vault, config.pseudonyms)
@@ -141,12 +153,14 @@ async def open_parts(
         recorder=recorder,
         background=background,
         assessor=assessor,
+        confirmations=None if member is None else Confirmations(together=_together(member)),
     )
     listener = Listener(proxy.respond, times, _hosts(server, current))
-    admin = Admin(inside, trail, _exposed(counts, background, admission, conversations), token)
+    admin = Admin(inside, token)
     hosts = Hosts(server.hosts) if server.admin_token is None else None
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
-    return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener)
+    observe = _observing(counts, background, admission, conversations)
+    return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener, metrics, observe)
 
 
 class _Tidying:
@@ -170,17 +184,22 @@ def _heard_of_libraries(log: Log) -> Callable[[], None]:
     return lambda: logging.getLogger().removeHandler(library)
 
 
-def _exposed(
+def _observing(
     counts: Counted, background: QueueFeed, admission: Admission, conversations: Memory | None
-) -> Callable[[], bytes]:
-    """Return what shows the metrics."""
+) -> Callable[[], None]:
+    """Return what sets the gauges."""
 
-    def expose() -> bytes:
+    def observe() -> None:
         background.observe()
         known = 0 if conversations is None else conversations.number
-        return counts.expose(streams=admission.streams, held_bytes=admission.held_bytes, conversations=known)
+        counts.observe(streams=admission.streams, held_bytes=admission.held_bytes, conversations=known)
 
-    return expose
+    return observe
+
+
+def _together(member: Member) -> Together:
+    """Return what makes a confirmation of one process good in all of them."""
+    return Together(member.secret_of("confirmations"), member.welcome.began, member.store)
 
 
 def _hosts(server: Server, current: Current) -> Hosts | None:
@@ -219,12 +238,14 @@ def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
     return key, journal
 
 
-def _open_conversations(settings: ConversationSettings | None) -> Memory | None:
+def _open_conversations(settings: ConversationSettings | None, member: Member | None) -> Memory | None:
     """Return what asks for what is known of conversations; None: nothing is. Blocks on the store."""
-    known = open_conversations(settings)
+    shared = None if member is None else (member.store, member.secret_of("conversations"))
+    known = open_conversations(settings, shared)
     if settings is None or known is None:
         return None
-    return Memory(known, timeout_s=None if settings.store is None else settings.timeout_ms / 1000)
+    at_once = settings.store is None and member is None
+    return Memory(known, timeout_s=None if at_once else settings.timeout_ms / 1000)
 
 
 def _open_recorder(settings: RecordSettings, told: Counted) -> Recorder | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +10,7 @@ from urllib.parse import urlsplit
 import checkstream
 from checkstream.app.force import InForce
 from checkstream.config import Address, AuditSettings, Secret, Upstream
+from checkstream.listen.binding import cause
 from checkstream.proxy.accept import Route
 from checkstream.telemetry.logs import MAX_ITEMS
 
@@ -58,13 +57,6 @@ def _in_words(route: Route) -> str:
     model = "" if route.match.model == "*" else f" of {route.match.model}"
     guard = "passed on unguarded" if route.plan is None else f"guarded by {route.policies}"
     return f"{' '.join(sorted(route.methods))} {route.match.path}{model} -> {route.upstream.name}, {guard}"
-
-
-def cause(error: OSError) -> str:
-    """Return in the system's words why an address can't be used; empty where it says nothing of use."""
-    named = isinstance(error, socket.gaierror)  # its numbers are not those of the system
-    text = str(error.strerror or "") if named else os.strerror(error.errno) if error.errno else ""
-    return text[:1].lower() + text[1:]
 
 
 async def unreachable(upstreams: Mapping[str, Upstream]) -> dict[str, str]:

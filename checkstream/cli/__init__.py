@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands.add_parser(name, help=does, later=functools.partial(_read_in, name))
     _open_outputs()
     parsed = parser.parse(arguments)
+    parsed.given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code: int = _group(parsed.command).run(parsed)
         sys.stdout.flush()  # a pipe or disk that takes no more is found out here, not when the interpreter ends

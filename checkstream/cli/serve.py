@@ -7,13 +7,16 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import uvloop
 
-from checkstream.app import App
 from checkstream.cli.parser import Parser
 from checkstream.config import Config, default_config, load_config, override
 from checkstream.errors import CheckstreamError, ConfigError, Fault
+from checkstream.processes.cores import MOST_WORKERS, workers_of
+from checkstream.processes.member import Member
+from checkstream.processes.parent import Parent
 
 _EXAMPLES = """examples:
   checkstream serve --upstream http://127.0.0.1:8000
@@ -41,6 +44,10 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", help="where callers connect (default 127.0.0.1:8080)")
     parser.add_argument("--admin", metavar="HOST:PORT", help="where health and metrics are (default 127.0.0.1:9090)")
     parser.add_argument(
+        "--workers", metavar="N|auto", type=_workers, help="processes that share the port; auto: one a core (default 1)"
+    )
+    parser.add_argument("--as-worker", metavar="FD", type=int, help=argparse.SUPPRESS)  # the parent starts these
+    parser.add_argument(
         "--log", choices=("console", "json"), help="how logs are written (default: console on a terminal, else json)"
     )
 
@@ -54,11 +61,36 @@ def run(args: argparse.Namespace) -> int:
     if args.config is None and args.upstream is None:
         args.parser.error("give `--upstream URL`, or `--config FILE` (`checkstream config init` writes one)")
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(_reader(args), args.config))
+        return _run(args)
     except (CheckstreamError, OSError) as error:
         sys.stderr.write(f"checkstream serve: {error}\n")
         return 2
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Run as one process, as one of several, or as the parent of those.
+
+    Raises:
+        CheckstreamError: what is configured can't be used.
+        OSError: the parent of this process is gone.
+    """
+    read = _reader(args)
+    member = None if args.as_worker is None else Member.join(args.as_worker)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if member is None:
+            config = read()
+            count = workers_of(config.server.workers)
+            if count > 1:
+                return runner.run(Parent(config, count, args.given, args.config).run())
+        return runner.run(_serve(read, args.config, member))
+
+
+def _workers(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"`{text}` is neither `auto` nor a number from 1 to {MOST_WORKERS}")
+    return int(text)
 
 
 def _reader(args: argparse.Namespace) -> Callable[[], Config]:
@@ -67,7 +99,7 @@ def _reader(args: argparse.Namespace) -> Callable[[], Config]:
     Raises:
         ConfigError: options don't belong together.
     """
-    given = {"listen": args.listen, "admin": args.admin, "log": args.log}
+    given = {"listen": args.listen, "admin": args.admin, "log": args.log, "workers": args.workers}
     if args.config is None:
         return lambda: default_config(args.upstream, policies=args.policy, **given)
     if args.policy:
@@ -76,7 +108,9 @@ def _reader(args: argparse.Namespace) -> Callable[[], Config]:
     return lambda: override(load_config(args.config), **given)
 
 
-async def _serve(read: Callable[[], Config], file: Path | None) -> int:
-    async with App(read, config_file=file) as app:
+async def _serve(read: Callable[[], Config], file: Path | None, member: Member | None) -> int:
+    from checkstream.app import App  # noqa: PLC0415 - a parent of several processes has no use for all of it
+
+    async with App(read, config_file=file, member=member) as app:
         await app.run()
     return 0

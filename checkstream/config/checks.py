@@ -50,11 +50,28 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
                         "paths are relative to the configuration file; what is shipped begins with `builtin:`",
                     ),
                 )
+    unshared = alone(config)
+    if unshared is not None:
+        place = tree.at("routes", positions[unshared[0]]).place
+        source.fault(place, unshared[1], "serve it by one worker, or by a proxy of its own")
     _check_secrets(config, positions, tree, source)
     kept, named = config.conversations, config.pseudonyms
     if kept is not None and named is not None and named.file is not None and kept.file == named.file:
         reason = f"`{named.file}` keeps conversations, too, which have other bounds"
         source.fault(tree.at("pseudonyms", "store").place, reason, "give each a file of its own")
+
+
+def alone(config: Config) -> tuple[int, str] | None:
+    """Return the route for which one process has to serve alone, and why; None: several can, or one is to."""
+    if config.server.workers == 1:
+        return None
+    for position, route in enumerate(config.routes):
+        if route.api == MCP:
+            return position, (
+                f"`surface: mcp` (route `{route.name}`) needs `workers: 1`: which tools may not be called is known to "
+                "one process alone"
+            )
+    return None
 
 
 def _check_secrets(config: Config, positions: Sequence[int], tree: Node, source: nodes.Source) -> None:

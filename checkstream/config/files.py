@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 import checkstream
 from checkstream.core.policy.nodes import MAX_FILE_BYTES
 
+Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+"""What changes when one of some files does."""
 BUILTIN = "builtin:"
 """Begins the names of policies that are shipped."""
 
@@ -38,6 +42,19 @@ def read_file(path: Path) -> bytes:
     """
     with path.open("rb") as file:  # a device or a pipe need never end
         return file.read(MAX_FILE_BYTES + 1)
+
+
+def signature(files: Iterable[Path]) -> Signature:
+    """Return what changes when one of the files does. Blocks."""
+    found: list[tuple[int, int, int] | None] = []
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    return tuple(found)
 
 
 def advice_for(reference: str, otherwise: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from checkstream.config.background import JobsSettings, PseudonymSettings, ToolSettings, VerifierSettings
-from checkstream.config.checks import cross_check
+from checkstream.config.checks import alone, cross_check
 from checkstream.config.default import unplaced
 from checkstream.config.files import read_file
 from checkstream.config.paths import absolute
@@ -101,6 +101,7 @@ def default_config(
     listen: str | None = None,
     admin: str | None = None,
     log: str | None = None,
+    workers: int | Literal["auto"] | None = None,
 ) -> Config:
     """Return what `checkstream serve --upstream URL` runs: policies in front of one model server.
 
@@ -110,30 +111,42 @@ def default_config(
         listen: As `override`.
         admin: As `override`.
         log: As `override`.
+        workers: As `override`.
 
     Raises:
         ConfigError: the url or an address is not one.
     """
     try:
-        config = override(unplaced(upstream, policies), listen=listen, admin=admin, log=log)
+        config = override(unplaced(upstream, policies), listen=listen, admin=admin, log=log, workers=workers)
     except ValueError as error:
         raise _broken("command line", str(error)) from error
     return absolute(config, Path.cwd())
 
 
-def override(config: Config, *, listen: str | None = None, admin: str | None = None, log: str | None = None) -> Config:
-    """Return the configuration with other listeners and another form of logs, as the command line asks.
+def override(
+    config: Config,
+    *,
+    listen: str | None = None,
+    admin: str | None = None,
+    log: str | None = None,
+    workers: int | Literal["auto"] | None = None,
+) -> Config:
+    """Return the configuration with other listeners, workers and another form of logs, as the command line asks.
 
     Raises:
-        ConfigError: an address is not one, or is not allowed without callers or a token.
+        ConfigError: an address is not one, or is not allowed without callers or a token; or a route is one process's.
     """
     replace = msgspec.structs.replace
-    changes = {name: value for name, value in (("listen", listen), ("admin", admin)) if value is not None}
+    given = {"listen": listen, "admin": admin, "workers": workers}
+    changes = {name: value for name, value in given.items() if value is not None}
     try:
         if changes:
             config = replace(config, server=replace(config.server, **changes))
     except ValueError as error:
         raise _broken("command line", str(error)) from error
+    unshared = None if workers is None else alone(config)
+    if unshared is not None:
+        raise _broken("command line", unshared[1])
     return config if log is None else replace(config, telemetry=replace(config.telemetry, log=log))
 
 

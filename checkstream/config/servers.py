@@ -116,22 +116,22 @@ class Server(Settings, frozen=True):
     """Who may call, such as `[{name: app1, key: {env: APP1_KEY}}]`; `none`: everybody who reaches `listen`."""
     behind_gateway: bool = False
     """`callers: none` on an address that others can reach: a gateway in front knows the callers."""
-    workers: Literal["auto"] | Annotated[int, Meta(ge=1)] = 1
-    """Processes that share the port; 1 in this version."""
+    workers: Literal["auto"] | Annotated[int, Meta(ge=1, le=64)] = 1
+    """Processes that share the port. auto: one for each core that the process may use. Each has memory of its own."""
+    hang_ms: Ms = 10_000
+    """One of several processes that answers nothing for so long is ended, and another begun."""
     hosts: tuple[str, ...] = ()
     """Names besides this machine's own (`localhost`, `127.0.0.1`) under which callers without keys may ask on loopback,
     such as `host.docker.internal`. A request for any other is refused: a web page could send it."""
     drain_ms: Ms = 30_000
     """How long running streams may go on after SIGTERM."""
     limits: Limits = Limits()
-    """Caps of one process."""
+    """Caps of one process; with several `workers` each has them."""
     quota: Quota = Quota()
     """What one caller may have of them."""
 
     def __post_init__(self) -> None:
         """Listeners that others can reach are guarded."""
-        if self.workers != 1:
-            raise ValueError(f"`workers: {self.workers}` is not available in this version; write 1")
         for name in self.hosts:
             if not name or set(name) - _HOST_CHARS:
                 raise ValueError(f"`{name}` in `hosts` is not a name; write it without scheme and port")

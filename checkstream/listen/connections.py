@@ -13,11 +13,13 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 import msgspec
-from aiohttp import hdrs
+from aiohttp import StreamReader, hdrs
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Response, Server, StreamResponse
 
@@ -31,6 +33,8 @@ Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
 _IDLE_S = 75.0
 """A connection that asks nothing is closed after this time; longer than the usual client's pool keeps it."""
 _FEWEST_SOCKETS, _MOST_FILES, _OTHER_FILES = 64, 131_072, 128
+_BACKLOG = 1024
+_LOOK_S = 0.1
 _WRITE_BUFFER_BYTES = 65_536
 """Bytes that may wait for a caller to read before the upstream is no longer read."""
 
@@ -243,13 +247,34 @@ def connection_of(request: BaseRequest) -> Connection:
     return cast("Connection", request.protocol)
 
 
+class _LastRequest(BaseRequest):
+    """A request behind whose answer its connection is closed, as the answer's head says."""
+
+    @property
+    def keep_alive(self) -> bool:
+        """Nothing more is asked on this connection."""
+        return False
+
+
 class _HttpServer(Server):
     """aiohttp's server with our connections."""
 
     def __init__(self, respond: Respond, times: Times, sockets: Room) -> None:
-        super().__init__(respond)
+        super().__init__(respond, request_factory=self._request)
         self._times = times
         self._sockets = sockets
+        self.retiring = False
+
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> BaseRequest:
+        made = _LastRequest if self.retiring else BaseRequest
+        return made(message, payload, protocol, writer, task, self._loop)
 
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, times=self._times, sockets=self._sockets)
@@ -275,20 +300,49 @@ class Listener:
         self._hosts = hosts
         self._waiting = Room(_most_sockets() if sockets is None else sockets)
         self._http: _HttpServer | None = None
-        self._sockets: asyncio.Server | None = None
+        self._servers: dict[int, list[asyncio.Server]] = {}
+        """Of each set of sockets what takes connections from it; 0: its own."""
         self.address = Address("", 0)
         """Where it listens; the real port after `open`."""
 
-    async def open(self, address: Address) -> None:
+    async def open(self, address: Address, sockets: Sequence[socket.socket] = ()) -> None:
         """Listen.
+
+        Args:
+            address: Where.
+            sockets: Are bound there already; they stay whole whatever becomes of this listener.
 
         Raises:
             OSError: the address can't be bound.
         """
         self._http = _HttpServer(self._answer, self._times, self._waiting)
+        if sockets:
+            await self.listen_on(0, sockets)
+            port = sockets[0].getsockname()[1]
+        else:
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(self._http, address.host, address.port, backlog=_BACKLOG)
+            self._servers[0] = [server]
+            port = server.sockets[0].getsockname()[1]
+        self.address = Address(address.host, port)
+
+    async def listen_on(self, which: int, sockets: Sequence[socket.socket]) -> None:
+        """Take connections from these sockets too, under a number; `open` comes before.
+
+        Raises:
+            OSError: they can't be listened on.
+        """
+        if self._http is None or which in self._servers:
+            return
         loop = asyncio.get_running_loop()
-        self._sockets = await loop.create_server(self._http, address.host, address.port, backlog=1024)
-        self.address = Address(address.host, self._sockets.sockets[0].getsockname()[1])
+        self._servers[which] = [
+            await loop.create_server(self._http, sock=each.dup(), backlog=_BACKLOG) for each in sockets
+        ]
+
+    def leave(self, which: int) -> None:
+        """Take no more connections from the sockets of a number; those that came go on."""
+        for server in self._servers.pop(which, ()):
+            server.close()
 
     async def _answer(self, request: BaseRequest) -> StreamResponse:
         connection = connection_of(request)
@@ -306,10 +360,24 @@ class Listener:
 
     def stop_accepting(self) -> None:
         """Close the listening sockets and idle connections; running requests go on."""
-        if self._sockets is not None:
-            self._sockets.close()
+        for which in tuple(self._servers):
+            self.leave(which)
         if self._http is not None:
             self._http.pre_shutdown()
+
+    async def retire(self, seconds: float) -> None:
+        """Take no more connections, and return when those that are there have ended, or after this time.
+
+        Nobody is cut off: what is asked on an open connection is answered, and the answer says that it is the last.
+        """
+        for which in tuple(self._servers):
+            self.leave(which)
+        if self._http is None:
+            return
+        self._http.retiring = True
+        end = asyncio.get_running_loop().time() + seconds
+        while self._http.connections and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(_LOOK_S)
 
     async def close(self) -> None:
         """Close everything, within a second."""

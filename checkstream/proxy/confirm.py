@@ -1,8 +1,9 @@
 """One-time tokens with which a caller confirms a request that a policy holds back until then.
 
 A token names the rules that are confirmed and holds for one request alone: its message authentication code is over the
-caller, the route, the policies, the context and the body too, with a key that this process alone has. So a restart
-voids all tokens, as a change of policies does. Each is spent once; spent ones are remembered until they expire.
+caller, the route, the policies, the context and the body too, with a key that this process alone has, or those that
+serve with it as one. So a restart voids all tokens, as a change of policies does. Each is spent once; spent ones are
+remembered until they expire.
 
 Source: RFC 2104 (HMAC), RFC 4648 5 (base64url).
 """
@@ -12,27 +13,24 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import heapq
 import hmac
 import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from aiohttp.web import Response
 
 from checkstream.core.commands import ConfirmationWanted, Reply
-from checkstream.errors import NotReady
 from checkstream.proxy.replies import guard_response
+from checkstream.proxy.spent import MOST, Spent
 
 CONFIRM = "x-checkstream-confirm"
 _MAC_BYTES = 32
 _NONCE_BYTES = 16
 _MAX_TOKEN_CHARS = 16_384
-_MOST_SPENT = 100_000
-"""Tokens that are remembered as spent: some 20 MB."""
 _FOREIGN = "the confirmation that came with it is for another request, caller or policy version, or has been altered"
 _EXPIRED = "the confirmation that came with it has expired"
 _SPENT = "the confirmation that came with it has been used before"
@@ -103,22 +101,50 @@ def _with_token(body: bytes, token: str, fault: str | None) -> bytes:
     return msgspec.json.encode(found)
 
 
+class Spending(Protocol):
+    """Who knows which tokens have been spent."""
+
+    def spend(self, nonce: bytes, expires_ms: int, now_ms: int) -> bool:
+        """Spend a token; tell whether it had not been.
+
+        Raises:
+            NotReady: that can't be told, or not be remembered.
+        """
+
+
+class Together(msgspec.Struct, frozen=True):
+    """What processes share whose tokens are good in each of them."""
+
+    key: bytes
+    began: float
+    """When the first of them began, in seconds of the machine's monotonic clock."""
+    spending: Spending
+    """Takes its time: it is asked beside the event loop."""
+
+
 class Confirmations:
     """Makes tokens, and knows those that have been spent. Belongs to one event loop."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, most_spent: int = _MOST_SPENT) -> None:
-        """Start with a fresh key and nothing spent.
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        most_spent: int = MOST,
+        together: Together | None = None,
+    ) -> None:
+        """Start with a fresh key and nothing spent, or with what is shared.
 
         Args:
             clock: Seconds that only grow.
             most_spent: How many spent tokens may be remembered at once.
+            together: What is shared with other processes; None: this one is alone.
         """
-        self._key = secrets.token_bytes(32)
+        self._key = secrets.token_bytes(32) if together is None else together.key
         self._clock = clock
-        self._start = clock()
-        self._most = most_spent
-        self._spent: set[bytes] = set()
-        self._ends: list[tuple[int, bytes]] = []
+        self._start = clock() if together is None else together.began
+        self._spending: Spending = Spent(most_spent) if together is None else together.spending
+        self.waits = together is not None
+        """`open` may take its time where there are tokens."""
 
     def open(self, asked: Asked, tokens: Sequence[str]) -> Confirming:
         """Spend the token that came with a request, if it is good.
@@ -147,16 +173,10 @@ class Confirmations:
             return (), _FOREIGN
         claim = _CLAIM.decode(claimed)  # ours: nobody else could have sealed it
         now = self._now_ms()
-        while self._ends and self._ends[0][0] <= now:
-            self._spent.discard(heapq.heappop(self._ends)[1])
         if claim.expires_ms <= now:
             return (), _EXPIRED
-        if claim.nonce in self._spent:
+        if not self._spending.spend(claim.nonce, claim.expires_ms, now):
             return (), _SPENT
-        if len(self._spent) >= self._most:
-            raise NotReady("too many confirmations have been used of late; send the request again in a while")
-        self._spent.add(claim.nonce)
-        heapq.heappush(self._ends, (claim.expires_ms, claim.nonce))
         return claim.rules, None
 
     def _mac(self, claim: bytes, asked: Asked) -> bytes:

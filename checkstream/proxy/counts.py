@@ -239,9 +239,9 @@ class Counted:
         """Log that a classifier's circuit changed."""
         self._log.warning("breaker", detector=detector, lane=lane, state=state)
 
-    def expose(self, *, streams: int, held_bytes: int, conversations: int) -> bytes:
-        """Return all metrics in Prometheus text form, the gauges set now."""
+    def observe(self, *, streams: int, held_bytes: int, conversations: int) -> None:
+        """Set the gauges to what they are now."""
+        self._metrics.workers.set(1)
         self._metrics.streams.set(streams)
         self._metrics.held_bytes.set(held_bytes)
         self._metrics.conversations.set(conversations)
-        return self._metrics.render()

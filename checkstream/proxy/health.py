@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal, Protocol
 
 import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from checkstream.audit.entries import AnyEntry
 from checkstream.errors import CheckstreamError, ConfigError, FaultyFile
 from checkstream.proxy.replies import row
-from checkstream.proxy.trail import Trail
 
 _ENTRIES = 50
 
@@ -37,6 +36,25 @@ class ReloadStatus(msgspec.Struct, frozen=True, kw_only=True):
     accepted: bool
     faults: tuple[str, ...] = ()
 
+    @classmethod
+    def now(cls, faults: tuple[str, ...] = ()) -> ReloadStatus:
+        """Return what is told of a reload that has just ended, with the faults that it was refused for."""
+        return cls(at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", accepted=not faults, faults=faults)
+
+
+class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several processes."""
+
+    slot: int
+    """Its place among them; a new process takes the place of one that has ended."""
+    pid: int
+    state: Literal["starting", "serving", "retiring"]
+    uptime_s: float
+    streams: int = 0
+    generation: int = 0
+    restarts: int = 0
+    """How often the process in this place has ended unasked."""
+
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """What `GET /admin/status` tells."""
@@ -57,13 +75,21 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     reload: ReloadStatus | None
     audit_chain: str
     warnings: tuple[str, ...]
+    workers: tuple[WorkerStatus, ...] = ()
+    """The processes that serve as one; none where there is but one."""
 
 
 class Inside(Protocol):
     """What the admin listener shows and asks for."""
 
-    def status(self) -> Status:
+    async def shown(self) -> Status:
         """Return what is in force."""
+
+    async def metrics(self) -> bytes:
+        """Return what is counted, in the Prometheus text format."""
+
+    async def entries(self, count: int) -> Sequence[object]:
+        """Return the latest entries of the audit chains, oldest first."""
 
     async def reload(self) -> None:
         """Load configuration and policies anew.
@@ -73,19 +99,12 @@ class Inside(Protocol):
         """
 
 
-class _Entry(msgspec.Struct, frozen=True):
-    seq: int
-    entry: AnyEntry
-
-
 class Admin:
     """Answers every request of the admin listener."""
 
-    def __init__(self, inside: Inside, trail: Trail, metrics: Callable[[], bytes], token: str | None) -> None:
+    def __init__(self, inside: Inside, token: str | None) -> None:
         """Show `inside`; ask for `token` (None: only loopback reaches the listener) but for the two probes."""
         self._inside = inside
-        self._trail = trail
-        self._metrics = metrics
         self._token = token
         self._pages: Mapping[tuple[str, str], Callable[[BaseRequest], Awaitable[StreamResponse]]] = {
             ("GET", "/livez"): self._livez,
@@ -136,23 +155,25 @@ class Admin:
         return Response(text="ok\n")
 
     async def _readyz(self, _: BaseRequest) -> StreamResponse:
-        status = self._inside.status()
+        status = await self._inside.shown()
         if status.ready:
             unheard = [f"nothing heard yet of the service of model `{name}`\n" for name in status.unheard]
             return Response(text="".join(("ready\n", *unheard)))
         return Response(status=503, text="not ready: " + "; ".join(status.not_ready) + "\n")
 
     async def _show_metrics(self, _: BaseRequest) -> StreamResponse:
-        return Response(body=self._metrics(), headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
+        return Response(
+            body=await self._inside.metrics(), headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}
+        )
 
     async def _status(self, _: BaseRequest) -> StreamResponse:
-        return _json(self._inside.status())
+        return _json(await self._inside.shown())
 
     async def _audit(self, request: BaseRequest) -> StreamResponse:
         asked = request.query.get("last", str(_ENTRIES))
         if not asked.isascii() or not asked.isdecimal() or not 1 <= int(asked[:9]) <= 200:
             return _error(400, "invalid_request_error", f"`last={asked[:40]}` is not a number from 1 to 200")
-        return _json([_Entry(seq, entry) for seq, entry in self._trail.latest(int(asked))])
+        return _json(await self._inside.entries(int(asked)))
 
     async def _reload(self, _: BaseRequest) -> StreamResponse:
         try:
@@ -160,7 +181,7 @@ class Admin:
         except FaultyFile as error:
             kind = "invalid_configuration" if isinstance(error, ConfigError) else "invalid_policy"
             return _json({"ok": False, "error": kind, "message": str(error), "faults": error.faults}, status=400)
-        return _json({"ok": True, "generation": self._inside.status().generation})
+        return _json({"ok": True, "generation": (await self._inside.shown()).generation})
 
 
 def _json(value: object, *, status: int = 200) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import secrets
@@ -38,7 +39,7 @@ from checkstream.listen import (
 from checkstream.proxy.accept import Route, candidates, choosing, on_path
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
 from checkstream.proxy.capacity import Load
-from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
+from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations, Confirming
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.envelope import around
@@ -123,6 +124,7 @@ class Proxy:
         recorder: Recorder | None = None,
         background: Background | None = None,
         assessor: Assessor | None = None,
+        confirmations: Confirmations | None = None,
     ) -> None:
         """Take what the path needs.
 
@@ -138,6 +140,7 @@ class Proxy:
             recorder: Records a sample of the exchanges, if any are to be recorded.
             background: Scores answers afterwards; without it none are.
             assessor: Holds answers against evidence while their callers wait; without it nobody does.
+            confirmations: Of this process and others; without it tokens are good in this one alone.
         """
         self._conversations = conversations
         self._vault = vault
@@ -151,7 +154,7 @@ class Proxy:
         self._trail = trail
         self._digest = digest
         self._counts = counts
-        self._confirmations = Confirmations()
+        self._confirmations = confirmations or Confirmations()
         self._quiet = QuietTexts()
         self._turns = Turns()
         self._running: set[Exchange] = set()
@@ -297,7 +300,7 @@ class Proxy:
             caller=caller, route=route.name, program=guarded.plan.program.hash,
             context=context, conversation=named, body=body,
         )  # fmt: skip
-        confirming = self._confirmations.open(asked, request.headers.getall(CONFIRM, ()))
+        confirming = await self._confirming(asked, request.headers.getall(CONFIRM, ()))
         afterwards = Afterwards(self._background, route, stream, caller)
         plan, risk = afterwards.plan(guarded.plan), afterwards.earlier_risk(body, named)
         quiet = self._quiet.of(caller, plan.program.hash)
@@ -328,6 +331,16 @@ class Proxy:
         finally:
             self._running.discard(exchange)
             guarded.counts.looked_up(asked=quiet.asked, known=quiet.known)
+
+    async def _confirming(self, asked: Asked, tokens: Sequence[str]) -> Confirming:
+        """Return what came with a request that confirms it, spent.
+
+        Raises:
+            NotReady: nobody can tell whether it was spent before.
+        """
+        if tokens and self._confirmations.waits:
+            return await asyncio.to_thread(self._confirmations.open, asked, tokens)
+        return self._confirmations.open(asked, tokens)
 
     def _machine(
         self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None, *, quiet: QuietOfCaller, path: str

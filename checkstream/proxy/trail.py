@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
 
 from checkstream.audit.entries import AnyEntry
 from checkstream.audit.journal import Journal
 
 _REMEMBERED = 200
+
+
+class Latest(msgspec.Struct, frozen=True):
+    """One of the latest entries."""
+
+    at: str
+    """When it was appended."""
+    chain: str
+    seq: int
+    entry: AnyEntry
 
 
 class Trail:
@@ -18,7 +31,7 @@ class Trail:
         """Write to `journal`; `recorded` is told of each entry that it took."""
         self._journal = journal
         self._recorded = recorded
-        self._latest: collections.deque[tuple[int, AnyEntry]] = collections.deque(maxlen=_REMEMBERED)
+        self._latest: collections.deque[Latest] = collections.deque(maxlen=_REMEMBERED)
 
     @property
     def failure(self) -> str:
@@ -38,7 +51,7 @@ class Trail:
         Raises:
             AuditError: the journal takes no entry.
         """
-        self._latest.append((self._journal.append(entry), entry))
+        self._latest.append(self._latest_of(self._journal.append(entry), entry))
         self._recorded()
 
     async def append_durable(self, entry: AnyEntry) -> None:
@@ -47,14 +60,17 @@ class Trail:
         Raises:
             AuditError: the journal takes no entry, or the disk refused.
         """
-        self._latest.append((-1, entry))
+        self._latest.append(self._latest_of(-1, entry))
         seq = await self._journal.append_durable(entry)
         self._recorded()
         for place in range(len(self._latest) - 1, -1, -1):
-            if self._latest[place][1] is entry:
-                self._latest[place] = (seq, entry)
+            if self._latest[place].entry is entry:
+                self._latest[place] = msgspec.structs.replace(self._latest[place], seq=seq)
                 break
 
-    def latest(self, count: int) -> list[tuple[int, AnyEntry]]:
-        """Return up to `count` of the latest entries with their numbers, oldest first."""
-        return [pair for pair in self._latest if pair[0] >= 0][-count:]
+    def _latest_of(self, seq: int, entry: AnyEntry) -> Latest:
+        return Latest(datetime.now(UTC).isoformat(timespec="milliseconds"), self._journal.chain, seq, entry)
+
+    def latest(self, count: int) -> list[Latest]:
+        """Return up to `count` of the latest entries, oldest first."""
+        return [each for each in self._latest if each.seq >= 0][-count:]

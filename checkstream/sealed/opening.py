@@ -31,8 +31,14 @@ def open_vault(settings: PseudonymSettings | None) -> Vault | None:
     return Vault(store, seal, ttl_s=settings.ttl_s, most_bytes=settings.bytes)
 
 
-def open_conversations(settings: ConversationSettings | None) -> Conversations | None:
+def open_conversations(
+    settings: ConversationSettings | None, shared: tuple[Store, bytes] | None = None
+) -> Conversations | None:
     """Return the memory of conversations, of this process or shared; None: nothing is remembered.
+
+    Args:
+        settings: Where it is.
+        shared: Keeps it where the settings name no store, and what it is sealed with; None: this process's own memory.
 
     Raises:
         ConfigError: a secret can't be read.
@@ -42,7 +48,8 @@ def open_conversations(settings: ConversationSettings | None) -> Conversations |
         return None
     store: Store
     if settings.store is None or settings.secret is None:
-        store, seal = MemoryStore(), Seal(os.urandom(LEAST_SECRET_BYTES))
+        store, secret = shared or (MemoryStore(), os.urandom(LEAST_SECRET_BYTES))
+        seal = Seal(secret)
     else:
         seal = _seal(settings.secret, "conversations")
         store = _store(settings.file, settings.store, settings.password)

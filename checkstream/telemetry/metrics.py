@@ -38,6 +38,8 @@ class MetricSpec(msgspec.Struct, frozen=True):
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    common: bool = False
+    """Of a gauge: all processes that share a port tell of the same thing, so the highest counts and not the sum."""
 
 
 SPECS = (
@@ -66,10 +68,12 @@ SPECS = (
     MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", ("profile",), _RISKS),
     MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", ("route", "profile")),
     MetricSpec("checkstream_api_seconds", "histogram", "Time to answer at the API", ("path", "status"), _CALLS),
-    MetricSpec("checkstream_conversations", "gauge", "Conversations of which something is known"),
+    MetricSpec("checkstream_conversations", "gauge", "Conversations of which something is known", common=True),
     MetricSpec("checkstream_conversation_alarms_total", "counter", "Requests whose conversation added up", ("route",)),
     MetricSpec("checkstream_conversation_verdicts_total", "counter", "Rules fired for a conversation", ("rule_id",)),
     MetricSpec("checkstream_texts_again_total", "counter", "Texts of prompts, had they come before", ("known",)),
+    MetricSpec("checkstream_workers", "gauge", "Processes that serve callers"),
+    MetricSpec("checkstream_worker_exits_total", "counter", "Processes that ended unasked", ("cause",)),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
 )
 
@@ -137,6 +141,8 @@ class Metrics:
         self.alarms = Family(self._make(Counter, "checkstream_conversation_alarms_total"), 1)
         self.added_up = Family(self._make(Counter, "checkstream_conversation_verdicts_total"), 1)
         self.texts_again = Family(self._make(Counter, "checkstream_texts_again_total"), 1)
+        self.workers = self._make(Gauge, "checkstream_workers")
+        self.worker_exits = Family(self._make(Counter, "checkstream_worker_exits_total"), 1)
         tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
         self.tokens_in = tokens.of("in")
         self.tokens_out = tokens.of("out")

@@ -258,7 +258,7 @@ async def test_a_file_that_was_refused_is_not_reported_again_by_the_watch(
             with pytest.raises(PolicyError):
                 await app.reload()
             await asyncio.sleep(0.1)  # several looks
-            entries = [type(entry).__name__ for _, entry in app._parts.trail.latest(9)]
+            entries = [type(latest.entry).__name__ for latest in app._parts.trail.latest(9)]
         finally:
             watching.cancel()
     assert entries == ["StartEntry", "ReloadEntry"]

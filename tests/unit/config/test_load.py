@@ -122,8 +122,16 @@ routes:
         ("", "no routes"),
         ("- 1\n", "expected a mapping"),
         ("server: {tls: {cert: a, key: b}}\n", "not available in this version"),
-        ("server: {workers: 4}\n", "not available in this version"),
-        ("server: {workers: auto}\n", "not available in this version"),
+        ("server: {workers: 0}\n", "workers"),
+        ("server: {workers: 65}\n", "workers"),
+        ("server: {workers: all}\n", "server.workers"),
+        (
+            (
+                "server: {workers: auto}\nupstreams: {u: {url: 'http://h'}}\nroutes: [{name: t, match: {path: /mcp}, "
+                "surface: mcp, upstream: u, policies: ['builtin:default']}]\n"
+            ),
+            "`surface: mcp` (route `t`) needs `workers: 1`",
+        ),
         ("server: {callers: {jwt: {}}}\n", "not available in this version"),
         ("routes: [{holdback: {by_language: {fi: -3}}}]\n", "by_language.fi"),
         ("routes: [{holdback: {by_language: {fi: 65}}}]\n", "`window` 64 is less than the 65 of `fi`; raise it"),

@@ -1,0 +1,146 @@
+"""What parent and workers say to each other: structs in MessagePack, each behind its length, over a pair of sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from checkstream.errors import Fault
+
+_LENGTH = struct.Struct(">I")
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of one frame; both ends are ours, so a longer one is a bug."""
+MOST_DESCRIPTORS = 253
+"""That one message may carry: as many as the system takes."""
+
+What = Literal["ping", "status", "metrics", "audit", "load", "enforce", "forget", "adopt", "release", "retire", "drain"]
+"""What a parent asks of a worker."""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True):
+    """The first that a worker hears. Its descriptors: the store's socket, then the listening sockets of all slots."""
+
+    slot: int
+    """Its own listening sockets are those of this slot."""
+    slots: int
+    first: bool
+    """It tells of the start for all: what the others would only say again."""
+    secret: bytes
+    """Of all processes of this parent: what one has sealed the others can open."""
+    began: float
+    """When the first of them began, in seconds of the machine's monotonic clock."""
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True):
+    """The parent wants something."""
+
+    id: int
+    what: What
+    number: int = 0
+    """`audit`: how many entries; `adopt`, `release`: which slot."""
+
+
+class Ready(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A worker serves."""
+
+    digest: str
+    """Of all that is in force there."""
+    files: tuple[str, ...]
+    """Whose change is to be loaded."""
+    introduction: dict[str, object]
+    warnings: tuple[str, ...]
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A worker's answer."""
+
+    id: int
+    body: bytes = b""
+    refused: Literal["", "configuration", "policy", "failed"] = ""
+    faults: tuple[Fault, ...] = ()
+
+
+class Leaving(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A worker was asked by somebody else to end: it takes no new connections, and ends behind the last."""
+
+
+class Bye(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A worker has served its last."""
+
+    metrics: bytes
+
+
+class In(msgspec.Struct, frozen=True):
+    """What is in force in a worker, or could be: the answer to `load` and `enforce`."""
+
+    digest: str
+    files: tuple[str, ...]
+
+
+FromWorker = Ready | Told | Leaving | Bye
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """Return a message as a frame."""
+    body = _ENCODER.encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+async def read(stream: asyncio.StreamReader) -> bytes | None:
+    """Return what the next frame holds; None: the other end is gone."""
+    try:
+        (size,) = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))
+        return await stream.readexactly(size) if size <= _MOST_BYTES else None
+    except (asyncio.IncompleteReadError, OSError):
+        return None
+
+
+def read_now(sock: socket.socket) -> bytes:
+    """Return what the next frame holds. Blocks, as long as the socket's timeout.
+
+    Raises:
+        OSError: it didn't come in time, or the other end is gone.
+    """
+    (size,) = _LENGTH.unpack(_exactly(sock, _LENGTH.size))
+    return _exactly(sock, size)
+
+
+def _exactly(sock: socket.socket, size: int) -> bytes:
+    got = bytearray()
+    while len(got) < size:
+        piece = sock.recv(size - len(got))
+        if not piece:
+            raise ConnectionResetError("the other end is gone")
+        got += piece
+    return bytes(got)
+
+
+def send_with(sock: socket.socket, message: msgspec.Struct, descriptors: Sequence[int]) -> None:
+    """Send a message and, beside it, descriptors. Blocks; nothing else may be on its way.
+
+    Raises:
+        OSError: the other end is gone, or these are more than the system takes.
+    """
+    frame = encode(message)
+    count = socket.send_fds(sock, [frame], descriptors)
+    sock.sendall(frame[count:])
+
+
+def take_with(sock: socket.socket) -> tuple[bytes, list[int]]:
+    """Return what a message holds and the descriptors beside it, which children don't inherit. Blocks.
+
+    Raises:
+        OSError: the other end is gone.
+    """
+    head, descriptors, _, _ = socket.recv_fds(sock, _LENGTH.size, MOST_DESCRIPTORS)
+    for each in descriptors:
+        os.set_inheritable(each, False)
+    (size,) = _LENGTH.unpack(head + _exactly(sock, _LENGTH.size - len(head)))
+    return _exactly(sock, size), descriptors

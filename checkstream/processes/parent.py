@@ -1,0 +1,372 @@
+"""The parent: keeps the sockets, starts workers and watches them, and speaks for all of them. It serves no caller.
+
+INVARIANT: as long as it lives, no listening socket closes, so no connection that waits in one is lost; and as long as
+one worker serves, each socket is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import random
+import signal
+import socket
+import sys
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from checkstream.config import Config, parse_address, reveal
+from checkstream.config.files import Signature, signature
+from checkstream.errors import CheckstreamError, ConfigError, FaultyFile, NotReady
+from checkstream.listen import Hosts, Listener, Times
+from checkstream.listen.binding import cause, not_bound
+from checkstream.processes import memory, sockets
+from checkstream.processes.child import Child
+from checkstream.processes.frames import Welcome
+from checkstream.processes.restarts import Cause, Restarts
+from checkstream.processes.rolling import load_anew
+from checkstream.processes.whole import Whole
+from checkstream.proxy.health import Admin
+from checkstream.telemetry.logs import Log, open_log
+
+_POLL_S = 1.0
+_START_S = 600.0
+"""The longest that a worker may take until it serves: large models on a busy machine."""
+_COUNT_EVERY = 5
+"""Looks after a worker until its figures are asked for: what it counts after that is lost if it crashes."""
+_ADMIN_SOCKETS = 64
+_SAID = 2
+"""Exit code of a process that has said what is wrong: configuration, policies, models."""
+_KILL_S = 5.0
+"""Beyond the time to drain, until a worker is ended."""
+
+
+class Parent:
+    """One life of the parent."""
+
+    def __init__(self, config: Config, count: int, arguments: Sequence[str], config_file: Path | None) -> None:
+        """Start nothing yet.
+
+        Args:
+            config: What all begin with.
+            count: How many workers there are.
+            arguments: Of the command line, without the program's name: workers are started with the same.
+            config_file: Watched for changes, if there is one.
+        """
+        self._config = config
+        self._count = count
+        self._arguments = arguments
+        self._config_file = config_file
+        telemetry = config.telemetry.log
+        self._log: Log = open_log(telemetry, sys.stderr.buffer, terminal=sys.stderr.isatty())
+        self._whole = Whole(self._load_anew)
+        self._shared = memory.Shared()
+        self._secret = os.urandom(32)
+        self._began = time.monotonic()
+        self._group: sockets.Group = []
+        self._serving: dict[int, Child] = {}
+        """Slot -> whose it is."""
+        self._adopted: dict[int, Child] = {}
+        """Slot whose worker is gone -> who serves its callers meanwhile."""
+        self._reloading = asyncio.Lock()
+        self._files: tuple[str, ...] = ()
+        self._digest = ""
+        self._signature: Signature = ()
+        self._first = True
+        self._stopping = False
+        self._failed = 1
+        """The exit code where no worker could start."""
+        self._settling = {slot: asyncio.Event() for slot in range(count)}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT; return the exit code.
+
+        Raises:
+            ConfigError: an address can't be bound, or a secret can't be read.
+        """
+        stop, hup = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, hup.set)
+        async with contextlib.AsyncExitStack() as opening:
+            opening.callback(self._cancel)
+            await self._open_admin(opening)
+            self._bind()
+            opening.callback(sockets.close, self._group)
+            opening.push_async_callback(self._stop)
+            stopped = self._begin(stop.wait())
+            first = await self._start_first(stopped)
+            if first is None or stop.is_set():
+                return 0 if stop.is_set() else self._failed
+            self._begin(self._keep(0, first))
+            for slot in range(1, self._count):
+                self._begin(self._keep(slot))
+            await asyncio.wait((stopped, self._begin(self._settled())), return_when=asyncio.FIRST_COMPLETED)
+            if not stop.is_set():
+                self._say_listening(first)
+                self._begin(self._watch(hup))
+            await stop.wait()
+        return 0
+
+    def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    # --- the start
+
+    def _bind(self) -> None:
+        listen = self._config.server.listen
+        try:
+            self._group = sockets.bind(parse_address(listen), self._count)
+        except OSError as error:
+            raise ConfigError((not_bound("listen", listen, error),)) from error
+
+    async def _open_admin(self, opening: contextlib.AsyncExitStack) -> None:
+        server, limits = self._config.server, self._config.server.limits
+        token = None if server.admin_token is None else await asyncio.to_thread(reveal, server.admin_token)
+        times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
+        hosts = Hosts(server.hosts) if token is None else None
+        self._admin = Listener(Admin(self._whole, token).respond, times, hosts, sockets=_ADMIN_SOCKETS)
+        try:
+            await self._admin.open(parse_address(server.admin))
+        except OSError as error:
+            raise ConfigError((not_bound("admin", server.admin, error),)) from error
+        opening.push_async_callback(self._admin.close)
+
+    async def _start_first(self, stopped: asyncio.Task[Any]) -> Child | None:
+        """Start one worker before the others, and return it when it serves: what is wrong is said once."""
+        child = await self._start(0)
+        waiting = self._begin(self._wait_ready(child))
+        await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if child.ready is not None:
+            await self._enter(child)
+            return child
+        if not stopped.done():
+            code = await child.wait_ended()
+            self._whole.bury(child)
+            self._failed = code if code > 0 else 1
+            if code != _SAID:
+                self._log.error("worker.failed", slot=0, code=code, advice="`--workers 1` starts without others")
+        return None
+
+    def _say_listening(self, first: Child) -> None:
+        """Say what the first worker has said of itself, and how many there are."""
+        if first.ready is None:
+            return
+        for warning in first.ready.warnings:
+            self._log.warning("config.warning", detail=warning)
+        said = first.ready.introduction | {"admin": str(self._admin.address), "workers": self._count}
+        self._log.info("listening", **said)
+
+    async def _settled(self) -> None:
+        """Wait until each place has a worker that serves, or that could not start."""
+        for slot in range(1, self._count):
+            await self._settling[slot].wait()
+
+    # --- workers
+
+    async def _start(self, slot: int) -> Child:
+        """Start a process.
+
+        Raises:
+            OSError: the system lets nothing be started.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            welcome = Welcome(slot, self._count, self._first, self._secret, self._began)
+            listening = [each.fileno() for own in self._group for each in own]
+            child = await Child.start(self._arguments, welcome, [theirs.fileno(), *listening])
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._first = False
+        self._begin(memory.serve(ours, self._remembered))
+        self._begin(child.hear())
+        self._whole.children.append(child)
+        return child
+
+    async def _remembered(self, question: memory.Question) -> memory.Answer:
+        return self._shared.answer(question)
+
+    async def _wait_ready(self, child: Child) -> bool:
+        """Wait until a worker serves; tell whether it does. One that takes for ever is ended."""
+        try:
+            return await asyncio.wait_for(child.wait_ready(), _START_S)
+        except TimeoutError:
+            child.kill()
+            return False
+
+    async def _keep(self, slot: int, child: Child | None = None) -> None:
+        """Have a worker in a place, and another when it ends, until all are to stop."""
+        restarts = self._whole.restarts.setdefault(slot, Restarts())
+        while not self._stopping:
+            try:
+                child = child or await self._start(slot)
+            except OSError as error:
+                self._log.error("worker.not_started", slot=slot, reason=cause(error))
+                await asyncio.sleep(restarts.after("start", 0.0, random.random()))  # noqa: S311 - no secret
+                continue
+            if child.ready is None and await self._wait_ready(child):
+                await self._enter(child)
+            self._settling[slot].set()
+            beating = self._begin(self._beat(child))
+            await child.moved.wait()
+            beating.cancel()
+            await self._leave(child)
+            burying = self._begin(self._bury(child))
+            wait_s = 0.0
+            if not child.stopping:
+                await burying
+                wait_s = restarts.after(_why(child), child.lived_s, random.random())  # noqa: S311 - no secret
+                self._say_ended(child, wait_s)
+            await asyncio.sleep(wait_s)
+            child = None
+
+    async def _bury(self, child: Child) -> None:
+        """Wait for the end of a worker that takes nothing new."""
+        await child.wait_ended()
+        self._whole.bury(child)
+
+    def _say_ended(self, child: Child, wait_s: float) -> None:
+        why = _why(child)
+        self._whole.own.worker_exits.of(why).inc()
+        pid, code = child.process.pid, child.process.returncode
+        self._log.error("worker.ended", slot=child.slot, pid=pid, cause=why, code=code, next_in_s=round(wait_s, 1))
+
+    async def _enter(self, child: Child) -> None:
+        """Let a worker serve that is ready: its place, and those that nobody serves."""
+        async with self._reloading:
+            ready = child.ready
+            if ready is None:
+                return
+            self._serving[child.slot] = child
+            stale = bool(self._digest) and ready.digest != self._digest
+            if not self._digest:
+                self._digest, self._files = ready.digest, ready.files
+                self._signature = await self._look()
+        helper = self._adopted.pop(child.slot, None)
+        if helper is not None:
+            with contextlib.suppress(NotReady):
+                await helper.ask("release", child.slot)
+        await self._adopt()
+        if stale:  # the files have changed since the others have read them
+            self._begin(self._reload_or_say())
+
+    async def _leave(self, child: Child) -> None:
+        """Have others serve the places of a worker that has ended, or takes nothing new."""
+        if self._serving.get(child.slot) is child:
+            del self._serving[child.slot]
+        for slot in [slot for slot, helper in self._adopted.items() if helper is child]:
+            del self._adopted[slot]
+        await self._adopt()
+
+    async def _adopt(self) -> None:
+        """Have each place served by somebody."""
+        for slot in range(self._count):
+            able = [child for child in self._serving.values() if child.serves]
+            if slot in self._serving or slot in self._adopted or not able or self._stopping:
+                continue
+            helper = min(able, key=lambda child: sum(each is child for each in self._adopted.values()))
+            self._adopted[slot] = helper
+            with contextlib.suppress(NotReady):  # it has ended, too: then this is done anew
+                await helper.ask("adopt", slot)
+
+    async def _beat(self, child: Child) -> None:
+        """Look after a worker that serves: who answers nothing for too long is ended."""
+        for count in itertools.count(1):
+            await asyncio.sleep(_POLL_S)
+            try:
+                await child.ask("ping", timeout_s=self._config.server.hang_ms / 1000)
+            except NotReady:
+                if child.serves:
+                    child.hung = True
+                    self._log.error("worker.hangs", slot=child.slot, pid=child.process.pid)
+                    child.kill()
+                return
+            if count % _COUNT_EVERY == 0:
+                await child.count()
+
+    # --- loading anew
+
+    async def _load_anew(self) -> None:
+        """Load configuration and policies anew, in all workers or in none.
+
+        Raises:
+            FaultyFile: a file is wrong; what was in force stays.
+            NotReady: a worker has ended meanwhile; what was in force stays.
+        """
+        async with self._reloading:
+            found = await self._look()
+            self._signature = found  # a bad file is reported once, not every second
+            enforced = await load_anew([child for child in self._serving.values() if child.serves])
+            self._digest = enforced.digest
+            if enforced.files != self._files:
+                self._files = enforced.files
+                self._signature = await self._look()
+
+    async def _reload_or_say(self) -> None:
+        try:
+            await self._whole.reload()
+        except FaultyFile:
+            pass  # the worker that found it has said so, and the admin listener shows it
+        except CheckstreamError as error:
+            self._log.error("reload.failed", detail=str(error))
+
+    async def _look(self) -> Signature:
+        files = [Path(file) for file in self._files]
+        watched = files if self._config_file is None else [self._config_file, *files]
+        return await asyncio.to_thread(signature, watched)
+
+    async def _watch(self, hup: asyncio.Event) -> None:
+        """Load anew when asked or when a file has changed; look once a second."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(hup.wait(), _POLL_S)
+            if self._reloading.locked() and not hup.is_set():
+                continue  # a change that is being loaded is no news
+            if hup.is_set() or await self._look() != self._signature:
+                hup.clear()
+                await self._reload_or_say()
+
+    # --- the end
+
+    async def _stop(self) -> None:
+        """Let all workers drain, and end those that don't."""
+        self._stopping = self._whole.draining = True
+        children = list(self._whole.children)
+        if not children:
+            return
+        self._log.info("draining", workers=len(children))
+        for child in children:
+            if child.ready is None:
+                with contextlib.suppress(ProcessLookupError):
+                    child.process.terminate()
+            else:
+                await child.drain()
+        ends = [asyncio.ensure_future(child.wait_ended()) for child in children]
+        _, late = await asyncio.wait(ends, timeout=self._config.server.drain_ms / 1000 + _KILL_S)
+        if late:
+            self._log.warning("drain.over", workers=len(late))
+            for child in children:
+                child.kill()
+            await asyncio.wait(late)
+
+
+def _why(child: Child) -> Cause:
+    if child.hung:
+        return "hang"
+    return "start" if child.ready is None else "crash"
