@@ -12,6 +12,7 @@ history that is sent whole comes to the same with what was remembered and withou
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -45,6 +46,11 @@ class Said(msgspec.Struct, frozen=True):
     fired: tuple[str, ...] = ()
     """Ids of the rules that were enforced on it."""
 
+    @property
+    def counts(self) -> bool:
+        """It is more than one text more: it adds to a risk, or rules were enforced on it."""
+        return bool(self.fired) or max((self.scores or {}).values(), default=0.0) > FLOOR
+
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """What one request and its answer came to."""
@@ -60,6 +66,17 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """How the conversation is called in records, if it has no name there yet."""
     spoken: tuple[str, ...] = ()
     """Ends of the user's texts that are new with it, where no later request says them again: the latest."""
+
+    def behind(self, begun: Turn) -> Turn:
+        """Return what is still to be kept where so much of it has been: texts count once, whoever says them again."""
+        fired = Counter(_all_fired(self))
+        fired.subtract(_all_fired(begun))
+        return msgspec.structs.replace(
+            self,
+            said=tuple(msgspec.structs.replace(said, fired=()) for said in self.said),
+            fired=tuple((+fired).elements()),
+            spoken=(),
+        )
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -150,6 +167,10 @@ class Course:
             self.peaks[label] = max(self.peaks.get(label, 0.0), score)
             self.highest[label] = max(self.highest.get(label, 0.0), risk)
         return raised
+
+
+def _all_fired(turn: Turn) -> tuple[str, ...]:
+    return (*turn.fired, *(rule for said in turn.said for rule in said.fired))
 
 
 def _weight(score: float) -> float:

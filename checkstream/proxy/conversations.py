@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.conversation import Conversation, Turn
-from checkstream.errors import CheckstreamError, VaultFailed
+from checkstream.errors import VaultFailed
 
 _THREADS = 4
 _MOST_OPEN = 256
@@ -82,7 +82,8 @@ class Memory:
 
     def _recall(self, caller: str, command: do.Recall) -> Conversation | None:
         if self._loses:  # what was last to be kept was not: until something is again, nothing is taken on trust
-            self._known.remember(caller, command.key, Turn())
+            if not self._known.remember(caller, command.key, Turn()):
+                raise VaultFailed("too many keep something of one conversation at a time")
             self._loses = False
         return self._known.recall(caller, command.key)
 
@@ -92,11 +93,12 @@ class Memory:
         Raises:
             CheckstreamError: it can't be kept, or not in time.
         """
+        done = False
         try:
-            return await self._asked(lambda: self._remember(caller, command))
-        except CheckstreamError:
-            self._loses = True
-            raise
+            done = await self._asked(lambda: self._remember(caller, command))
+        finally:
+            self._loses = self._loses or not done
+        return done
 
     def _remember(self, caller: str, command: do.Remember) -> bool:
         done = self._known.remember(caller, command.key, command.turn, command.before)

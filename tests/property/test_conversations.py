@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from random import Random
 
 import msgspec
 import pytest
@@ -52,15 +53,24 @@ class Chat:
     def say(self, text: str, name: str = "c") -> Played:
         """Say a text that ends with its score; what was refused is taken back."""
         message = {"role": "user", "content": text}
-        messages = [*self.history, message] if self.sends == "all" else [message]
-        body = {"model": "m", "messages": messages, "checkstream": {"conversation": name}}
-        exchange = Exchange(CHAT, PLAN, _scored)
-        self._tell(exchange, RequestReceived(json.dumps(body).encode(), self.caller))
+        exchange = self.begin(message, name)
         if exchange.out.forwarded is not None:
-            for event in (UpstreamOpened(200, streaming=False), UpstreamBytes(whole("Fine.")), UpstreamClosed()):
-                self._tell(exchange, event)
+            self.end(exchange)
             self.history += [message, {"role": "assistant", "content": "Fine."}]
         return exchange.out
+
+    def begin(self, message: dict[str, str], name: str = "c", plan: Plan = PLAN) -> Exchange:
+        """Send a message, whose answer is not there yet."""
+        messages = [*self.history, message] if self.sends == "all" else [message]
+        body = {"model": "m", "messages": messages, "checkstream": {"conversation": name}}
+        exchange = Exchange(CHAT, plan, _scored)
+        self._tell(exchange, RequestReceived(json.dumps(body).encode(), self.caller))
+        return exchange
+
+    def end(self, exchange: Exchange) -> None:
+        """Have it answered."""
+        for event in (UpstreamOpened(200, streaming=False), UpstreamBytes(whole("Fine.")), UpstreamClosed()):
+            self._tell(exchange, event)
 
     def _tell(self, exchange: Exchange, event: AnyEvent) -> None:
         done = len(exchange.out.commands)
@@ -93,6 +103,41 @@ def _outcome(out: Played) -> tuple[str, str | None]:
     assert out.record is not None
     rules = [verdict.rule_id for verdict in out.record.verdicts]
     return out.record.action, rules[0] if rules else None
+
+
+MAIL = "  - {name: mail, id: MAIL-1, stage: ingress, entities: [EMAIL], actions: [{type: redact}]}\n"
+SUM = (
+    "  - {name: sum, id: SUM-1, stage: [ingress], conditions: [conversation.risk.injection > 0.6],\n"
+    "     actions: [{type: reject}]}\n"
+)
+COUNTING = plan(f"{MAIL}{SUM}", recalls=True)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3, 0.5]), st.booleans()), max_size=7), st.randoms())
+def test_requests_at_once_know_what_was_found_in_the_prompts_of_each_other_and_all_count_once(
+    texts: list[tuple[float, bool]], chance: Random
+) -> None:
+    """Whenever each is answered, it comes to what it had come to, had each waited for the one before."""
+    came = []
+    for waits in (True, False):
+        known, out, running = _memory(), [], []
+        chat = Chat(known, sends="last")
+        for number, (score, has_mail) in enumerate(texts):
+            text = f"{'Ask ann@x.io. ' if has_mail else ''}Text {number} scores {score}"
+            exchange = chat.begin({"role": "user", "content": text}, plan=COUNTING)
+            if exchange.out.forwarded is not None:
+                running.append(exchange)
+            out.append(exchange.out.forwarded is None)
+            while running and (waits or chance.random() < 0.3):
+                chat.end(running.pop(chance.randrange(len(running))))
+        for exchange in sorted(running, key=lambda _: chance.random()):
+            chat.end(exchange)
+        [key] = {c.key for c in exchange.out.commands if isinstance(c, Recall)} if texts else {""}
+        came.append((out, known.recall("", key)))
+    assert came[0] == came[1]
+    if came[0][1] is not None:
+        assert came[0][1].fired.get("MAIL-1", 0) == sum(has_mail for _, has_mail in texts)
 
 
 @settings(max_examples=20)

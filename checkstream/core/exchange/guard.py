@@ -319,6 +319,8 @@ class Guard(Stepping):
         most_chars = max(course.plan.scored_chars, MOST_CHARS if course.assessment.waits else 0)
         course.writer.telling = Spoken() if course.prompt.conversation.keeps and request.choices == 1 else None
         course.writer.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
+        for each in course.prompt.begun():
+            course.do(each)
         course.do(ForwardRequest(body, request.streaming, course.prompt.outside.left_out))
 
     # --- the answer

@@ -247,6 +247,8 @@ class Messages(Stepping):
         self.state = State.FORWARDED
         self._upstream_open = True
         self._checking.meter.begin_anew()
+        for each in self._request.begun():
+            self._do(each)
         self._do(ForwardRequest(body, streaming=True, without=self._request.outside.left_out))
 
     def _refuse(self, refusal: Refusal) -> None:

@@ -498,6 +498,10 @@ class Prompt:
         removed = {place: (unit, self._removed[unit]) for place in gone for unit in [self._unit(request, place)]}
         return dialogue_of(request, self._forwarded, removed, answers)
 
+    def begun(self) -> Sequence[Remember]:
+        """Return what others of the conversation are to know while the exchange runs."""
+        return self.conversation.begun(self._checking.ledger, self._places)
+
     def remembered(self, outcome: str, spoken: Spoken | None) -> Sequence[Remember]:
         """Return what is to be remembered of the exchange, `spoken` the content of its answer."""
         return self.conversation.outcome(self._checking.ledger, self._places, outcome, spoken)

@@ -118,6 +118,8 @@ class Recollection:
         self._caller = ""
         self._after = ""
         """Id of the answer behind which all that the request says is said for the first time."""
+        self._begun: Turn | None = None
+        """What was kept of the request before its answer was there."""
         self.kept_as: tuple[str, ...] = ()
         """Ids by which a later request goes on from the answer."""
 
@@ -250,6 +252,19 @@ class Recollection:
         self.past.recents.clear()
         self.past.recents.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
 
+    def begun(self, ledger: Ledger, places: Mapping[Channel, Joined]) -> tuple[Remember, ...]:
+        """Return what others of the conversation are to know while the exchange runs: nothing where nothing was found.
+
+        An answer takes long, and an attack may be spread over requests that are sent at the same time.
+        """
+        if not (self.keeps and self._is_named and self._settled) or self._begun is not None:
+            return ()
+        turn = self._turn(ledger, places, refused=False)
+        if not (turn.fired or turn.entities or any(said.counts for said in turn.said)):
+            return ()
+        self._begun = turn
+        return (Remember(self.key, turn),)
+
     def outcome(
         self, ledger: Ledger, places: Mapping[Channel, Joined], outcome: str, spoken: Spoken | None
     ) -> tuple[Remember, ...]:
@@ -267,7 +282,7 @@ class Recollection:
         turn = self._turn(ledger, places, refused=refused)
         # A history tells no refusals: many users of one caller may have begun alike, and none answers for another's.
         named = self._is_named or (refused and self.key and not self._is_told)
-        found = [Remember(self.key, turn)] if named else []
+        found = [Remember(self.key, turn if self._begun is None else turn.behind(self._begun))] if named else []
         if refused:
             return tuple(found)  # what was not answered is in no history
         keys = [self._named("answer", each) for each in self.kept_as]

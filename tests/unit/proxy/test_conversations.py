@@ -15,6 +15,7 @@ from checkstream.proxy.conversations import Memory
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal
+from checkstream.sealed.store import Share
 
 
 class Slow:
@@ -124,4 +125,22 @@ async def test_a_store_that_keeps_nothing_more_is_as_one_that_can_not_be_read_un
     told = await memory.recall("a", Recall("k"))
     assert told.conversation is not None
     assert (told.conversation.refused, told.conversation.turns) == (1, 0)
+    await asyncio.to_thread(memory.close)
+
+
+async def test_what_was_tried_too_often_to_be_kept_is_lost_and_told_as_such() -> None:
+    class Contended(MemoryStore):
+        others_put = True
+
+        def put(self, key: bytes, sealed: bytes, *, seen: int, ttl_ms: int, share: Share | None = None) -> bool:
+            return not self.others_put and super().put(key, sealed, seen=seen, ttl_ms=ttl_ms, share=share)
+
+    store = Contended()
+    memory = Memory(Conversations(store, Seal(bytes(32)), ttl_s=9, most_bytes=1 << 20), timeout_s=5)
+    assert not await memory.remember("a", Remember("k", Turn(refused=True)))
+    with pytest.raises(VaultFailed, match="too many"):
+        await memory.recall("b", Recall("other"))
+    store.others_put = False
+    assert (await memory.recall("a", Recall("k"))).conversation is not None
+    assert (await memory.recall("b", Recall("other"))).conversation is None
     await asyncio.to_thread(memory.close)
