@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import checkstream
-from checkstream import scoring
 from checkstream.app.background import QueueFeed
 from checkstream.app.current import enforced
 from checkstream.app.force import InForce, Loaded, load, warm
@@ -59,7 +58,7 @@ class App:
         """
         self._member = member
         self._read = read
-        self._open_session = open_session or scoring.open_session
+        self._open_session = open_session or _open_session
         self._config_file = config_file
         self._reloading = asyncio.Lock()
         self._last_reload: ReloadStatus | None = None
@@ -352,6 +351,13 @@ class App:
 
 def _nothing() -> None:
     """Do as the parent says, and not as the terminal."""
+
+
+def _open_session(model: Model) -> Session:
+    """Make a verified model ready to run, by its kind."""
+    from checkstream.scoring.opening import open_session  # noqa: PLC0415 - large, and not for those who ask no model
+
+    return open_session(model)
 
 
 def _load_anew(read: Callable[[], Config]) -> Loaded:

@@ -6,23 +6,29 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from checkstream.app.background import exchanges
-from checkstream.app.evidence_search import open_search
-from checkstream.app.profiles import KEYS, Profile, Said, profiles
 from checkstream.app.turns import short_turns
-from checkstream.app.verifiers import open_verifiers
 from checkstream.config import Config, GroundingSettings
 from checkstream.core.commands import Assess
 from checkstream.core.events import Assessed
-from checkstream.jobs import Exchange
 from checkstream.proxy.accept import Route
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
+if TYPE_CHECKING:
+    from checkstream.app.profiles import Profile, Said
+    from checkstream.jobs.exchange import Exchange
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "watchdog": ("risk",),
+    "rag": ("verification",),
+    "budget": ("hallucination_check", "warning"),
+}
+"""Profile -> the names in a reply under which its design puts what it says."""
 _MOST = 16
 """Answers that are held against evidence at a time; one more goes without rather than make all of them late."""
 _MOST_CHARS = 131_072
@@ -159,6 +165,11 @@ class Inline:
         return await asyncio.shield(opening)
 
     async def _open(self) -> Mapping[str, Profile]:
+        # Large, and most processes hold no answer against evidence.
+        from checkstream.app.evidence_search import open_search  # noqa: PLC0415
+        from checkstream.app.profiles import profiles  # noqa: PLC0415
+        from checkstream.app.verifiers import open_verifiers  # noqa: PLC0415
+
         async with contextlib.AsyncExitStack() as stack:
             verifiers = await stack.enter_async_context(open_verifiers(self._config.verifier, self._config.models))
             evidence = await stack.enter_async_context(open_search(self._config))

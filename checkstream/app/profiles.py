@@ -22,12 +22,6 @@ from checkstream.grounding.risk import RatedClaim
 from checkstream.grounding.terms import Judgement, Passage
 from checkstream.jobs import Assessment, Exchange, Scorer
 
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "watchdog": ("risk",),
-    "rag": ("verification",),
-    "budget": ("hallucination_check", "warning"),
-}
-"""Profile -> the names in a reply under which its design puts what it says."""
 MOST_CLAIMS = 200
 UNCONFIRMED = float(risk.RAG_UNVERIFIED)
 """Risk of claims that there is no evidence about at all: nothing is known against them, as the risk engine has it."""

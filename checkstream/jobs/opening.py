@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from checkstream.config import JobsSettings, reveal
-from checkstream.jobs.redis_queue import RedisQueue
 from checkstream.jobs.room import Load
 from checkstream.jobs.sqlite_queue import SqliteQueue
 from checkstream.jobs.terms import Queue
@@ -34,6 +33,8 @@ def open_queue(settings: JobsSettings, *, make: bool = True) -> Queue:
             attempts=settings.attempts,
             make=make,
         )
+    from checkstream.jobs.redis_queue import RedisQueue  # noqa: PLC0415 - its client is large, and needed here alone
+
     return RedisQueue(
         settings.store,
         capacity=capacity,

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores: TypeAlias = NDArray[np.float32]
 
 
 class Among(msgspec.Struct, frozen=True):
@@ -33,9 +38,6 @@ class Among(msgspec.Struct, frozen=True):
         return max(self.least, 1 / (1 + math.exp(-min(logit, 60.0))) if logit < math.inf else 1.0)
 
 
-Scores = NDArray[np.float32]
-
-
 def highest(rows: Sequence[Scores], among: Sequence[Among | None]) -> Scores:
     """Return the highest scores of a text: float32[label].
 
@@ -46,6 +48,8 @@ def highest(rows: Sequence[Scores], among: Sequence[Among | None]) -> Scores:
     rule = next((each for each in among if each is not None), None)
     if rule is None:
         return _tops(rows)
+    import numpy as np  # noqa: PLC0415 - not for a process whose policies ask no model
+
     counted = [row for row, each in zip(rows, among, strict=True) if each is not None]
     others = [row for row, each in zip(rows, among, strict=True) if each is None]
     held = np.array([rule.reckoned(float(top), len(counted)) for top in _tops(counted)], np.float32)
@@ -53,4 +57,6 @@ def highest(rows: Sequence[Scores], among: Sequence[Among | None]) -> Scores:
 
 
 def _tops(rows: Sequence[Scores]) -> Scores:
+    import numpy as np  # noqa: PLC0415
+
     return np.asarray(np.max(rows, axis=0, initial=0.0), np.float32)

@@ -46,6 +46,7 @@ class Graph:
             )
         except Exception as error:  # the runtime raises many kinds, none of them public
             raise ModelError(f"the graph can't be loaded: {_reason(error)}; export it anew") from error
+        self._session._model_bytes = None  # noqa: SLF001 - kept for another provider, which never comes
         self._check_inputs()
         self._output = self._check_output()
         self._warm_up(top_id, longest)
@@ -123,6 +124,7 @@ def _options() -> ort.SessionOptions:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.enable_mem_pattern = False  # one is kept for each shape, and windows have many
+    options.enable_cpu_mem_arena = False  # it keeps what the longest window took, and is no quicker
     options.log_severity_level = 4  # what goes wrong is raised
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.load_model_format", "ONNX")

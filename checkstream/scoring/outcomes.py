@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from checkstream.errors import ScoringError
 from checkstream.scoring.session import Reading, Readings
 
@@ -16,6 +14,8 @@ def judged(output: object, batch: int, labels: int, name: str) -> list[Outcome]:
 
     A bad row fails its own window; a bad shape fails the whole batch.
     """
+    import numpy as np  # noqa: PLC0415 - not for a process whose policies ask no model
+
     scores = output.scores if isinstance(output, Readings) else None
     if not isinstance(scores, np.ndarray) or scores.shape != (batch, labels) or scores.dtype.kind != "f":
         return [_garbage(name) for _ in range(batch)]

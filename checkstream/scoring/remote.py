@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
-import numpy as np
 
 from checkstream.config import RemoteSettings, reveal
 from checkstream.core.events import EntityFound
@@ -133,6 +132,7 @@ class RemoteSession:
         Raises:
             ScoringError: the service gave no usable answer to one of the windows.
         """
+        import numpy as np  # noqa: PLC0415 - not for a process whose policies ask no model
 
         async def alone() -> list[DetectResult | ScoringError]:
             async with self.client() as client:
@@ -234,6 +234,8 @@ class RemoteSession:
         Raises:
             ScoringError: it can't be used.
         """
+        import numpy as np  # noqa: PLC0415
+
         if isinstance(result, ScoringError):
             raise result
         if result.error is not None:

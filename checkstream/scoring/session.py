@@ -9,14 +9,16 @@ every other session releases the GIL while it runs and is run on a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from checkstream.core.events import EntityFound
 from checkstream.scoring.among import Among, highest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Word(msgspec.Struct, frozen=True):

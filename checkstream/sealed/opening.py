@@ -9,7 +9,6 @@ from checkstream.config import ConversationSettings, PseudonymSettings, Secret, 
 from checkstream.errors import VaultFailed
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
-from checkstream.sealed.redis_store import RedisStore
 from checkstream.sealed.sealing import LEAST_SECRET_BYTES, Seal
 from checkstream.sealed.sqlite_store import SqliteStore
 from checkstream.sealed.store import Store
@@ -88,6 +87,8 @@ def _store(
 ) -> Store:
     if file is not None:
         return SqliteStore(Path(file), what)
+    from checkstream.sealed.redis_store import RedisStore  # noqa: PLC0415 - its client is large, and needed here alone
+
     store = RedisStore(url, what, password=None if password is None else reveal(password), prefix=prefix)
     store.look()
     return store

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkstream.app import inline
+from checkstream.app import inline, verifiers
 from checkstream.app.inline import Inline
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Config, Match, RouteSettings
@@ -188,7 +188,7 @@ async def test_what_opens_for_longer_than_an_answer_may_wait_is_open_for_a_later
         async with open_verifiers(*settings) as verifiers:
             yield verifiers
 
-    monkeypatch.setattr(inline, "open_verifiers", slow)
+    monkeypatch.setattr(verifiers, "open_verifiers", slow)
     rig = Rig()
     try:
         first = await rig.ask(WRONG, ms=1.0)

@@ -9,7 +9,8 @@ from typing import Any, cast, get_args
 import msgspec
 import pytest
 
-from checkstream.app.profiles import KEYS, MOST_CLAIMS, Said, profiles, scorers
+from checkstream.app.inline import KEYS
+from checkstream.app.profiles import MOST_CLAIMS, Said, profiles, scorers
 from checkstream.app.verifiers import Verifiers
 from checkstream.config.background import Profile as ProfileName
 from checkstream.errors import JobError, StoreUnusable
