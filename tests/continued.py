@@ -14,7 +14,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from tests import messages, responses
 from tests.playbook import Exchange, Played
 
-NAMES = ("openai.chat", "openai.completions", "anthropic.messages", "ollama.chat")
+NAMES = ("openai.chat", "openai.completions", "openai.responses", "anthropic.messages", "ollama.chat")
 RULES = """pack: {name: p, version: 1.0.0}
 policies:
   - {name: turn, id: SAFE-1, stage: midstream, patterns: [{name: crime, regex: launder money}],

@@ -229,6 +229,7 @@ class Outbox:
         """Send what comes from here on as the rest of the same answer, which has cost so much before."""
         self._turning = None
         self._writer.turned = True
+        self._writer.sending.go_on()
         self._writer.spent = spent
 
     def _is_behind_turn(self, waiting: Waiting) -> bool:
@@ -244,6 +245,7 @@ class Outbox:
         unit = waiting.unit
         return (
             self._writer.turned
+            and not self._writer.sending.tells_rest
             and unit.choices == (0,)
             and not unit.finished
             and not self._choices[0].closed

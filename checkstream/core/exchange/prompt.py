@@ -444,7 +444,7 @@ class Prompt:
 
         Args:
             request: What was read.
-            continue_from: What the answer has said so far, when the model is to go on from there.
+            continue_from: What the answer has said so far, when the model is to go on from there; None: it begins.
 
         Raises:
             WireError: it can't be edited as policy wants.
@@ -465,7 +465,7 @@ class Prompt:
             yield
         self._forwarded = texts
         self._checking.left += (edits, texts)
-        shaping = self.wishes.shaping(continue_from)
+        shaping = self.wishes.shaping(continue_from or None)
         if self._removed:
             texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
@@ -473,7 +473,8 @@ class Prompt:
             self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
         if texts or shaping is not None:
             said = shaping.instructions if shaping is not None else ()
-            self.request = msgspec.structs.replace(request, forwarded=texts, instructed=said)
+            again = continue_from is not None
+            self.request = msgspec.structs.replace(request, forwarded=texts, instructed=said, goes_on=again)
         writing = self._surface.writing_request(request, texts, shaping)
         return (yield from meter.stepping(writing, READ_WORK))
 

@@ -53,7 +53,7 @@ class Turning:
         self._turned, course.ending, course.ledger.turned_at = pivot, None, pivot.position
         course.decisions.go_on(said, said[len(begun) :], spent)
         try:
-            body = done(course.prompt.rendering(request, begun or None))
+            body = done(course.prompt.rendering(request, begun))
         except WireError:
             self.stop()  # of a form that can't be gone on with
             return False

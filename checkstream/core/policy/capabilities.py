@@ -40,7 +40,7 @@ MCP = "mcp"
 writes while it is sent, so there is nothing for the other rules."""
 _ALL = frozenset(SURFACES)
 _WITH_MESSAGES = frozenset({CHAT, RESPONSES, MESSAGES, OLLAMA_CHAT})
-_CONTINUED = frozenset({CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT})
+_CONTINUED = frozenset({CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT})
 _OPENAI = frozenset({CHAT, COMPLETIONS})
 
 SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -70,6 +70,16 @@ SURFACE_ACTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Action, or field of one -> the surfaces that can carry it out."""
+
+_WHY: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        (
+            "safe_mode",
+            OLLAMA_GENERATE,
+        ): ", whose template leaves no place behind the prompt for the beginning of an answer"
+    }
+)
+"""Action and surface -> why that can't be, where it is not plain."""
 
 UPSTREAM_ACTIONS: Mapping[tuple[str, Stage | None], Can] = MappingProxyType(
     {
@@ -119,9 +129,11 @@ def _missing(action: AnyAction, stage: Stage, target: Target) -> Iterator[Missin
         said = entry.rpartition(".")[2]
         if entry in SURFACE_ACTIONS and surface not in SURFACE_ACTIONS[entry]:
             surfaces = " or ".join(f"`{name}`" for name in sorted(SURFACE_ACTIONS[entry]))
+            why = _WHY.get((entry, surface), "")
             yield Missing(
                 f"the API {surfaces} for `{said}`",
-                f"route `{target.route}` speaks `{target.surface}`; leave the policy out there, or remove `{said}`",
+                f"route `{target.route}` speaks `{target.surface}`{why}; "
+                f"leave the policy out there, or remove `{said}`",
             )
         for at in (stage, None):
             ability = UPSTREAM_ACTIONS.get((entry, at))

@@ -25,6 +25,7 @@ class JsonSurface(ABC):
     has_last_word = False
     parts_of_answers: frozenset[str] = frozenset()
     trims_beginning = False
+    tells_rest = False
     counts: ClassVar[Counts] = MappingProxyType({})
     """Where its events tell how many tokens were spent."""
 
@@ -118,6 +119,9 @@ class JsonSurface(ABC):
         Raises:
             WireError: the event is not what the surface allows.
         """
+
+    def go_on(self) -> None:  # noqa: B027 - there is nothing to do on most
+        """Do nothing: what comes of the rest of an answer leaves as events of the first."""
 
     def receiving(self, request: Request | None) -> Receiving:
         """Return what reads the answer to a request: here each event says all that is to be known of it."""

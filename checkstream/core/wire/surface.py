@@ -59,6 +59,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Places of deltas that are entries of one list, in fields that nobody knows: a reader may put them together."""
     told: tuple[tuple[int, ...], ...] = ()
     """Places of deltas that are words of one value, in fields that nobody knows: together they may be a sentence."""
+    goes_on: bool = False
+    """An answer to it was cut off: what comes is the rest."""
     extension: Extension | None = None
     """The `checkstream` field, which `write_request` takes out of the body; None when there was none."""
     verification: bool | None = None
@@ -129,6 +131,12 @@ class Sending(Protocol):
 
     alters: bool
     """Events that nobody has edited may leave otherwise than they came, such as under other numbers."""
+
+    tells_rest: bool
+    """What leaves of the rest of an answer that was cut off is told here; else it is the text alone."""
+
+    def go_on(self) -> None:
+        """Take what comes from here on as the rest of the same answer, which was cut off."""
 
     def as_it_came(self, unit: Unit) -> bytes:
         """Return an event that nobody has edited."""

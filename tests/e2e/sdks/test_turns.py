@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.e2e.harness import Proxy, running
-from tests.e2e.sdks import test_messages, test_ollama
+from tests.e2e.sdks import test_messages, test_ollama, test_responses
 from tests.e2e.sdks.conftest import PLACES, Case
 from tests.e2e.sdks.driver import Clients
 from tests.e2e.sdks.test_requests import STREAMS
@@ -30,6 +30,8 @@ policies:
 SDKS = [
     "openai", "openai_node", "langchain", "litellm", "llama_index", "openai_agents", "pydantic_ai", "vercel",
     "anthropic", "anthropic_node", "langchain_messages", "litellm_messages", "vercel_messages", "ollama", "ollama_node",
+    "openai_responses", "openai_node_responses", "langchain_responses", "openai_agents_responses",
+    "pydantic_ai_responses", "vercel_responses",
 ]  # fmt: skip
 EACH = pytest.mark.parametrize("sdk", SDKS)
 
@@ -37,7 +39,7 @@ EACH = pytest.mark.parametrize("sdk", SDKS)
 @pytest.fixture(scope="module")
 def turning(begin: Callable[..., Proxy], clients: Clients, upstream: Upstream) -> Iterator[Case]:
     """A proxy before an upstream that goes on with answers, for the surfaces that can: others are refused."""
-    places = [place for place in PLACES if place["name"] in {"chat", "messages", "ollama-chat"}]
+    places = [place for place in PLACES if place["name"] in {"chat", "responses", "messages", "ollama-chat"}]
     with running(begin(["policy.yaml"], policy=POLICY, places=places, upstream={"can": ["continue"]})) as proxy:
         yield Case(clients, upstream, proxy.url)
 
@@ -46,6 +48,8 @@ def says(sdk: str, text: str, *, stream: bool) -> Turn:
     """A turn of the API that a client speaks."""
     if sdk.startswith("anthropic") or sdk.endswith("_messages"):
         return test_messages.says(test_messages.text(text), stream=stream)
+    if sdk.endswith("_responses"):
+        return test_responses.says(test_responses.text(text), stream=stream)
     if sdk.startswith("ollama"):
         return test_ollama.turn(*(text[at : at + 7] for at in range(0, len(text), 7)), stream=stream)
     return {"choices": [{"content": text}]}
@@ -74,7 +78,7 @@ def test_g08_an_answer_that_is_cut_goes_on_as_one(turning: Case, sdk: str, strea
 
 
 @STREAMS
-@pytest.mark.parametrize("sdk", ["openai", "anthropic_node", "langchain_messages", "ollama"])
+@pytest.mark.parametrize("sdk", ["openai", "openai_responses", "anthropic_node", "langchain_messages", "ollama"])
 def test_g20_an_answer_that_can_not_go_on_ends_with_the_rule_s_words(turning: Case, sdk: str, stream: bool) -> None:
     first = says(sdk, "You could launder money with a shop.", stream=stream)
     refused: Turn = {"body": {"error": {"message": "the last message must be the user's"}}, "status": 400}

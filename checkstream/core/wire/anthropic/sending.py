@@ -41,6 +41,7 @@ class MessageSending:
     """What leaves of one stream, and as far as it must be known what has left."""
 
     alters = True
+    tells_rest = False
 
     def __init__(self) -> None:
         """Begin before the first event."""
@@ -62,6 +63,9 @@ class MessageSending:
         """It was said why the message ends."""
         self._over = False
         """The last word was said."""
+
+    def go_on(self) -> None:
+        """Do nothing: a message that has begun does not begin again, and a text goes on in the block that is open."""
 
     def as_it_came(self, unit: Unit) -> bytes:
         """Return an event that nobody has edited."""

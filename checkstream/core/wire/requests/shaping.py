@@ -110,11 +110,14 @@ class Shaped:
         span = self.document.span(path)
         if span is None or not self.document.text.startswith('"', span[0]):
             return False
+        self.splices.append(Splice(*span, quote(self.said(path) + more)))
+        return True
+
+    def said(self, path: Path) -> str:
+        """Return the text at `path`, as edited."""
         deltas = self.request.unit.deltas
         place = next((i for i, delta in enumerate(deltas) if delta.path == path), None)
-        text = "" if place is None else self._texts.get(place, deltas[place].text)
-        self.splices.append(Splice(*span, quote(text + more)))
-        return True
+        return "" if place is None else self._texts.get(place, deltas[place].text)
 
     def writing(self) -> Generator[None, None, bytes]:
         """Return, in steps, the body with everything done, edits of its texts included.

@@ -8,6 +8,7 @@ import msgspec
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
+from checkstream.core.wire.answers.join import going_on, summing
 from checkstream.core.wire.answers.splices import replacements
 from checkstream.core.wire.json_text import splices as json_splices
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
@@ -113,6 +114,16 @@ def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generato
     if finish.get(0) == "content_filter":
         splices += _ended(document, set(items) - doomed)
     return (yield from document.applying(splices))
+
+
+def joining_whole(first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
+    """Return, in steps, the second answer with what was released of the content of the first before its own.
+
+    Raises:
+        WireError: the second has no content, or its JSON has two members of one name there.
+    """
+    joined = yield from editing_whole(second, going_on(first, texts, second), {})
+    return (yield from summing(first.raw, joined))
 
 
 def _wanted(unit: Unit) -> set[Path]:

@@ -38,8 +38,13 @@ ITEMS_A_STEP = 16
 class Items:
     """The items of one answer, as far as they have come."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, root: str = "items") -> None:
+        """Begin with none.
+
+        Args:
+            root: Tells what is said of these items from what is said of others of the answer, which have their numbers.
+        """
+        self._root = root
         self._answer = Answer(b"", whole=False)
         self.again: dict[Path, Path] = {}
         """Of the event that is read: where it says again what has been said -> where that belongs."""
@@ -102,7 +107,7 @@ class Items:
             self._call(number, (member,), free=form.free)
         self._probabilities(body, str(text), ())
         own = _EVENT | {member, _PROBABILITIES} | ({"name"} if over else _NOTHING)
-        self._rest(body, own, (), ("items", number, form.member))
+        self._rest(body, own, (), (self._root, number, form.member))
         self._item_id(number, body)
 
     def _go_on(self, channel: str, part: Path) -> None:
@@ -121,21 +126,21 @@ class Items:
         self._part((number, name, index), part, ("part",))
         if over:
             self._values[number, name, index] = part
-        self._rest(body, _EVENT | {"part"}, (), ("items", number, name))
+        self._rest(body, _EVENT | {"part"}, (), (self._root, number, name))
         self._item_id(number, body)
 
     def read_item_event(self, body: Mapping[str, object], *, over: bool) -> None:
         """Read that an item begins or is over."""
         number, item = _number(body, "output_index"), body.get("item")
         if item is None and not over:
-            self._rest(body, _EVENT, (), ("items", number))
+            self._rest(body, _EVENT, (), (self._root, number))
             return
         self.read_item(number, item, ("item",))
         if over:
             self._values[number,] = item
             if self._forms.get(number) in events.CALLS:
                 self._answer.over.append(number)
-        self._rest(body, _EVENT | {"item"}, (), ("items", number))
+        self._rest(body, _EVENT | {"item"}, (), (self._root, number))
 
     def read_other(self, body: Mapping[str, object], kind: str) -> None:
         """Read any other event: all that it says may go on with what others of its kind have said of its item."""
@@ -150,7 +155,7 @@ class Items:
         self._item_id(number, body)
 
     def _item_id(self, number: int, body: Mapping[str, object]) -> None:
-        self._answer.extras.known(0, body.get("item_id"), ("item_id",), ("items", number, "id"), "first")
+        self._answer.extras.known(0, body.get("item_id"), ("item_id",), (self._root, number, "id"), "first")
 
     # --- items, wherever they stand
 
@@ -191,7 +196,7 @@ class Items:
         """
         if not isinstance(item, dict):
             raise WireError("an item of the output is not an object; check the upstream")
-        form, place = _form_of(item), ("items", number)
+        form, place = _form_of(item), (self._root, number)
         self._forms.setdefault(number, form)
         self._ids.setdefault(_id_of(item), number)
         own = {name for name, words in _WORDS.items() if isinstance(word := item.get(name), str) and word in words}
@@ -255,7 +260,7 @@ class Items:
             self._say(channel, "" if text is None else text, (*path, member), (*key, member))
             self._probabilities(part, str(text), path)
             own = own | {_PROBABILITIES}
-        self._rest(part, frozenset(own), path, ("items", *key))
+        self._rest(part, frozenset(own), path, (self._root, *key))
 
     def _say(self, channel: str, value: object, path: Path, part: Path, *, free: bool = False) -> None:
         """Read a text that may have been said already."""

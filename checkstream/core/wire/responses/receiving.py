@@ -61,7 +61,7 @@ class ResponseReceiving:
             stored: What comes whole may be something else that the provider keeps: a list, or a word of an end.
         """
         self._stored = stored
-        self._items = Items()
+        self._items = Items("rest" if request is not None and request.goes_on else "items")
         self._echo = Echo({} if request is None else request.members)
         self._own = None if request is None else request.members.get("instructions")
         changed = request is not None and (request.forwarded or request.instructed)

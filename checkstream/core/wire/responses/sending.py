@@ -33,12 +33,14 @@ from checkstream.core.wire.responses.objects import (
     written,
 )
 from checkstream.core.wire.responses.parts import Closed, OpenItem, OpenPart
+from checkstream.core.wire.responses.rest import Rest
 from checkstream.core.wire.surface import Edit
 
 _NUMBER = "sequence_number"
 _FIELD = f'"{_NUMBER}":'.encode()
 _OWN = 1_000_000
 """Items of our own are numbered from here; those of the upstream's are fewer."""
+_NOTHING: Mapping[int, str] = {}
 _FILTERED = b'{"reason":"content_filter"}'
 _ANSWER = {
     "id": "resp_checkstream", "object": "response", "created_at": 0, "status": "in_progress", "error": None,
@@ -51,6 +53,7 @@ class ResponseSending:
     """What leaves of one stream, and what has left."""
 
     alters = True
+    tells_rest = True
 
     def __init__(self) -> None:
         """Begin before the first event."""
@@ -73,6 +76,13 @@ class ResponseSending:
         """A rule has ended the answer; that is still to be said."""
         self._over = False
         """The last word was said."""
+        self._rest: Rest | None = None
+        """What comes is the rest of an answer that was cut off."""
+
+    def go_on(self) -> None:
+        """Take what comes from here on as the rest of the same answer, which is told as one of its own."""
+        self._rest = Rest()
+        self._moved = True
 
     def as_it_came(self, unit: Unit) -> bytes:
         """Return an event that nobody has edited."""
@@ -98,16 +108,20 @@ class ResponseSending:
             return self._stopped(unit)
         if stopped or (edit.drop_calls and not unit.terminator and not _is_life(unit)):
             if not stopped:
-                self._gone.update(unit.deltas[i].channel.index for i in edit.drop_calls)
+                self._leave_out(unit, edit)
                 self._moved = True
             return b""
-        self._gone.update(unit.deltas[i].channel.index for i in edit.drop_calls)
-        return self._sent(unit, edit_event(unit, edit))
+        self._leave_out(unit, edit)
+        return self._sent(unit, edit_event(unit, edit), edit.texts)
+
+    def _leave_out(self, unit: Unit, edit: Edit) -> None:
+        numbers = (unit.deltas[i].channel.index for i in edit.drop_calls)
+        self._gone.update(numbers if self._rest is None else map(self._rest.number, numbers))
 
     # --- events of the upstream's
 
-    def _sent(self, unit: Unit, raw: bytes) -> bytes:
-        """Return an event as it may leave: `raw` is as it was edited."""
+    def _sent(self, unit: Unit, raw: bytes, texts: Mapping[int, str] = _NOTHING) -> bytes:
+        """Return an event as it may leave: `raw` is as it was edited, `texts` what was put into it."""
         frame = sse.parse(raw)
         data = frame.data
         if self._over:
@@ -116,11 +130,20 @@ class ResponseSending:
             return raw  # nothing, or what could not be read and passes by the fail mode
         top = members(data)
         kind = str(json.loads(top["type"])) if "type" in top else frame.event
-        was = dict(top)
+        was, before = dict(top), b""
+        if self._rest is not None:
+            told = self._rest.said(unit, texts)
+            more = self.text_event(unit, 0, told) if told else b""
+            if kind in events.LAST and self._answer:
+                return more + self._last_of_both(kind, unit, top, raw)
+            if (kind in events.LIFE and self._answer) or self._rest.is_of_message(kind, top):
+                return more
+            unit = self._rest.apart(unit, top)
+            before = more + (self._close(status="completed") if self._begins(top) else b"")
         self._say_again(unit, top)
         self._record(unit, top)
         self._take(kind, top)
-        before = self._close(own=True, status="completed") if kind in events.LAST else b""
+        before += self._close(own=True, status="completed") if kind in events.LAST else b""
         if kind in events.LIFE or kind in events.LAST:
             self._tell_answer(kind, unit, top)
         self._renumber(unit, top)
@@ -204,6 +227,24 @@ class ResponseSending:
         if any(response[name] is not was.get(name) for name in response):
             top["response"] = written(response)
         self._answer = top["response"]
+
+    def _begins(self, top: Members) -> bool:
+        """Tell whether an event is the first about its item."""
+        return top.get("output_index", b"").isdigit() and int(top["output_index"]) not in self._out
+
+    def _last_of_both(self, kind: str, unit: Unit, top: Members, raw: bytes) -> bytes:
+        """Return the last word of the rest as that of the whole answer: under its id, with the items of both."""
+        rest = self._rest or Rest()
+        before = self._close(status="completed" if kind == "response.completed" else "incomplete")
+        began, response = members(self._answer), members(top["response"])
+        values = self._closed.values
+        told = [values[n,] for n in self._out if (n,) in values and n not in self._gone]
+        told += rest.untold(response.get("output", b"null"), self._numbers(unit), values)
+        response |= {name: began[name] for name in ("id", "created_at") if name in began}
+        top["response"] = written(response | {"output": listed(told)} | self._results)
+        self._renumber(unit, top)
+        self._over = True
+        return before + sse.reframe(raw, written(top))
 
     @staticmethod
     def _numbers(unit: Unit) -> dict[int, int]:

@@ -117,7 +117,49 @@ def _shape(shaped: ShapedResponses, shaping: Shaping) -> None:
     if shaping.bad_words or shaping.logit_bias or shaping.grammar is not None:
         raise WireError("the Responses API has no banned words, no bias of tokens and no grammars")
     if shaping.continue_from:
-        raise WireError("the Responses API can't go on with an answer")
+        _go_on(shaped, shaping.continue_from)
+
+
+def _go_on(shaped: ShapedResponses, text: str) -> None:
+    """Make the model go on from `text`: as a message that is not complete, or behind the one that the caller began.
+
+    Raises:
+        WireError: no request can ask for the rest of such an answer.
+    """
+    if shaped.request.structured:
+        raise WireError("an answer of a fixed form can't be continued; the upstream would begin the form anew")
+    for name, why in _NOT_TWICE.items():
+        if shaped.body.get(name):
+            raise WireError(f"the answer can't be continued: {why}")
+    part = f'{{"type":"output_text","annotations":[],"text":{quote(text)}}}'
+    item = f'{{"type":"message","id":"{_OWN}","status":"incomplete","role":"assistant","content":[{part}]}}'
+    given = shaped.body.get("input")
+    if isinstance(given, list):
+        if not shaped.extend_text(_begun(given), text):
+            shaped.append(("input",), [item])
+    elif not isinstance(given, str):
+        shaped.put("input", f"[{item}]")
+    else:
+        shaped.put("input", f'[{{"role":"user","content":{quote(shaped.said(("input",)))}}},{item}]')
+
+
+_OWN = "msg_checkstream"
+_NOT_TWICE: Mapping[str, str] = {
+    "conversation": "the provider keeps the conversation, and would take the request for another turn of it",
+    "background": "nobody waits for an answer that runs in the background",
+}
+
+
+def _begun(items: Sequence[object]) -> Path:
+    """Return where the text stands that ends a message which the caller has begun for the model."""
+    last = items[-1] if items else None
+    if not isinstance(last, dict) or last.get("role") != "assistant" or last.get("status") not in _OPEN:
+        return ()
+    said, path = last.get("content"), ("input", len(items) - 1, "content")
+    return (*path, len(said) - 1, "text") if isinstance(said, list) and said else path
+
+
+_OPEN = frozenset({"in_progress", "incomplete"})
 
 
 def _constrain_tools(shaped: ShapedResponses, allow: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ Source: OpenAI API reference, "Responses" and "Streaming events"; the types of i
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from typing import ClassVar
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire.frame import Frame
@@ -18,7 +19,6 @@ from checkstream.core.wire.responses.receiving import ResponseReceiving
 from checkstream.core.wire.responses.sending import ResponseSending
 from checkstream.core.wire.responses.shaping import undone, writing_request
 from checkstream.core.wire.surface import Edit, Receiving, Request, Sending, Shaping
-from checkstream.errors import WireError
 
 
 class OpenAIResponses(JsonSurface):
@@ -28,6 +28,10 @@ class OpenAIResponses(JsonSurface):
     events = events.EVENTS
     framing = EVENTS
     has_last_word = True
+    counts: ClassVar = {
+        ("response", "usage", "input_tokens"): (True, False), ("response", "usage", "output_tokens"): (False, True),
+        ("response", "usage", "total_tokens"): (True, True),
+    }  # fmt: skip
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
         """Read a caller's body, in steps.
@@ -76,7 +80,7 @@ class OpenAIResponses(JsonSurface):
         return edits.putting(unit, values)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
-        """Return the event as it came: an answer is not continued in another here."""
+        """Return the event as it came: what leaves of the rest of an answer has the id of its beginning (`sending`)."""
         del like
         return unit
 
@@ -97,13 +101,12 @@ class OpenAIResponses(JsonSurface):
         return edits.editing_whole(unit, edit, finish)
 
     def joining_whole(self, first: Unit, texts: Mapping[int, str], second: Unit) -> Generator[None, None, bytes]:
-        """Refuse to join: nothing is continued here.
+        """Return, in steps, the body of an answer that was begun in one whole answer and continued in another.
 
         Raises:
-            WireError: always.
+            WireError: the second has no content, or its JSON has two members of one name there.
         """
-        del first, texts, second
-        raise WireError("the Responses API can't go on with an answer")
+        return edits.joining_whole(first, texts, second)
 
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the error event for a stream that can't go on."""

@@ -26,6 +26,14 @@ def test_the_model_is_asked_to_go_on_in_the_surface_s_own_way(name: str, stream:
     again = forwarded(played)[1]
     if name == "openai.completions":
         assert again["prompt"] == f"{ASK}You could "
+    elif name == "openai.responses":
+        asked, begun = again["input"]
+        assert asked == {"role": "user", "content": ASK}
+        assert (begun["role"], begun["status"], begun["content"][0]["text"]) == (
+            "assistant",
+            "incomplete",
+            "You could ",
+        )
     else:
         begun = "You could" if name == "anthropic.messages" else "You could "
         assert again["messages"] == [{"role": "user", "content": ASK}, {"role": "assistant", "content": begun}]
@@ -44,6 +52,8 @@ def test_g16_the_tokens_of_both_parts_are_counted(name: str, stream: bool) -> No
     # A stream that was cut off has not said what it cost: what was sent of it is counted, and marked as an estimate.
     if name == "anthropic.messages":
         assert written == (5 + 6 if stream else 9 + 9)  # ids count as text
+    elif name == "openai.responses":
+        assert written == (9 + 3 if stream else 9 + 9)
     else:
         assert written == (5 + 3 if stream else 5 + 5)
     assert usage.get("checkstream_estimated", False) is stream

@@ -67,11 +67,11 @@ def test_each_need_of_an_action_is_named() -> None:
     assert needs(SAFE, Stage.MIDSTREAM)[0] == "an upstream that can `continue`"
     assert needs(SAFE, Stage.MIDSTREAM, target(can=EVERYTHING)) == []
     assert needs(SAFE, Stage.INGRESS, target("openai.completions", EVERYTHING)) == [
-        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `tools`",
-        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `instruction`",
+        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` or `openai.responses` for `tools`",
+        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` or `openai.responses` for `instruction`",
     ]
     assert needs(SafeMode(tools=()), Stage.INGRESS, target("openai.completions")) == [
-        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` for `tools`"
+        "the API `anthropic.messages` or `ollama.chat` or `openai.chat` or `openai.responses` for `tools`"
     ]
     assert needs(AllowConstrained(json_schema="{}")) == ["an upstream that can `json_schema`"]
     assert needs(AllowConstrained(grammar="g")) == ["an upstream that can `grammar`"]
@@ -108,3 +108,9 @@ def test_the_advice_says_which_setting_to_change() -> None:
     assert lack.advice == (
         "route `chat` speaks `openai.completions`; leave the policy out there, or remove `adapt_tone`"
     )
+
+
+def test_why_an_answer_of_generate_can_not_go_on_is_said_where_it_is_refused() -> None:
+    where = target("ollama.generate", EVERYTHING)
+    (found,) = (each for each in missing(SafeMode(), Stage.MIDSTREAM, where) if "safe_mode" in each.need)
+    assert "leaves no place behind the prompt" in found.advice
