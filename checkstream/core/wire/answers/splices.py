@@ -50,7 +50,7 @@ def replacements(
 def _is_json(text: str) -> bool:
     """Tell whether JSON has stayed JSON: what was cut off goes out as a string, as cut JSON in strings does."""
     try:
-        msgspec.json.decode(text)
+        msgspec.json.decode(str(text))  # msgspec takes no text of a class of its own, as long ones are (`Quoted`)
     except (ValueError, RecursionError):
         return False
     return True
