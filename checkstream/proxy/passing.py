@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from checkstream.errors import AuditError, UpstreamError
@@ -47,24 +48,17 @@ class Passing:
 
     async def _copy(self, route: Route, outgoing: Outgoing, body: bytes) -> None:
         try:
-            async with route.upstream.send(
-                self._request.method,
-                outgoing.target,
-                outgoing.headers,
-                body or None,
-                key_header=outgoing.key_header,
-                content_type=outgoing.content_type,
-                caller=outgoing.caller,
-            ) as answer:
-                headers = answer.headers_passed()
+            sent = msgspec.structs.replace(outgoing, method=self._request.method)
+            async with route.upstream.send(sent, body or None) as pulled:
+                headers = pulled.answer.headers_passed()
                 headers.update(self._headers)
-                data = await answer.read()
-                await self._record(answer.status)
-                self._response = StreamResponse(status=answer.status, headers=headers)
+                data = await pulled.read()
+                await self._record(pulled.answer.status)
+                self._response = StreamResponse(status=pulled.answer.status, headers=headers)
                 await self._response.prepare(self._request)
                 while data:
                     await self._response.write(data)
-                    data = await answer.read()
+                    data = await pulled.read()
                 await self._response.write_eof()
         except (UpstreamError, AuditError) as error:
             self._failure = error

@@ -1,122 +1,127 @@
-"""Connections to a model server: kept for the next request only if the last answer ended where it said it would.
-
-What an upstream writes behind an answer, or before it is asked, would be read as the answer to the next request, which
-is another caller's (G36): HTTP/1.1 has no mark of whose an answer is. So a connection is used again only if the bytes
-that came are the answer's head and body and not one more, only one answer came, and nothing lies in the socket.
-"""
+"""Connections to one model server: made when they are needed, kept for a while for the caller whose they were."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import select
-from collections.abc import Callable
-from http import HTTPStatus
+import contextlib
+import itertools
+import socket
+import ssl
+from urllib.parse import urlsplit
 
-from aiohttp import StreamReader, TCPConnector, hdrs
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_parser import RawResponseMessage
+from aiohappyeyeballs import start_connection
 
-_HEAD_END = b"\r\n\r\n"
-_LAST_CHUNK = b"\r\n0\r\n\r\n"
-_TAIL = len(_LAST_CHUNK)
-_LONGEST_HEAD = 262_144
-_NO_BODY = frozenset({204, 304})
+from checkstream.listen.admission import PIECE_BYTES
+from checkstream.proxy.line import Line
+
+_KEEP_S = 4.0
+"""Shorter than servers' usual keep-alive time (uvicorn: 5 s), so that they seldom close what is about to be used."""
+_KNOWN_S = 10.0
+"""How long an address that was looked up is used."""
+_NEXT_S = 0.25
+"""How long an address has to answer before the next one is tried beside it (RFC 8305 5)."""
+_Address = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
 
 
-class Line(ResponseHandler):
-    """One connection: HTTP as aiohttp reads it, and an account of its bytes."""
+class Pool:
+    """Belongs to one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin before anything was asked."""
-        super().__init__(loop)
-        self._asked = False
-        self._bare = False
-        self._head = bytearray()
-        self._head_bytes = 0
-        self._bytes = 0
-        self._last = b""
-        self._answers: list[tuple[RawResponseMessage, StreamReader]] = []
+    def __init__(self, url: str) -> None:
+        """Open no connection yet.
 
-    def set_response_params(self, *, skip_payload: bool = False, **more: object) -> None:
-        """Take what comes from here on as the answer to what is asked now."""
-        self._asked, self._bare = True, skip_payload
-        self._head.clear()
-        self._head_bytes = self._bytes = 0
-        self._last = b""
-        self._answers.clear()
-        super().set_response_params(skip_payload=skip_payload, **more)  # type: ignore[arg-type]
+        Args:
+            url: Of the server; only scheme, host and port count.
+        """
+        parts = urlsplit(url)
+        self._tls: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if self._tls is not None else 80)
+        usual = parts.port is None or parts.port == (443 if self._tls is not None else 80)
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self.authority = host if usual else f"{host}:{self._port}"
+        """What requests call the server."""
+        self._idle: dict[str | None, dict[Line, asyncio.TimerHandle]] = {}
+        self._addresses: list[_Address] = []
+        self._known_until = 0.0
+        self._turn = itertools.count()
+        self._closed = False
+        self._room = memoryview(bytearray(PIECE_BYTES))
 
-    def data_received(self, data: bytes) -> None:
-        """Count bytes before they are read; hang up on an upstream that speaks unasked."""
-        if data and (not self._asked or self._is_over):
-            self._bytes += len(data)
-            self.force_close()
-            if self.transport is not None:
-                self.transport.abort()
+    def take(self, caller: str | None) -> Line | None:
+        """Return a connection that lies there for a caller, the one that was used last; None: there is none."""
+        lines = self._idle.get(caller)
+        while lines:
+            line, expiring = lines.popitem()
+            expiring.cancel()
+            if not lines:
+                del self._idle[caller]
+            if line.can_be_used():
+                return line
+            line.drop()
+        return None
+
+    async def connect(self, caller: str | None) -> Line:
+        """Return a new connection.
+
+        Raises:
+            OSError: there can be none; `ssl.SSLError` is one.
+        """
+        loop = asyncio.get_running_loop()
+        addresses = await self._look_up(loop)
+        try:
+            connected = await start_connection(addresses, happy_eyeballs_delay=_NEXT_S, interleave=1, loop=loop)
+        except OSError:
+            self._addresses = []
+            raise
+        try:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _, line = await loop.create_connection(
+                lambda: Line(loop, self._room, lambda each: self._keep(each, caller)),
+                sock=connected,
+                ssl=self._tls,
+                server_hostname=self._host.rstrip(".") if self._tls is not None else None,
+            )
+        except BaseException:
+            connected.close()
+            raise
+        return line
+
+    async def _look_up(self, loop: asyncio.AbstractEventLoop) -> list[_Address]:
+        """Return the server's addresses, another one first each time: of several all have their share."""
+        if not self._addresses or loop.time() >= self._known_until:
+            self._addresses = list(await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM))
+            self._known_until = loop.time() + _KNOWN_S
+        at = next(self._turn) % len(self._addresses)
+        return self._addresses[at:] + self._addresses[:at]
+
+    def _keep(self, line: Line, caller: str | None) -> None:
+        if self._closed:
+            line.drop()
             return
-        self._bytes += len(data)
-        self._last = (self._last + data[-_TAIL:])[-_TAIL:]
-        if not self._head_bytes and len(self._head) < _LONGEST_HEAD:
-            self._head += data
-            self._head_bytes = self._head.find(_HEAD_END) + len(_HEAD_END)
-            if self._head_bytes < len(_HEAD_END):
-                self._head_bytes = 0
-            else:
-                self._head.clear()
-        super().data_received(data)
+        expiring = asyncio.get_running_loop().call_later(_KEEP_S, self._expire, line, caller)
+        self._idle.setdefault(caller, {})[line] = expiring
 
-    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Take a head, and the body behind it."""
-        self._answers.append(data)
-        super().feed_data(data, size)
+    def _expire(self, line: Line, caller: str | None) -> None:
+        lines = self._idle.get(caller, {})
+        with contextlib.suppress(KeyError):
+            del lines[line]
+        if not lines:
+            self._idle.pop(caller, None)
+        line.drop()
 
     @property
-    def _is_over(self) -> bool:
-        """The answer has come whole."""
-        if not self._answers:
-            return False
-        message, body = self._answers[-1]
-        return message.code >= HTTPStatus.OK and body.is_eof()
+    def idle(self) -> list[Line]:
+        """Those that nobody uses."""
+        return [line for lines in self._idle.values() for line in lines]
 
-    @property
-    def should_close(self) -> bool:
-        """Whether it can't be used again; asked when an answer has ended."""
-        return super().should_close or not self._ended_where_it_said()
-
-    def is_connected(self) -> bool:
-        """Whether it can be used; asked again before it is."""
-        if not super().is_connected():
-            return False
-        return not self._asked or not self._is_over or (not self.should_close and not self._is_readable())
-
-    def _ended_where_it_said(self) -> bool:
-        if len(self._answers) != 1 or not self._head_bytes:
-            return not self._answers and not self._bytes  # as long as nothing has come, nothing is wrong
-        message, _ = self._answers[0]
-        body = self._bytes - self._head_bytes
-        if self._bare or message.code in _NO_BODY:
-            return body == 0
-        if message.chunked:
-            # What comes behind the last chunk can't end so, or is an answer of its own. Trailers cost the connection.
-            return self._last == _LAST_CHUNK
-        return str(body) == message.headers.get(hdrs.CONTENT_LENGTH, "").strip()
-
-    def _is_readable(self) -> bool:
-        """Tell whether bytes, or the upstream's end, lie in the socket and the loop has not come to them."""
-        raw = self.transport.get_extra_info("socket") if self.transport is not None else None
-        if raw is None:
-            return True
-        waiting = select.poll()  # not `select`, which knows no numbers above 1023
-        waiting.register(raw.fileno(), select.POLLIN)
-        return bool(waiting.poll(0))
-
-
-class Pool(TCPConnector):
-    """Connections by server."""
-
-    def __init__(self, *, keepalive_s: float) -> None:
-        """Keep a connection that nobody uses for `keepalive_s` seconds."""
-        super().__init__(limit=0, keepalive_timeout=keepalive_s)
-        make: Callable[..., ResponseHandler] = Line
-        self._factory = functools.partial(make, loop=self._loop)
+    def close(self) -> None:
+        """Close those that nobody uses; the others when their answers end."""
+        self._closed = True
+        idle, self._idle = self._idle, {}
+        for lines in idle.values():
+            for line, expiring in lines.items():
+                expiring.cancel()
+                line.drop()

@@ -1,8 +1,10 @@
 """The pump: what happens goes to the guard as events, what the guard wants is carried out. It decides nothing.
 
 Everything that happens to one exchange (upstream bytes, scores, timers, the caller's leaving, the end of the drain
-period) is put into one inbox and taken from there by one task, so that the guard sees events in one order and commands
-are carried out in theirs. All that is released together leaves in one write.
+period) comes into one inbox, and the guard hears of it in the same turn of the loop: no task wakes for a token. What is
+released together leaves in one write. Only where something has to be waited for (the head of a stream, a record that
+goes to the disk, a turn that somebody else has first) does the task of the request do it, and what happens meanwhile
+waits in the inbox; so the guard sees events in one order, and commands are carried out in theirs.
 
 INVARIANT: when `run` returns, no task, timer or connection of the exchange is left, and its record is in the journal.
 """
@@ -11,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Protocol, assert_never, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, assert_never
 
 import msgspec
 from aiohttp import hdrs
@@ -28,7 +30,7 @@ from checkstream.errors import AuditError, CheckstreamError
 from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.counts import StreamCounts
-from checkstream.proxy.fetching import Fetching
+from checkstream.proxy.fetching import OF_UPSTREAM, Fetching
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
@@ -40,6 +42,8 @@ from checkstream.proxy.upstream import UpstreamClient
 
 _TURN_S = 0.002
 """After which others get their turn, whatever more has come: the last thing that is done in a turn takes as long."""
+_WAITED_FOR = frozenset({do.StartStream, do.CloseDownstream, do.Record, do.Remember, do.Recall})
+"""Commands that may take until later to be carried out: those behind them wait."""
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -141,6 +145,11 @@ class Exchange:
         self._bind = bind
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox()
+        self._woken = asyncio.Event()
+        self._left: list[do.AnyCommand] = []
+        """Commands that the request's task is to carry out."""
+        self._failure: BaseException | None = None
+        """What a turn has come to that nobody waited for."""
         self._goes_on = False
         self._timers = Timers(self._inbox.put)
         self._tasks = asyncio.TaskGroup()
@@ -159,13 +168,15 @@ class Exchange:
             outgoing,
             media=surface.framing.media,
             connection=connection,
-            inbox=self._inbox,
+            post=self._inbox.put,
             visit=admitted.visit,
             load=admitted.load,
             counts=counts,
             tasks=self._tasks,
         )
         self._response: StreamResponse | None = None
+        self._chunked = False
+        """What is written to the caller is framed as HTTP's chunks."""
         self._out: list[bytes] = []
         self._recorded = False
         self._guard_s = 0.0
@@ -187,8 +198,9 @@ class Exchange:
         try:
             async with self._tasks:
                 try:
-                    await self._pump()
+                    await self._attend()
                 finally:
+                    self._inbox.listen(None)
                     self._end_tasks()
         except BaseException as error:
             self._close_after(error)
@@ -207,64 +219,110 @@ class Exchange:
 
     def _caller_left(self) -> None:
         """Cut the upstream off at once; the guard hears of it next and closes the books."""
-        self._fetching.cancel()
+        self._cancel_upstream()
         self._inbox.put(on.DownstreamClosed())
 
-    async def _pump(self) -> None:
-        while not self._recorded or self._goes_on:
-            await self._inbox.wait()
-            self._goes_on = False
-            await self._take_turn()
-            await self._flush()
+    def _go_on(self) -> None:
+        """Do what can be done without waiting; wake the request's task for the rest."""
+        try:
+            self._take_turn()
+            self._flush()
+            self._fetching.look_whether_to_go_on()
+        except BaseException as error:  # noqa: BLE001 - whoever called has brought news, and is not to blame
+            self._failure = error
+        if self._left or self._inbox or self._goes_on or self._failure is not None:
+            self._woken.set()
+        else:
+            self._inbox.listen(self._go_on)
+
+    async def _attend(self) -> None:
+        """Carry out what has to be waited for, until the record is written."""
+        while True:
+            self._go_on()
+            if self._recorded and not self._goes_on and self._failure is None:
+                return
+            await self._woken.wait()
+            self._woken.clear()
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            commands, self._left = self._left, []
+            if commands:
+                await self._carry_out(commands)
+                self._flush()
+            if self._recorded and not self._goes_on:
+                return
             if self._goes_on:
+                self._goes_on = False
                 await self._services.turns.next(self._admitted.share)
                 self._inbox.put(on.Resumed())
-            elif self._inbox:  # an upstream at full speed must not keep the loop from the others
+            elif self._inbox and not commands:  # an upstream at full speed must not keep the loop from the others
                 await self._services.turns.next(self._admitted.share)
 
-    async def _take_turn(self) -> None:
+    def _take_turn(self) -> None:
         """Give the guard what has happened, as far as one turn goes."""
         turn_ends = time.perf_counter() + _TURN_S
         while self._inbox and not self._goes_on:
             event = self._inbox.take()
-            if isinstance(event, on.UpstreamBytes):
-                self._fetching.taken(event.data)
+            if type(event) is on.UpstreamBytes:
+                self._fetching.taken(len(event.data))
             began = time.perf_counter()
             commands = self._guard.receive(event, self._loop.time())
             ended = time.perf_counter()
             self._guard_s += ended - began
-            await self._carry_out(commands)
-            if self._recorded or ended >= turn_ends:
+            for command in commands:
+                if type(command) in _WAITED_FOR:
+                    self._left = list(commands)
+                    return
+            for command in commands:
+                self._carry_out_at_once(command)
+            if ended >= turn_ends:
                 return
 
     # --- commands out
 
-    async def _carry_out(self, commands: Iterable[do.AnyCommand]) -> None:
+    async def _carry_out(self, commands: list[do.AnyCommand]) -> None:
         """Carry out commands in order, but first what is to be kept before the caller has the end.
 
         With `strict` the record is on disk then; and the next request of the conversation finds what this has come to.
         """
-        commands = list(commands)
         for command in commands:
             if isinstance(command, do.Remember):
                 await self._questions.remember(command)
-            elif isinstance(command, do.Record):
-                self._recorded = True
-                self._counts.recorded(command.record)
-                try:
-                    await self._services.ledger.write(command.record)
-                except AuditError as error:
-                    self._counts.crashed(error)
-                    if self._fail_closed:
-                        await self._refuse_to_finish(error)
-                        return
+            elif isinstance(command, do.Record) and not await self._put_on_record(command.record):
+                return
         for command in commands:
-            await self._carry_out_one(command)
+            match command:
+                case do.StartStream():
+                    await self._start_stream()
+                case do.CloseDownstream():
+                    await self._close_stream()
+                case do.Recall():
+                    await self._questions.recall(command)
+                case do.Record() | do.Remember():
+                    pass  # done before the others
+                case _:
+                    self._carry_out_at_once(command)
 
-    async def _carry_out_one(self, command: do.AnyCommand) -> None:  # noqa: C901, PLR0912 - one arm for each command
+    async def _put_on_record(self, record: do.StreamRecord) -> bool:
+        """Write the record; tell whether the answer may be finished."""
+        self._recorded = True
+        self._counts.recorded(record)
+        try:
+            await self._services.ledger.write(record)
+        except AuditError as error:
+            self._counts.crashed(error)
+            if self._fail_closed:
+                await self._refuse_to_finish(error)
+                return False
+        return True
+
+    def _carry_out_at_once(self, command: do.AnyCommand) -> None:  # noqa: C901, PLR0912 - one arm for each command
         match command:
             case do.SendDownstream():
                 self._out.append(command.data)
+            case do.Observe():
+                self._counts.observe(command)
             case do.Score():
                 self._questions.score(command)
             case do.Assess():
@@ -279,36 +337,35 @@ class Exchange:
                 self._counts.degraded(command.reason)
             case do.ShedRequests():
                 self._admitted.shed()
-            case do.Observe():
-                self._counts.observe(command)
             case do.PauseUpstream():
                 self._fetching.hold_back(held=True)
             case do.ResumeUpstream():
                 self._fetching.hold_back(held=False)
             case do.ForwardRequest():
                 self._fetching.begin(command.body, command.without)
-            case do.StartStream():
-                await self._start_stream()
-            case do.CloseDownstream():
-                await self._close_stream()
             case do.Reply():
                 self._response = self._respond(command, self._headers_of_reply())
             case do.CancelUpstream():
-                self._fetching.cancel()
+                self._cancel_upstream()
             case do.Enqueue():
                 self._put(command)
-            case do.Recall():
-                await self._questions.recall(command)
             case do.RecallTools() | do.KeepTools():
                 self._questions.describe(command)
             case do.RecallNames() | do.KeepNames():
                 self._questions.name(command)
             case do.Yield():
                 self._goes_on = True
-            case do.Record() | do.Remember():
-                pass  # done before the others
+            case do.StartStream() | do.CloseDownstream() | do.Record() | do.Remember() | do.Recall():
+                raise AssertionError("this command is waited for")
             case _:
                 assert_never(command)
+
+    def _cancel_upstream(self) -> None:
+        """Cut the upstream off; what has come of it and not been taken yet is not wanted any more."""
+        self._fetching.cancel()
+        for event in self._inbox.drop(OF_UPSTREAM):
+            if isinstance(event, on.UpstreamBytes):
+                self._fetching.dropped(len(event.data))
 
     def _put(self, command: do.Enqueue) -> None:
         """Hand over what is to be scored later; what fails there is not the caller's."""
@@ -328,30 +385,31 @@ class Exchange:
         self._response = StreamResponse(status=200, headers=headers)
         if not self._connection.left:
             try:
-                await self._response.prepare(self._request)
+                writer = await self._response.prepare(self._request)
+                self._chunked = isinstance(writer, StreamWriter) and writer.chunked
             except ConnectionError:
                 self._caller_left()
 
-    async def _flush(self) -> None:
-        """Write all that was released, in one piece; never waits for the caller to read it."""
+    def _flush(self) -> None:
+        """Write all that was released, in one piece; nobody waits for the caller to read it."""
+        if not self._out:
+            return
+        transport = self._connection.transport
         if self._response is None or not self._response.prepared or self._connection.left:
             self._out.clear()
             return
-        writer = cast("StreamWriter", self._request.writer)
-        if not self._out:
+        if transport is None or transport.is_closing():
+            self._out.clear()
+            self._caller_left()
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
         self._admitted.visit.hold(-min(self._admitted.visit.held, len(data)))
-        try:
-            await writer.write(data, drain=False)
-            self._counts.wrote()
-            self._fetching.look_whether_to_read()
-        except ConnectionError:
-            self._caller_left()
+        transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self._counts.wrote()
 
     async def _close_stream(self) -> None:
-        await self._flush()
+        self._flush()
         if self._response is not None and not self._connection.left:
             try:
                 await self._response.write_eof()
@@ -373,7 +431,7 @@ class Exchange:
 
     async def _refuse_to_finish(self, error: AuditError) -> None:
         """End an exchange whose record can't be written, without the words that would make it look complete."""
-        self._fetching.cancel()
+        self._cancel_upstream()
         self._out.clear()
         if self._response is None or not self._response.prepared:
             self._response = error_response(error, self._surface, self._headers)

@@ -204,6 +204,6 @@ def test_g02_only_the_relay_writes_to_the_caller_and_only_what_a_command_holds()
         "self._out.append(self._surface.framing.out(error_event))",
     }
     assert set(calls(relay, "write")) == {
-        "writer.write(data, drain=False)",
-        "self._services.ledger.write(command.record)",
+        "transport.write(b'%x\\r\\n%b\\r\\n' % (len(data), data) if self._chunked else data)",
+        "self._services.ledger.write(record)",
     }

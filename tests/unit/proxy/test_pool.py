@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ import pytest
 from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
 from checkstream.proxy.headers import JSON
-from checkstream.proxy.pool import Line
+from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.upstream import UpstreamClient
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -72,7 +71,7 @@ async def upstream(script: Script) -> AsyncIterator[tuple[Server, UpstreamClient
 
 
 async def ask(client: UpstreamClient, who: bytes, caller: str | None = None) -> bytes:
-    asking = client.send("POST", "/", [], who, key_header=None, content_type=JSON, caller=caller)
+    asking = client.send(Outgoing("/", (), None, content_type=JSON, caller=caller), who)
     async with asyncio.timeout(5), asking as answer:
         read = b""
         while data := await answer.read():
@@ -144,15 +143,7 @@ async def test_a_connection_whose_answer_ended_where_it_said_is_used_again(answe
                 await ask(client, b"A")
                 assert await ask(client, b"B") == SECOND
             assert server.connections == 1
-            assert isinstance(_idle(client), Line)
-
-
-def _idle(client: UpstreamClient) -> object:
-    """Return what lies in the pool: a newer aiohttp could make connections in another way."""
-    connector = client._open(None).connector
-    assert connector is not None
-    ((line, _),) = itertools.chain.from_iterable(connector._conns.values())
-    return line
+            assert len(client.idle) == 1
 
 
 async def test_g36_bytes_before_the_question_are_no_answer_to_it() -> None:
