@@ -19,7 +19,7 @@ from typing import cast
 import msgspec
 from aiohttp import StreamReader, hdrs
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Response, Server, StreamResponse
 
@@ -125,6 +125,8 @@ class Connection(RequestHandler):
     ) -> StreamResponse:
         """Answer what no responder has seen or could answer, without the HTTP library's words and name."""
         super().handle_error(request, status, exc, message)  # logs; raises if an answer has begun
+        if isinstance(exc, HttpProcessingError):  # of a head that nobody could read the library takes HTTP/1.0
+            request._version = HttpVersion11  # noqa: SLF001 - there is no other way to say it
         kind, words = "internal_error", "something inside failed; the operator's log says what"
         if isinstance(exc, ContentEncodingError):
             status, kind = 415, "invalid_request_error"

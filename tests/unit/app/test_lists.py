@@ -1,0 +1,37 @@
+"""Files that a policy's `allow` names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from checkstream.app.lists import lists_beside
+from checkstream.core.policy.compile import compile_sources
+from checkstream.errors import PolicyError
+
+POLICY = b"""pack: {name: t, version: 1.0.0}
+policies:
+  - {name: m, id: M-1, stage: [midstream], entities: [EMAIL], allow: {file: people.txt}, actions: [{type: redact}]}
+"""
+
+
+def given(folder: Path) -> list[tuple[str, bytes]]:
+    lists = lists_beside("p.yaml", folder / "p.yaml", POLICY)
+    return [("p.yaml", POLICY), *((name, content) for name, _, content in lists)]
+
+
+def test_a_file_beside_the_policy_is_read_also_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("bob@example.com\n")
+    (tmp_path / "people.txt").symlink_to(tmp_path / "real.txt")
+    assert given(tmp_path)[1][1] == b"bob@example.com\n"
+    compile_sources(given(tmp_path))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_refused_and_never_waited_for(tmp_path: Path, make: object) -> None:
+    assert callable(make)
+    make(tmp_path / "people.txt")
+    with pytest.raises(PolicyError, match=r"people\.txt` is not there, or can't be read"):
+        compile_sources(given(tmp_path))
