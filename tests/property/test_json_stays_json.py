@@ -119,6 +119,34 @@ def test_g35_text_of_a_fixed_form_stays_json(name: str, text: str, stream: bool,
         check(text, continued.told(name, data, stream=stream)[0], ways[1])
 
 
+FENCES = st.sampled_from(["```json", "~~~ JSON", "  ```json", "````jsonc"])
+OTHER = "Ask joe@example.com. Code:\n```py\nzebra = {1: '\n```\nAnd\n"
+LEADS = st.sampled_from(["", "Here it is:\n\n", OTHER, "1. `a`\n"])
+FENCED = st.tuples(LEADS, FENCES)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(sorted(FORMS)), TEXTS, FENCED, st.booleans(), st.integers(1, 12))
+def test_g35_json_in_a_fence_stays_json(name: str, text: str, fenced: tuple[str, str], stream: bool, size: int) -> None:
+    lead, fence = fenced
+    close = "".join(char for char in fence if char in " `~").rstrip()
+    said = f"{lead}{fence}\n{text}\n{close}\nThat is all, says joe@example.com."
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+    asked = continued.request(name, stream=stream)
+    for ways in PLANS:
+        data = held(name, asked, continued.answer(name, pieces, stream=stream), ways, [], stream=stream)
+        left = continued.told(name, data, stream=stream)[0]
+        opened, _, rest = left.partition(f"{fence}\n")
+        inner, _, after = rest.partition(f"\n{close}\n")
+        assert is_quiet(left)
+        assert ("py\n" in opened) == ("py\n" in lead)
+        if ways[0] == "span":
+            check(text, inner, ways[1])
+            assert after == "That is all, says [EMAIL]."
+        else:  # a sentence is taken out, whatever it goes over
+            json.loads(inner)
+
+
 @given(st.sampled_from(CALLING), TEXTS, st.booleans(), st.integers(1, 12), CUTS)
 def test_g35_arguments_of_a_call_stay_json(name: str, text: str, stream: bool, size: int, cut: list[float]) -> None:
     pieces = [text[at : at + size] for at in range(0, len(text), size)]

@@ -10,6 +10,7 @@ import msgspec
 from checkstream.core.channel.actions import Exceptions, Firing, Halt, Outcome, Pivot, resolve
 from checkstream.core.channel.brief import Place
 from checkstream.core.channel.checks import EVERYTHING, Check
+from checkstream.core.channel.fences import Fences
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.insertions import Insertions
 from checkstream.core.channel.json_leaves import JsonLeaves
@@ -45,7 +46,7 @@ class Execution:
         holdback: Holdback,
         *,
         insertions: Insertions | None,
-        json: JsonLeaves | None,
+        json: JsonLeaves | Fences | None,
         takes_texts: bool,
         exceptions: Exceptions,
         shift: int,
@@ -57,7 +58,7 @@ class Execution:
             page: The text as edits see it.
             holdback: Holds the text.
             insertions: Puts texts between sentences, None: none are.
-            json: Where leaves are in a text that must stay JSON.
+            json: Where leaves are in a text that must stay JSON, or in the parts of one that are.
             takes_texts: Texts may be put in; else the form of the answer would break.
             exceptions: What `allow` rules have excepted, for all judges of the text.
             shift: How far the text starts behind that of the judge that leads.

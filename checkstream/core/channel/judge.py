@@ -20,6 +20,7 @@ from checkstream.core.channel.brief import AS_IT_COMES, Brief, Manner, Place
 from checkstream.core.channel.checks import Check, Reach
 from checkstream.core.channel.decider import Decider
 from checkstream.core.channel.execution import Execution
+from checkstream.core.channel.fences import Fences
 from checkstream.core.channel.following import Following
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.insertions import Insertions
@@ -74,7 +75,7 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
-        "_answers", "_execution", "_following", "_insertions", "_json", "_kept", "_over",
+        "_answers", "_execution", "_fences", "_following", "_insertions", "_json", "_kept", "_over",
         "_place", "_restoring", "_scope", "_work", "asked", "behind", "channel", "decider", "exceptions", "followers",
         "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
@@ -117,6 +118,8 @@ class Judge:
         """Names of the classifiers that each check asks."""
         restores = leads and scope.restored is not None and len(brief.register) > 0
         self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
+        told = leads and channel.kind == "content" and self._json is None
+        self._fences = Fences() if told else None
         self.holdback = Holdback(
             _searched(scope, leads=leads, restores=restores),
             _first(manner.before),
@@ -145,7 +148,7 @@ class Judge:
             self.page,
             self.holdback,
             insertions=self._insertions,
-            json=self._json,
+            json=self._json or self._fences,
             takes_texts=not manner.structured,
             exceptions=self.exceptions,
             shift=0 if leader is None else leader.prelude,
@@ -242,6 +245,9 @@ class Judge:
         if self._json is not None:
             self._json.feed(text)
             self._json.forget(self.holdback.sent)
+        elif self._fences is not None:
+            self._fences.feed(text)
+            self._fences.forget(self.holdback.sent)
         self.decider.feed(text)
         if self._restoring is not None:
             self._restoring.feed(text)
