@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,7 @@ from checkstream.errors import CheckstreamError, ConfigError, Fault
 from checkstream.processes.cores import MOST_WORKERS, workers_of
 from checkstream.processes.member import Member
 from checkstream.processes.parent import Parent
+from checkstream.processes.succession import Elder
 
 _EXAMPLES = """examples:
   checkstream serve --upstream http://127.0.0.1:8000
@@ -28,7 +30,8 @@ _EXAMPLES = """examples:
 def add_arguments(parser: Parser) -> None:
     """Say what the command `serve` takes."""
     parser.describe(
-        "Run the proxy until SIGTERM or SIGINT; SIGHUP loads configuration and policies anew.",
+        "Run the proxy until SIGTERM or SIGINT; SIGHUP loads configuration and policies anew; SIGUSR2, with several "
+        "workers, starts what is installed now in its place, on the same sockets.",
         examples=_EXAMPLES,
     )
     source = parser.add_mutually_exclusive_group()
@@ -47,6 +50,7 @@ def add_arguments(parser: Parser) -> None:
         "--workers", metavar="N|auto", type=_workers, help="processes that share the port; auto: one a core (default 1)"
     )
     parser.add_argument("--as-worker", metavar="FD", type=int, help=argparse.SUPPRESS)  # the parent starts these
+    parser.add_argument("--take-over", metavar="FD", type=int, help=argparse.SUPPRESS)
     parser.add_argument(
         "--log", choices=("console", "json"), help="how logs are written (default: console on a terminal, else json)"
     )
@@ -76,13 +80,26 @@ def _run(args: argparse.Namespace) -> int:
     """
     read = _reader(args)
     member = None if args.as_worker is None else Member.join(args.as_worker)
+    elder = None if args.take_over is None else Elder(args.take_over)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if member is None:
             config = read()
             count = workers_of(config.server.workers)
-            if count > 1:
-                return runner.run(Parent(config, count, args.given, args.config).run())
+            if count > 1 or elder is not None:
+                given = tuple(_without(args.given, "--take-over"))
+                return runner.run(
+                    Parent(config, count, given, args.config, elder=elder, notify=os.environ.get("NOTIFY_SOCKET")).run()
+                )
         return runner.run(_serve(read, args.config, member))
+
+
+def _without(arguments: Sequence[str], option: str) -> Iterator[str]:
+    """Yield arguments without an option and its value."""
+    skip = False
+    for argument in arguments:
+        if not skip and argument != option:
+            yield argument
+        skip = argument == option
 
 
 def _workers(text: str) -> int | Literal["auto"]:

@@ -346,6 +346,11 @@ class Listener:
         for server in self._servers.pop(which, ()):
             server.close()
 
+    @property
+    def sockets(self) -> tuple[int, ...]:
+        """The descriptors of what it listens on."""
+        return tuple(each.fileno() for server in self._servers.get(0, ()) for each in server.sockets)
+
     async def _answer(self, request: BaseRequest) -> StreamResponse:
         connection = connection_of(request)
         connection.begin()

@@ -27,11 +27,14 @@ from checkstream.listen.binding import cause, not_bound
 from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
 from checkstream.processes.frames import Welcome
+from checkstream.processes.notify import tell
 from checkstream.processes.restarts import Cause, Restarts
 from checkstream.processes.rolling import load_anew
+from checkstream.processes.succession import Elder, Estate, Heir, start_heir
 from checkstream.processes.whole import Whole
 from checkstream.proxy.health import Admin
 from checkstream.telemetry.logs import Log, open_log
+from checkstream.telemetry.totals import encoded
 
 _POLL_S = 1.0
 _START_S = 600.0
@@ -41,6 +44,8 @@ _COUNT_EVERY = 5
 _ADMIN_SOCKETS = 64
 _SAID = 2
 """Exit code of a process that has said what is wrong: configuration, policies, models."""
+_RETIRE_S = 4000.0
+"""Longer than a worker waits for the end of its last answer."""
 _KILL_S = 5.0
 """Beyond the time to drain, until a worker is ended."""
 
@@ -48,7 +53,16 @@ _KILL_S = 5.0
 class Parent:
     """One life of the parent."""
 
-    def __init__(self, config: Config, count: int, arguments: Sequence[str], config_file: Path | None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        count: int,
+        arguments: Sequence[str],
+        config_file: Path | None,
+        *,
+        elder: Elder | None = None,
+        notify: str | None = None,
+    ) -> None:
         """Start nothing yet.
 
         Args:
@@ -56,7 +70,11 @@ class Parent:
             count: How many workers there are.
             arguments: Of the command line, without the program's name: workers are started with the same.
             config_file: Watched for changes, if there is one.
+            elder: The parent whose sockets these are to serve; None: there is none.
+            notify: The socket of a service manager that wants to know when this process serves (systemd's protocol).
         """
+        self._elder = elder
+        self._notify = notify
         self._config = config
         self._count = count
         self._arguments = arguments
@@ -65,8 +83,8 @@ class Parent:
         self._log: Log = open_log(telemetry, sys.stderr.buffer, terminal=sys.stderr.isatty())
         self._whole = Whole(self._load_anew)
         self._shared = memory.Shared()
-        self._secret = os.urandom(32)
-        self._began = time.monotonic()
+        self._secret = os.urandom(32) if elder is None else elder.estate.secret
+        self._began = time.monotonic() if elder is None else elder.estate.began
         self._group: sockets.Group = []
         self._serving: dict[int, Child] = {}
         """Slot -> whose it is."""
@@ -89,15 +107,17 @@ class Parent:
         Raises:
             ConfigError: an address can't be bound, or a secret can't be read.
         """
-        stop, hup = asyncio.Event(), asyncio.Event()
+        stop, hup, usr2 = asyncio.Event(), asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, hup.set)
+        loop.add_signal_handler(signal.SIGUSR2, usr2.set)
         async with contextlib.AsyncExitStack() as opening:
             opening.callback(self._cancel)
             await self._open_admin(opening)
             self._bind()
+            self._hear_elder()
             opening.callback(sockets.close, self._group)
             opening.push_async_callback(self._stop)
             stopped = self._begin(stop.wait())
@@ -111,6 +131,7 @@ class Parent:
             if not stop.is_set():
                 self._say_listening(first)
                 self._begin(self._watch(hup))
+                self._begin(self._hand_over(usr2, stop))
             await stop.wait()
         return 0
 
@@ -129,6 +150,10 @@ class Parent:
     def _bind(self) -> None:
         listen = self._config.server.listen
         try:
+            if self._elder is not None and self._elder.estate.listen == listen:
+                self._group = self._elder.group
+                sockets.widen(self._group, self._count)
+                return
             self._group = sockets.bind(parse_address(listen), self._count)
         except OSError as error:
             raise ConfigError((not_bound("listen", listen, error),)) from error
@@ -140,7 +165,8 @@ class Parent:
         hosts = Hosts(server.hosts) if token is None else None
         self._admin = Listener(Admin(self._whole, token).respond, times, hosts, sockets=_ADMIN_SOCKETS)
         try:
-            await self._admin.open(parse_address(server.admin))
+            taken = self._elder.admin if self._elder is not None and self._elder.estate.admin == server.admin else ()
+            await self._admin.open(parse_address(server.admin), taken)
         except OSError as error:
             raise ConfigError((not_bound("admin", server.admin, error),)) from error
         opening.push_async_callback(self._admin.close)
@@ -169,6 +195,22 @@ class Parent:
             self._log.warning("config.warning", detail=warning)
         said = first.ready.introduction | {"admin": str(self._admin.address), "workers": self._count}
         self._log.info("listening", **said)
+        tell(self._notify, f"READY=1\nMAINPID={os.getpid()}")
+        if self._elder is not None:
+            self._elder.take()
+
+    def _hear_elder(self) -> None:
+        elder = self._elder
+        if elder is None:
+            return
+        self._whole.elder = elder
+
+        async def hear() -> None:
+            if not await elder.hear(self._shared):
+                self._log.warning("upgrade.elder_lost", reason="it ended without its last word", advice="see its log")
+            self._whole.inherit(elder)
+
+        self._begin(hear())
 
     async def _settled(self) -> None:
         """Wait until each place has a worker that serves, or that could not start."""
@@ -185,7 +227,7 @@ class Parent:
         """
         ours, theirs = socket.socketpair()
         try:
-            welcome = Welcome(slot, self._count, self._first, self._secret, self._began)
+            welcome = Welcome(slot, len(self._group), self._first, self._secret, self._began)
             listening = [each.fileno() for own in self._group for each in own]
             child = await Child.start(self._arguments, welcome, [theirs.fileno(), *listening])
         except BaseException:
@@ -200,7 +242,9 @@ class Parent:
         return child
 
     async def _remembered(self, question: memory.Question) -> memory.Answer:
-        return self._shared.answer(question)
+        elder = self._whole.elder
+        answer = None if elder is None else await elder.answer(question)
+        return answer or self._shared.answer(question)
 
     async def _wait_ready(self, child: Child) -> bool:
         """Wait until a worker serves; tell whether it does. One that takes for ever is ended."""
@@ -276,7 +320,7 @@ class Parent:
 
     async def _adopt(self) -> None:
         """Have each place served by somebody."""
-        for slot in range(self._count):
+        for slot in range(len(self._group)):  # an elder may have had more places
             able = [child for child in self._serving.values() if child.serves]
             if slot in self._serving or slot in self._adopted or not able or self._stopping:
                 continue
@@ -341,6 +385,61 @@ class Parent:
             if hup.is_set() or await self._look() != self._signature:
                 hup.clear()
                 await self._reload_or_say()
+
+    # --- another parent
+
+    async def _hand_over(self, asked: asyncio.Event, stop: asyncio.Event) -> None:
+        """When asked, start this program anew on the same sockets; once it serves, end behind the last answer."""
+        while True:
+            await asked.wait()
+            asked.clear()
+            if self._whole.elder is not None:
+                self._log.warning("upgrade.refused", reason="the process before this one has not ended yet")
+                continue
+            async with self._reloading:
+                heir = await self._next()
+            if heir is not None:
+                break
+        self._stopping = self._whole.draining = True
+        self._admin.stop_accepting()
+        children = list(self._whole.children)
+        for child in children:
+            child.stopping = True
+            self._begin(self._retire(child))
+        await asyncio.gather(*(child.wait_ended() for child in children))
+        for child in children:
+            self._whole.bury(child)
+        await heir.leave_all()
+        self._log.info("upgrade.done")
+        stop.set()
+
+    async def _retire(self, child: Child) -> None:
+        with contextlib.suppress(NotReady):  # it has ended, which is what is asked
+            await child.ask("retire", timeout_s=_RETIRE_S)
+
+    async def _next(self) -> Heir | None:
+        """Start this program anew, and return it once it serves; None: it doesn't, and nothing has changed."""
+        server, admins = self._config.server, self._admin.sockets
+        listening = [each.fileno() for own in self._group for each in own]
+        estate = Estate(self._secret, self._began, server.listen, len(self._group), server.admin, len(admins))
+        try:
+            heir = start_heir(estate, [*listening, *admins], self._arguments, self._shared, self._encoded)
+        except OSError as error:
+            self._log.error("upgrade.failed", reason=cause(error), advice="what served goes on")
+            return None
+        self._log.info("upgrade.begun", pid=heir.process.pid)
+        self._begin(heir.serve())
+        waits = [self._begin(each.wait()) for each in (heir.took, heir.gone)]
+        await asyncio.wait(waits, timeout=_START_S, return_when=asyncio.FIRST_COMPLETED)
+        if heir.took.is_set():
+            return heir
+        heir.process.kill()
+        code = await asyncio.to_thread(heir.process.wait)
+        self._log.error("upgrade.failed", code=code, advice="what served goes on; what is wrong stands above")
+        return None
+
+    async def _encoded(self) -> bytes:
+        return encoded(await self._whole.counted())
 
     # --- the end
 

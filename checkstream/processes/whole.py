@@ -13,9 +13,10 @@ import checkstream
 from checkstream.errors import CheckstreamError, FaultyFile
 from checkstream.processes.child import Child
 from checkstream.processes.restarts import Restarts
+from checkstream.processes.succession import Elder
 from checkstream.proxy.health import ReloadStatus, Status, WorkerStatus
 from checkstream.telemetry.metrics import Metrics
-from checkstream.telemetry.totals import Figures, figures, rendered, summed
+from checkstream.telemetry.totals import Figures, figures, lasting, rendered, summed
 
 _ASK_S = 2.0
 _STATUS = msgspec.msgpack.Decoder(Status)
@@ -41,6 +42,8 @@ class Whole:
         self._began = time.monotonic()
         self._left: Figures = ()
         """What ended workers have counted."""
+        self.elder: Elder | None = None
+        """The parent before this one, as long as its workers count."""
 
     def bury(self, child: Child) -> None:
         """Keep what a worker that has ended has counted."""
@@ -92,11 +95,21 @@ class Whole:
             restarts=self.restarts[child.slot].count if child.slot in self.restarts else 0,
         )
 
+    def inherit(self, elder: Elder) -> None:
+        """Keep what a parent that is gone has counted."""
+        self.elder, self._left = None, summed((self._left, lasting(elder.figures)))
+
     async def metrics(self) -> bytes:
         """Return what all workers have counted, in the Prometheus text format."""
-        await asyncio.gather(*(child.count() for child in self.children))
+        return rendered(await self.counted())
+
+    async def counted(self) -> Figures:
+        """Return what all workers have counted, those of a parent before this one too."""
+        elder = self.elder
+        await asyncio.gather(*(child.count() for child in self.children), *(() if elder is None else (elder.count(),)))
         self.own.workers.set(0)
-        return rendered(summed((*(child.figures for child in self.children), self._left, figures(self.own))))
+        before = () if self.elder is None else self.elder.figures
+        return summed((*(child.figures for child in self.children), self._left, before, figures(self.own)))
 
     async def entries(self, count: int) -> Sequence[object]:
         """Return the latest entries of the workers' audit chains, oldest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -15,6 +15,17 @@ _OVERHEAD_BYTES = 512
 
 
 class _Entry(msgspec.Struct):
+    sealed: bytes
+    version: int
+    expires: float
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A blob as another store of this machine keeps on with it."""
+
+    share: bytes
+    """Whose it is; empty: it has no bounds."""
+    key: bytes
     sealed: bytes
     version: int
     expires: float
@@ -68,6 +79,23 @@ class MemoryStore:
     def count(self) -> int:
         """Return how many blobs of shares are kept, about."""
         return sum(len(self._shares[share]) for share in self._bytes)
+
+    def all(self) -> list[Kept]:
+        """Return all that is kept; of each share what has rested longest first."""
+        return [
+            Kept(share, key, entry.sealed, entry.version, entry.expires)
+            for share, own in self._shares.items()
+            for key, entry in own.items()
+        ]
+
+    def restore(self, kept: Iterable[Kept]) -> None:
+        """Keep what another store with the same clock has kept; this one is empty."""
+        for each in kept:
+            self._owners[each.key] = each.share
+            own = self._shares.setdefault(each.share, OrderedDict())
+            own[each.key] = _Entry(each.sealed, each.version, each.expires)
+            if each.share:
+                self._bytes[each.share] = self._bytes.get(each.share, 0) + len(each.sealed) + _OVERHEAD_BYTES
 
     def close(self) -> None:
         """Forget all."""

@@ -41,11 +41,16 @@ Figures = tuple[Family, ...]
 
 def told(metrics: Metrics) -> bytes:
     """Return the figures of one process, for another."""
-    return msgspec.msgpack.encode(figures(metrics))
+    return encoded(figures(metrics))
+
+
+def encoded(figures: Figures) -> bytes:
+    """Return figures for another process."""
+    return msgspec.msgpack.encode(figures)
 
 
 def heard(body: bytes) -> Figures:
-    """Return the figures that another process has `told`."""
+    """Return the figures that another process has told."""
     return _FAMILIES.decode(body)
 
 

@@ -338,3 +338,50 @@ def test_two_parents_never_share_a_port_by_chance(many: Proxy, llm: Llm, tmp_pat
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert "address already in use" in done.stderr
+
+
+def test_the_program_is_replaced_by_another_and_loses_nobody_and_nothing(llm: Llm, tmp_path: Path) -> None:
+    """SIGUSR2: what serves from here on is a new process with what is installed and configured now."""
+    settings = settings_of(llm, tmp_path)
+    first = Proxy(settings, tmp_path)
+    heir = 0
+    try:
+        streams = streams_of_both(first, llm.put("many-slow", SLOW))
+        spent, held = (ask(first, "transfer all")[1]["x-checkstream-confirm"] for _ in range(2))
+        assert ask(first, "transfer all", headers={"confirm": spent})[0] == 200
+        assert ask(first, "A red flag", checkstream={"conversation": "c"})[0] == 200
+        before, old = counted(first, "checkstream_requests_total"), pids(first)
+
+        (tmp_path / "checkstream.yaml").write_text("server: {workers: none}")
+        first.popen.send_signal(signal.SIGUSR2)
+        until(lambda: first.logs("upgrade.failed"), what="the end of what can't start", timeout_s=40)
+        assert pids(first) == old
+
+        settings["server"] |= {"drain_ms": 29_000}  # SIGHUP would refuse it
+        (tmp_path / "checkstream.yaml").write_text(json.dumps(settings))
+        with knocking(first):
+            first.popen.send_signal(signal.SIGUSR2)
+            until(lambda: len(first.logs("listening")) == 2, what="the next", timeout_s=60)
+            heir = int(first.logs("upgrade.begun")[-1]["pid"])
+            until(
+                lambda: len(pids(first)) == 2 and not set(old.values()) & set(pids(first).values()), what="its workers"
+            )
+            assert counted(first, "checkstream_requests_total") >= before
+            for _ in range(4):  # the one that goes is asked
+                assert ask(first, "transfer all", headers={"confirm": spent})[0] == 409
+            for stream in itertools.chain(*streams.values()):
+                assert "[EMAIL]" in stream.rest()
+        assert first.popen.wait(20) == 0
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in old.values()), what="the end of the others")
+        assert counted(first, "checkstream_requests_total") >= before, "what was told is never taken back"
+        tries = [ask(first, "transfer all", headers={"confirm": held})[0] for _ in range(4)]
+        assert tries == [200, 409, 409, 409]
+        assert ask(first, "transfer all", headers={"confirm": spent})[0] == 409
+        assert ask(first, "Hello", checkstream={"conversation": "c"})[0] == 400
+        assert status_of(first)["ready"]
+        os.kill(heir, signal.SIGTERM)
+        until(lambda: not first.left(), what="the end of all", timeout_s=20)
+        assert verify_audit(first.audit_dir).returncode == 0
+    finally:
+        sys.stdout.write(first.text)
+        first.kill()
