@@ -6,6 +6,7 @@ here, where the process is built, and nowhere below.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,13 @@ def settle() -> None:
     gc.freeze()
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, _OVERDUE)
+
+
+def give_back() -> None:
+    """Return to the system what loading took and freed, which glibc keeps; call it before streams run."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
 
 
 def collect_due() -> None:
