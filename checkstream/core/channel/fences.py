@@ -53,6 +53,11 @@ class Fences:
         """Lines that open and close those: no edit takes them out."""
         self._body: _Body | None = None
 
+    @property
+    def has_any(self) -> bool:
+        """JSON has stood in a fence."""
+        return self._body is not None
+
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
         if self._line is None and self._start is None and "\n" not in text:  # most pieces
@@ -133,8 +138,8 @@ class Fences:
         """Drop what ends before `position`."""
         if self._body is not None:
             self._body.forget(position)
-            self._bodies.forget(position)
-            self._marks.forget(position)
+        self._bodies.forget(position)
+        self._marks.forget(position)
 
 
 def _may_be_mark(line: str) -> bool:

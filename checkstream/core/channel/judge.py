@@ -247,7 +247,8 @@ class Judge:
             self._json.forget(self.holdback.sent)
         elif self._fences is not None:
             self._fences.feed(text)
-            self._fences.forget(self.holdback.sent)
+            if self._fences.has_any:
+                self._fences.forget(self.holdback.sent)
         self.decider.feed(text)
         if self._restoring is not None:
             self._restoring.feed(text)

@@ -25,6 +25,8 @@ from checkstream.errors import RequestInvalid, WireError
 _VALUE = ("result", "structuredContent")
 _OWN = "checkstream"
 """Under `_meta`: what was done to a result."""
+_LEAST_SAID = 10**8
+"""A number of a message of fewer figures is a count of messages."""
 
 
 def reading_callers(body: bytes) -> Generator[None, None, Request]:
@@ -100,8 +102,9 @@ def reading_errors(body: bytes) -> Generator[None, None, Request]:
 
 def _bodies(reader: Reader, found: Mapping[str, object]) -> Generator[None, None, None]:
     """Read all of a message but its frame."""
-    if isinstance(found.get("id"), str):
-        yield from reader.part(found["id"], ("id",))
+    number = found.get("id")
+    if isinstance(number, str) or (isinstance(number, int) and abs(number) >= _LEAST_SAID):
+        yield from reader.part(number, ("id",))
     for name, value in found.items():
         if name in ("jsonrpc", "id", "method"):
             continue

@@ -292,6 +292,21 @@ def test_g31_an_id_is_no_place_for_a_secret() -> None:
     assert played.reply.status == 400
 
 
+@pytest.mark.parametrize("number", [4111111111111111, -4111111111111111])
+@pytest.mark.parametrize("answered", [False, True])
+def test_g31_a_number_that_is_an_id_is_no_card_s(number: int, answered: bool) -> None:
+    sent = mcp.result(number, content=[]) if answered else mcp.call(number)
+    out = mcp.whole(sent, mcp.said("ok", number=number) if not answered else b"")
+    assert out.forwarded is None
+    assert out.record is not None
+    assert {verdict.rule_id for verdict in out.record.verdicts} == {"PII-1"}
+
+
+def test_ids_that_are_counts_or_moments_go_on() -> None:
+    for number in (7, 99999999, 123456789012, 1763920000000, 1763920000000000):
+        assert mcp.whole(mcp.call(number), mcp.said("ok", number=number)).forwarded == mcp.call(number)
+
+
 def test_an_unknown_method_is_read_and_forwarded_or_refused_as_the_route_says() -> None:
     sent = request("books/burn", {"which": f"all {SECRET}"})
     played = mcp.whole(sent, result(1))
