@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.terms import Unit
+from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.responses.receiving import ResponseReceiving
 from checkstream.core.wire.responses.surface import OpenAIResponses
 from checkstream.core.wire.surface import Receiving, Request
+from checkstream.errors import WireError
 from tests import responses
 from tests.drawn import CALM, RISK, Draw, split
 from tests.guarded import MAIL as REDACT
@@ -442,3 +445,39 @@ def test_g34_a_secret_cut_over_the_events_of_an_answer_never_leaves(data: st.Dat
         if body["type"] == TEXT:
             texts[body["content_index"]] = texts.get(body["content_index"], "") + body["delta"]
     assert not any(holds(found, secret) for found in texts.values())
+
+
+PIECES = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["", "a", "bc", "4111"])), min_size=1, max_size=9)
+
+
+def _taken(pieces: list[tuple[int, str]], *, quickly: bool) -> list[str]:
+    """Return what is read of deltas of several texts, and in the end why one was refused."""
+    receiving, moulds, texts = ResponseReceiving(None), Moulds(), list[str]()
+    for number, (index, delta) in enumerate(pieces):
+        at = {"item_id": f"msg_{index}", "output_index": index, "content_index": 0}
+        raw = responses.event("response.output_text.delta", number, **at, delta=delta, logprobs=[])
+        frame = sse.parse(raw)
+        unit = moulds.read(frame) if quickly else None
+        if unit is None:
+            try:
+                unit = receiving.read_event(frame)
+            except WireError as error:
+                return [*texts, str(error)]
+            moulds.forget_others(unit)
+            moulds.learn(frame, unit)
+        texts.append("".join(each.text for each in unit.deltas if each.channel.kind == "content"))
+    return texts
+
+
+@given(PIECES)
+@example([(0, "a"), (1, ""), (0, "bc")])
+@example([(0, "a"), (1, "a"), (0, "bc")])
+def test_g34_what_is_read_by_comparison_is_what_is_read_in_full(pieces: list[tuple[int, str]]) -> None:
+    assert _taken(pieces, quickly=True) == _taken(pieces, quickly=False)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "taken"), [([(0, "a"), (1, ""), (0, "b")], True), ([(0, "a"), (1, "x"), (0, "b")], False)]
+)
+def test_a_text_may_go_on_behind_what_says_nothing(pieces: list[tuple[int, str]], taken: bool) -> None:
+    assert (_taken(pieces, quickly=True)[-1] == "b") is taken

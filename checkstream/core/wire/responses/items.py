@@ -99,10 +99,10 @@ class Items:
             if name is not None:
                 self._say("tool_name", name, ("name",), (number, "name"))
         else:
-            self._go_on(form.channel, part)
-            self._answer.text(form.channel, 0, index, text, ("delta",), part=part, free=form.free)
-            if text:
+            if text:  # what says nothing is not followed by anything
+                self._go_on(form.channel, part)
                 self._said.add(part)
+            self._answer.text(form.channel, 0, index, text, ("delta",), part=part, free=form.free)
         if form.channel == "tool_arguments" and not self._answer.deltas:
             self._call(number, (member,), free=form.free)
         self._probabilities(body, str(text), ())
