@@ -82,6 +82,7 @@ class _Item(msgspec.Struct):
     role: str = ""
     content: str | list[_Part] | None = None
     output: Any = None
+    status: str = ""
 
     def said(self) -> str:
         return self.output if isinstance(self.output, str) else _Message(self.role, self.content).said()
@@ -179,7 +180,7 @@ def _response(request: _Responses) -> Asked:
         logprobs=False,
         top_logprobs=0,
         last_user=users[-1] if users else "",
-        continues=False,
+        continues=items[-1].role == "assistant" and items[-1].status in ("in_progress", "incomplete"),  # as vLLM does
         prompt_tokens=sum(len(item.said().split()) for item in said),
     )
 

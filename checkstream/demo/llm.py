@@ -1,5 +1,7 @@
 """The scripted LLM: a real HTTP server that speaks OpenAI's, Anthropic's and Ollama's APIs as scenarios say.
 
+It answers with figures (`figures`: embeddings, ranks), too, and at `/mcp` it is a server of tools (`tools`).
+
     python -m checkstream.demo.llm --port 0 --scenarios FOLDER
 
 prints one JSON line with its address once it listens, and serves until SIGTERM or SIGINT. The form of a scenario
@@ -34,7 +36,7 @@ import orjson
 import uvloop
 from aiohttp import web
 
-from checkstream.demo import answer, anthropic, ollama, responses, wire
+from checkstream.demo import answer, anthropic, figures, ollama, responses, tools, wire
 from checkstream.demo.asked import IN_LINES, Api, Asked, read_asked
 from checkstream.demo.scenario import ECHO, Scenario, built_in, choose, read_folder, read_scenario
 from checkstream.demo.script import SCENARIO_HEADER, Breakage, Failure
@@ -132,6 +134,8 @@ class ScriptedLlm:
         app.add_routes(
             [
                 *(web.post(path, functools.partial(self._answer, api=api)) for path, api in _PATHS.items()),
+                *(web.post(path, self._figures) for path in figures.PATHS),
+                web.post("/mcp", self._tools),
                 web.get("/v1/models", self._models),
                 web.get("/_scripted/requests", self._show_requests),
                 web.get("/_scripted/connections", self._show_connections),
@@ -268,6 +272,29 @@ class ScriptedLlm:
             )
         )
         self._count += 1
+
+    async def _figures(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        self._record(request, body, request.path)
+        try:
+            return _json(figures.answered(request.path, body))
+        except RequestInvalid as error:
+            return _refusal(Failure(status=400, message=str(error)))
+
+    async def _tools(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        self._record(request, body, request.path)
+        try:
+            told = tools.answered(body, self._page)
+        except RequestInvalid as error:
+            return _refusal(Failure(status=400, message=str(error)))
+        return web.Response(status=202) if told is None else _json(told)
+
+    def _page(self, name: str) -> str | None:
+        """Return what the first choice of a scenario says."""
+        scenario = self._scenarios.get(name)
+        said = scenario.script.choices[0].content if scenario is not None and scenario.script.choices else None
+        return "".join(said) if isinstance(said, list) else said
 
     async def _models(self, request: web.Request) -> web.Response:
         self._record(request, await request.read(), "")

@@ -92,7 +92,7 @@ async def test_what_was_received_is_shown(llm: ScriptedLlm, client: aiohttp.Clie
 async def test_models_and_unknown_paths(client: aiohttp.ClientSession) -> None:
     async with client.get("/v1/models") as response:
         assert {row["id"] for row in (await response.json())["data"]} == set(SCENARIOS)
-    async with client.post("/v1/embeddings", json={}) as response:
+    async with client.post("/v1/images/generations", json={}) as response:
         assert response.status == 404
         assert (await response.json())["error"]["code"] == "unknown_url"
 

@@ -78,3 +78,16 @@ def test_requests_are_read_as_the_api_has_them() -> None:
     for name, wrong in (("input", None), ("input", []), ("max_output_tokens", 0)):
         with pytest.raises(RequestInvalid):
             asked(**{name: wrong})
+
+
+@pytest.mark.parametrize("status", ["in_progress", "incomplete", "completed"])
+def test_a_message_that_is_not_complete_is_gone_on_with(status: str) -> None:
+    begun = {
+        "type": "message",
+        "role": "assistant",
+        "status": status,
+        "content": [{"type": "output_text", "text": "A"}],
+    }
+    found = asked(input=[{"role": "user", "content": "What?"}, begun])
+    assert found.continues is (status != "completed")
+    assert found.last_user == "What?"
