@@ -66,10 +66,10 @@ def alone(config: Config) -> tuple[int, str] | None:
     if config.server.workers == 1:
         return None
     for position, route in enumerate(config.routes):
-        if route.api == MCP:
+        if route.api == MCP and config.tools is None:
             return position, (
-                f"`surface: mcp` (route `{route.name}`) needs `workers: 1`: which tools may not be called is known to "
-                "one process alone"
+                f"`surface: mcp` (route `{route.name}`) needs `workers: 1`, or `tools`: else which tools may not be "
+                "called is known to one process alone"
             )
     return None
 
@@ -190,6 +190,10 @@ def warnings(config: Config) -> list[str]:
     record = config.record
     if record.dir is not None and record.text == "plain":
         found.append("record.text is plain: prompts and answers are kept as they are, with all personal data in them")
+    unmasked = [route.name for route in config.routes if route.api == "mcp"]
+    if record.dir is not None and record.text == "masked" and unmasked:
+        named = ", ".join(f"`{name}`" for name in unmasked)
+        found.append(f"record.text is masked: messages of servers of tools can't be, so {named} is not recorded")
     if record.dir is not None and not record.sample:
         found.append("record.dir is given and record.sample is 0: nothing is recorded")
     return found

@@ -221,9 +221,10 @@ class RecordSettings(Settings, frozen=True):
     dir: str | None = None
     """Where they are kept; null: nothing is recorded."""
     sample: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """Share of exchanges that is recorded; those of servers of tools (`surface: mcp`) are not."""
+    """Share of exchanges that is recorded."""
     text: Literal["masked", "plain"] = "masked"
-    """masked: specimens stand in place of personal data and secrets; what can't be masked is not recorded."""
+    """masked: specimens stand in place of personal data and secrets; what can't be masked is not recorded, such as
+    messages of servers of tools (`surface: mcp`), which go both ways. plain: all is recorded as it is."""
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 7
     """Older transcripts are removed."""
     max_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824

@@ -23,6 +23,7 @@ from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage, Unit
 from checkstream.core.transcript import Line, Transcript
 from checkstream.core.wire.answers.logprobs import SHADOWS
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.requests.fields import EXTENSION
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import UnmaskableError, WireError
@@ -60,7 +61,7 @@ class Masker:
         )
         self._strings = Strings(program.scope(Stage.MIDSTREAM, "content").hold, program.signals)
 
-    def mask(self, surface: Surface, transcript: Transcript, asked: Mapping[int, do.Score]) -> Transcript:
+    def mask(self, surface: Surface | Mcp, transcript: Transcript, asked: Mapping[int, do.Score]) -> Transcript:
         """Return the exchange with specimens in place of every entity.
 
         Args:
@@ -69,8 +70,11 @@ class Masker:
             asked: Ticket -> what was asked of classifiers.
 
         Raises:
-            UnmaskableError: something of it can't be read, or goes on finding what is no specimen.
+            UnmaskableError: something of it can't be read, or goes on finding what is no specimen; or it is of
+                messages of tools.
         """
+        if isinstance(surface, Mcp):
+            raise UnmaskableError("messages of tools go both ways, and the masking guard reads answers")
         try:
             first = latest = self._pass(surface, transcript.lines)
             for _ in range(_MOST_PASSES):

@@ -24,6 +24,7 @@ from checkstream.core import events as on
 from checkstream.core.conversation import Conversation
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.transcript import Header, Line, Transcript, digest_of, encode
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import UnmaskableError
 from checkstream.proxy.machine import Machine
@@ -92,8 +93,10 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
-    def follow(self, guard: Machine, surface: Surface, plan: Plan, *, stream: str, route: str) -> Machine:
-        """Return the guard, or what records it when its exchange is of the sample."""
+    def follow(self, guard: Machine, surface: Surface | Mcp, plan: Plan, *, stream: str, route: str) -> Machine:
+        """Return the guard, or what records it when its exchange is of the sample, and may be kept."""
+        if self._masker is not None and isinstance(surface, Mcp):
+            return guard  # see `Masker.mask`
         if not sampled(stream, self._settings.sample):
             return guard
         began = self._now()
@@ -176,7 +179,12 @@ class Recording:
     """A guard whose events are kept until its exchange has ended."""
 
     def __init__(
-        self, guard: Machine, surface: Surface, began: dt.datetime, header: Header, take: Callable[[Recording], None]
+        self,
+        guard: Machine,
+        surface: Surface | Mcp,
+        began: dt.datetime,
+        header: Header,
+        take: Callable[[Recording], None],
     ) -> None:
         """Follow `guard` from its first event; `take` gets the recording when the exchange has ended."""
         self.surface = surface
@@ -226,6 +234,8 @@ class Recording:
             return
         if isinstance(event, on.NamesKnown | on.NamesKept | on.NamesFailed):
             return  # what stands for whose data is nobody's to read; run again, names are of the request alone
+        if isinstance(event, on.ToolsKnown | on.ToolsKept | on.ToolsFailed):
+            return  # run again, a server's tools are what it says there
         if isinstance(event, on.Recalled) and event.conversation is not None:
             # Which texts have counted is told by digests with this process's key: they would count once more.
             # What was said in them is nobody's to read.

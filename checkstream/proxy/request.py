@@ -357,7 +357,7 @@ class Proxy:
             tools=self._tools_of(route, caller),
             server=f"{route.upstream.name} {path}",
         )
-        if self._recorder is None or isinstance(surface, Mcp):
+        if self._recorder is None:
             return guard
         return self._recorder.follow(guard, surface, plan, stream=stream, route=route.name)
 

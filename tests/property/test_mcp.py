@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from random import Random
 from typing import Any
 
 import msgspec
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.events import RequestReceived, Scored, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.mcp.surface import MCP
 from tests import mcp
@@ -56,6 +58,61 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
 
 
 CUTS = st.lists(st.integers(0, 100_000), max_size=5)
+TOXIC = "lexicon.toxicity"
+TOXICITY = """
+pack: {name: m, version: 1.0.0}
+policies:
+  - name: m
+    id: M-1
+    stage: ingress
+    channels: [tool_result]
+    classifiers: [{name: toxicity, threshold: 0.5}]
+    actions: [{type: reject}]
+"""
+WATCHING = Plan(program=compile_sources([("m.yaml", TOXICITY)], (ClassifierLabel(TOXIC),)))
+
+
+def step(number: int, *, is_bad: bool) -> bytes:
+    """What a server tells on its way, with an id to come back to."""
+    told = notice("notifications/progress", progressToken=1, progress=number, message=f"step {number}. {is_bad}")
+    return event(told, f"e-{number}")
+
+
+def steps_in(data: bytes) -> list[int]:
+    """The numbers of the steps that were told."""
+    lines = (line for line in data.decode().splitlines() if line.startswith("data: {"))
+    told = [json.loads(line[6:]) for line in lines]
+    return [each["params"]["progress"] for each in told if each.get("method") == "notifications/progress"]
+
+
+@given(st.lists(st.booleans(), max_size=5), st.booleans(), CUTS, st.randoms())
+def test_g02_g16_of_a_servers_stream_leaves_what_was_decided_in_its_order_and_all_behind_what_was_condemned(
+    bad: list[bool], is_bad: bool, at: list[int], chance: Random
+) -> None:
+    last = event(result(1, content=[{"type": "text", "text": f"step 99. {is_bad}"}]), "e-99")
+    stream = b"".join([*(step(number, is_bad=each) for number, each in enumerate(bad)), last, b"id: e-100\n\n"])
+    exchange = Exchange(MCP, WATCHING)
+    exchange.send(RequestReceived(call()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    came, cleared = cut(stream, at), set[int]()
+    while came or exchange.unanswered:
+        if came and (not exchange.unanswered or chance.random() < 0.5):
+            exchange.send(UpstreamBytes(came.pop(0)))
+        else:
+            asked = exchange.unanswered.pop(0)
+            said = asked.text.partition("step ")[2]
+            exchange.send(Scored(asked.ticket, {TOXIC: float("True" in said)}))
+            cleared |= {int(said.partition(".")[0])} if "False" in said else set()
+        sent = exchange.out.joined
+        assert set(steps_in(sent)) <= cleared
+        assert "True" not in sent.decode()
+        assert (b"step 99" in sent) <= (99 in cleared)
+    exchange.send(UpstreamClosed())
+    assert steps_in(exchange.out.joined) == [number for number, each in enumerate(bad) if not each]
+    [answer] = [each for each in mcp.events(exchange.out) if "result" in each]
+    assert (answer["id"], answer["result"].get("isError", False)) == (1, is_bad)
+    assert exchange.out.joined.endswith(b"\n\nid: e-100\n\n")
+    assert exchange.out.closed
 
 
 @given(messages(WORDS), objects(WORDS), CUTS)

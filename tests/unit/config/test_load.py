@@ -436,3 +436,26 @@ def test_the_environment_cant_take_a_blocking_routes_verification_away(
     file.write_text(VERIFYING.replace("{profiles: [rag]}", "{profiles: [rag], inline: true, block: 70}"))
     with pytest.raises(ConfigError, match="remove `block`"):
         load_config(file)
+
+
+def test_several_processes_serve_tools_where_they_share_what_is_known_of_them() -> None:
+    text = (
+        "server: {workers: 2}\nupstreams: {u: {url: 'http://h'}}\nroutes: [{name: t, match: {path: /mcp}, "
+        "surface: mcp, upstream: u, policies: ['builtin:default']}]\naudit: {dir: a}\n"
+    )
+    with pytest.raises(ConfigError, match="needs `workers: 1`, or `tools`"):
+        read_config("c.yaml", text, Path("/"))
+    shared = text + "tools: {secret: {env: PATH}}\nrecord: {dir: r, sample: 1}\n"
+    config = read_config("c.yaml", shared, Path("/"))
+    assert any("so `t` is not recorded" in each for each in warnings(config))
+
+
+def test_names_and_conversations_have_files_of_their_own() -> None:
+    text = (
+        "upstreams: {u: {url: 'http://h'}}\nroutes: [{name: c, match: {path: /v1/chat/completions}, upstream: u, "
+        "policies: ['builtin:default']}]\npseudonyms: {secret: {env: PATH}, store: 'sqlite:a.db'}\n"
+        "conversations: {secret: {env: PATH}, store: 'sqlite:b.db'}\n"
+    )
+    read_config("c.yaml", text, Path("/"))
+    with pytest.raises(ConfigError, match="give each a file of its own"):
+        read_config("c.yaml", text.replace("b.db", "a.db"), Path("/"))

@@ -8,14 +8,29 @@ import msgspec
 import pytest
 
 from checkstream.core.commands import AnyCommand, Assess, Record, Score, SendDownstream
-from checkstream.core.events import AnyEvent, Assessed, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
+from checkstream.core.events import (
+    AnyEvent,
+    Assessed,
+    RequestReceived,
+    Scored,
+    ToolsKept,
+    ToolsKnown,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamOpened,
+)
 from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Assessing
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.transcript import Transcript, decode, digest_of
+from checkstream.core.wire.mcp.surface import MCP
 from checkstream.proxy import recorder as module
 from checkstream.proxy.recorder import Outcome, Recorder, RecorderSettings, sampled
+from checkstream.trial.installed import InstalledModels
+from checkstream.trial.replay import replay
+from tests import mcp
 from tests.recordings import CHAT, answer_of, body_of, delta, request, say, streamed
 
 POLICY = b"""pack: {name: t, version: 1.0.0}
@@ -233,3 +248,36 @@ def test_a_stop_is_recorded_up_to_where_it_cut_the_upstream_off(tmp_path: Path) 
     assert told.heard == [("written", "aa")]
     kept = decode(next(tmp_path.glob("*.jsonl")).read_bytes())
     assert (kept.header.outcome, kept.header.fired) == ("stopped", {"TOX": 1})
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_messages_of_tools_are_recorded_as_they_are_or_not_at_all_and_run_again(tmp_path: Path, masked: bool) -> None:
+    told = Told()
+    recorder = Recorder(RecorderSettings(directory=tmp_path, sample=1.0, masked=masked), told, now=lambda: NOW)
+    plan = msgspec.structs.replace(mcp.PLAN, keeps_tools=True)
+    guard = machine_for(MCP, plan, str)
+    machine = recorder.follow(guard, MCP, plan, stream="aa", route="tools")
+    assert (machine is guard) == masked
+    tools = mcp.result(1, tools=[{"name": "look", "inputSchema": {}, "description": f"Uses {mcp.SECRET}."}])
+    events: list[AnyEvent] = [
+        RequestReceived(mcp.request("tools/list"), "app"),
+        UpstreamOpened(200, streaming=True),
+        UpstreamBytes(mcp.event(tools)),
+        ToolsKnown(),
+        ToolsKept(),
+        UpstreamClosed(),
+    ]
+    sent = [command for at, event in enumerate(events) for command in machine.receive(event, float(at))]
+    recorder.close()
+    released = b"".join(command.data for command in sent if isinstance(command, SendDownstream))
+    assert b"Uses [AWS_ACCESS_KEY]." in released
+    files = [decode(path.read_bytes()) for path in tmp_path.glob("*.jsonl")]
+    if masked:
+        assert (files, told.heard) == ([], [])
+        return
+    [transcript] = files
+    assert not any(isinstance(line.event, ToolsKnown | ToolsKept) for line in transcript.lines)
+    again = replay(transcript, mcp.PLAN.program, InstalledModels())
+    assert again.downstream == released
+    assert again.fired == {"SEC-1": 1}
+    assert mcp.SECRET.encode() in replay(transcript, PLAN.program, InstalledModels()).downstream

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from typing import Any
 
 import msgspec
 import pytest
 
-from checkstream.core.commands import PauseUpstream, ResumeUpstream
+from checkstream.core.commands import PauseUpstream, ResumeUpstream, SendDownstream
 from checkstream.core.events import (
     DownstreamClosed,
     Draining,
@@ -19,6 +21,7 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
+from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
@@ -494,6 +497,29 @@ def test_g22_what_is_known_of_a_long_stream_does_not_grow() -> None:
     assert exchange.out.record is not None
     assert exchange.out.record.fired == {"SEC-1": 300}
     assert "findings_not_listed" in exchange.out.record.degradations
+
+
+def test_g22_an_hour_of_a_servers_stream_takes_no_more_memory_than_a_minute() -> None:
+    """At three events a second, some of them edited; the caller has a name, so each event is marked."""
+    guard = machine_for(MCP, PLAN, str)
+    guard.receive(RequestReceived(b"", "app", method="GET"), 0.0)
+    guard.receive(UpstreamOpened(200, streaming=True), 0.0)
+
+    def minutes(first: int, last: int) -> int:
+        for number in range(first * 180, last * 180):
+            said_ = f"{number} {SECRET if number % 50 == 0 else 'calm'}"
+            data = event(notice("notifications/message", level="info", data=said_), f"e-{number}")
+            out = guard.receive(UpstreamBytes(data), number / 3)
+            assert sum(isinstance(command, SendDownstream) for command in out) == 1
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        begun, ended = minutes(0, 5), minutes(5, 60)
+    finally:
+        tracemalloc.stop()
+    assert ended < begun + 200_000
 
 
 def test_a_whole_answer_waits_for_checks_that_only_record() -> None:
