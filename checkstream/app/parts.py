@@ -114,7 +114,11 @@ async def open_parts(
     times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
     tidying = _Tidying()
     admission = tidying.admission = Admission(
-        streams=limits.streams, held_bytes=limits.held_bytes, quota=server.quota, when_idle=tidying.soon
+        streams=limits.streams,
+        held_bytes=limits.held_bytes,
+        quota=server.quota,
+        when_idle=tidying.soon,
+        board=None if member is None else member.board,
     )
     main = threading.get_native_id()
     meter = await thread(Meter, Capacity(limits.load), lambda: current.force.scorer.answering_s, main)

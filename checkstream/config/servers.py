@@ -86,7 +86,7 @@ class Limits(Settings, frozen=True):
 
 
 class Quota(Settings, frozen=True):
-    """What one caller may have at once; what is left out is its share.
+    """What one caller may have at once, in all `workers` together; what is left out is its share, in each of them.
 
     A share is three quarters of what there is for one alone, and less the more others have: something is always left
     for the next.

@@ -16,11 +16,13 @@ from typing import Literal, NamedTuple, Self
 
 from checkstream.config import Quota
 from checkstream.errors import BodyTooLarge, Overloaded
+from checkstream.listen.board import Board
 from checkstream.listen.callers import Who
 from checkstream.listen.room import Room
 
 _SHED_S = 1.0
 """Requests are refused for this time after a check that took longer than its budget; the `retry-after` of 429 too."""
+_LOOK_S = 0.05
 _WAIT_S = 5.0
 """How long a body waits for room before it is refused."""
 PIECE_BYTES = 16_384
@@ -48,10 +50,46 @@ class Place(NamedTuple):
     room: Room
     party: str
     most: int | None
+    board: Board | None = None
+    """Where other processes see what he has, and he what they say; None: what he has counts here alone."""
+    key: int = 0
+    """Of what he has, on the board."""
+
+    @property
+    def has(self) -> int:
+        """What he has, in all processes for which it counts."""
+        own = self.room.of(self.party)
+        return own if self.board is None else own + self.board.elsewhere(self.key)
 
     def fits(self, amount: int) -> bool:
         """Tell whether so much more may be taken."""
-        return self.room.fits(self.party, amount, self.most)
+        if self.board is None or self.most is None:
+            return self.room.fits(self.party, amount, self.most)
+        return self.room.taken + amount <= self.room.whole and self.has + amount <= self.most
+
+    def take(self, amount: int) -> bool:
+        """Take so much more, if it may be taken; tell whether it was."""
+        if self.board is None:
+            fits = self.fits(amount)
+            if fits:
+                self.room.add(self.party, amount)
+            return fits
+        written = self.add(amount)  # first: then nobody else takes the same
+        if written and self.fits(0):
+            return True
+        self.give(amount)
+        return False
+
+    def add(self, amount: int) -> bool:
+        """Count what he has taken; tell whether all can see it."""
+        self.room.add(self.party, amount)
+        return self.board is None or self.board.write(self.key, self.room.of(self.party))
+
+    def give(self, amount: int) -> None:
+        """Count what he has given back."""
+        self.room.give(self.party, amount)
+        if self.board is not None:
+            self.board.write(self.key, self.room.of(self.party))
 
 
 class Admission:
@@ -64,6 +102,7 @@ class Admission:
         held_bytes: int,
         quota: Quota | None = None,
         when_idle: Callable[[], None] = lambda: None,
+        board: Board | None = None,
     ) -> None:
         """Start empty.
 
@@ -72,7 +111,10 @@ class Admission:
             held_bytes: Bytes that may be held for all of them.
             quota: What one caller may have; None: all.
             when_idle: Called when the last exchange that runs has ended.
+            board: What callers have in other processes, where quotas count for all; None: this one is alone.
         """
+        self._board = board
+        self._looking: asyncio.TimerHandle | None = None
         self._most_streams, self._most_held = streams, held_bytes
         self._quota = quota
         self._rooms = _Rooms(streams, held_bytes)
@@ -109,6 +151,8 @@ class Admission:
     def shed(self, route: str) -> None:
         """Refuse new requests of a route until a second has passed in which nobody asks for it again."""
         self._shed[route] = asyncio.get_running_loop().time() + _SHED_S
+        if self._board is not None:
+            self._board.write(self._board.key("shed", route), round(self._shed[route] * 1000))
 
     def look_whether_shed(self, route: str) -> None:
         """Go on with a request of a route.
@@ -116,12 +160,14 @@ class Admission:
         Raises:
             Overloaded: its new requests are refused at present.
         """
-        until = self._shed.get(route)
-        if until is None:
+        until = self._shed.get(route, 0.0)
+        if self._board is not None:
+            until = max(until, self._board.highest_elsewhere(self._board.key("shed", route)) / 1000)
+        if not until:
             return
-        if asyncio.get_running_loop().time() < until:
+        if asyncio.get_running_loop().time() < until:  # the clock of the machine, in every process
             raise Overloaded("checks take longer than they should at present; try again in a moment")
-        del self._shed[route]
+        self._shed.pop(route, None)
 
     async def wait_idle(self, seconds: float) -> None:
         """Return when nothing runs, or after this time."""
@@ -133,7 +179,7 @@ class Admission:
         quota, room = self._quota, self._rooms.of[kind]
         if quota is None:
             return Place(room, "", room.whole)
-        return Place(room, who.party(quota.per), _most(quota, kind))
+        return self._placed(room, who.party(quota.per), _most(quota, kind), kind, "")
 
     def place_of_route(self, kind: Kind, who: Who, route: str, quota: Quota) -> Place:
         """Return where it is taken besides, as the route's own quota has it."""
@@ -141,7 +187,25 @@ class Admission:
         if rooms is None:
             rooms = self._of_routes[route] = _Rooms(self._most_streams, self._most_held)
         most = _most(quota, kind)
-        return Place(rooms.of[kind], who.party(quota.per), rooms.of[kind].whole if most is None else most)
+        if most is None:
+            return Place(rooms.of[kind], who.party(quota.per), rooms.of[kind].whole)
+        return self._placed(rooms.of[kind], who.party(quota.per), most, kind, route)
+
+    def _placed(self, room: Room, party: str, most: int | None, kind: Kind, route: str) -> Place:
+        """Return a place. What is a caller's by a quota counts in all processes; a share of the room is of this one."""
+        if self._board is None or most is None:
+            return Place(room, party, most)
+        return Place(room, party, most, self._board, self._board.key(kind, route, party))
+
+    def look_again(self) -> None:
+        """Let those try again, in a moment, who wait for what other processes may give back."""
+        if self._board is not None and self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        self.freed("uploads")
+        self.freed("answers")
 
     def begun(self) -> None:
         """Count a request that has begun."""
@@ -239,16 +303,16 @@ class Visit:
         if self._has["uploads"] + amount > most:
             raise BodyTooLarge(f"the request body has more bytes than there is room for ({most}); send less")
         deadline = asyncio.get_running_loop().time() + _WAIT_S
-        while not place.fits(amount):
+        while not place.take(amount):
             waiting = asyncio.get_running_loop().create_future()
             self._admission.bodies_waiting.append(waiting)
+            self._admission.look_again()
             try:
                 async with asyncio.timeout_at(deadline):
                     await waiting
             except TimeoutError:
                 raise full(place, "uploads") from None
         self._places["uploads"] = [place]
-        place.room.add(place.party, amount)
         self._has["uploads"] += amount
 
     def enter(self, route: str = "", quota: Quota | None = None) -> None:
@@ -262,11 +326,10 @@ class Visit:
         places = {kind: [admission.place(kind, who)] for kind in kinds}
         if quota is not None:
             bytes_of_route = admission.place_of_route("uploads", who, route, quota)
-            if not bytes_of_route.fits(self._has["uploads"]):
+            if not bytes_of_route.take(self._has["uploads"]):
                 raise full(bytes_of_route, "uploads")
             for kind in kinds:
                 places[kind].append(admission.place_of_route(kind, who, route, quota))
-            bytes_of_route.room.add(bytes_of_route.party, self._has["uploads"])
             self._places.setdefault("uploads", []).append(bytes_of_route)
         self._take("streams", places["streams"])
         self._places["answers"] = places["answers"]
@@ -280,7 +343,7 @@ class Visit:
         more = max(self.held - own, 0) - self._has["answers"]
         if more > 0:
             for place in self._places["answers"]:
-                place.room.add(place.party, more)
+                place.add(more)
             self._has["answers"] += more
         elif more < 0:
             self._give("answers", -more)
@@ -291,6 +354,7 @@ class Visit:
         if more <= 0 or all(place.fits(more) for place in self._places["answers"]):
             return True
         self._admission.answers_waiting[self] = when_there_is
+        self._admission.look_again()
         return False
 
     def leave(self) -> None:
@@ -305,25 +369,25 @@ class Visit:
         self._admission.left()
 
     def _take(self, kind: Kind, places: list[Place]) -> None:
-        for place in places:
-            if not place.fits(1):
+        for count, place in enumerate(places):
+            if not place.take(1):
+                for taken in places[:count]:
+                    taken.give(1)
                 raise full(place, kind)
-        for place in places:
-            place.room.add(place.party, 1)
         self._places[kind] = places
         self._has[kind] = 1
 
     def _give(self, kind: Kind, amount: int) -> None:
         if amount:
             for place in self._places[kind]:
-                place.room.give(place.party, amount)
+                place.give(amount)
             self._has[kind] -= amount
             self._admission.freed(kind)
 
 
 def full(place: Place, kind: Kind) -> Overloaded:
     """Return the refusal of a request for which there is no room of a kind."""
-    room, has = place.room, place.room.of(place.party)
+    room, has = place.room, place.has
     what = {
         "streams": ("streams run", "streams"),
         "bodies": ("requests are being read", "requests whose bodies are still to come"),

@@ -33,9 +33,10 @@ def command(arguments: Sequence[str], option: str, descriptor: int) -> list[str]
 class Child:
     """A worker. Made by `start`."""
 
-    def __init__(self, slot: int, process: asyncio.subprocess.Process, end: socket.socket) -> None:
+    def __init__(self, welcome: Welcome, process: asyncio.subprocess.Process, end: socket.socket) -> None:
         """Take a process that has just been started, and our end of its channel."""
-        self.slot = slot
+        self.slot = welcome.slot
+        self.page = welcome.page
         self.began = time.monotonic()
         self.process = process
         self.hung = False
@@ -76,7 +77,7 @@ class Child:
             raise
         finally:
             theirs.close()
-        return cls(welcome.slot, process, ours)
+        return cls(welcome, process, ours)
 
     @property
     def serves(self) -> bool:

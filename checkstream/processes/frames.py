@@ -24,7 +24,10 @@ What = Literal["ping", "status", "metrics", "audit", "load", "enforce", "forget"
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
-    """The first that a worker hears. Its descriptors: the store's socket, then the listening sockets of all slots."""
+    """The first that a worker hears.
+
+    Its descriptors: the store's socket, the board's memory, then the listening sockets of all slots.
+    """
 
     slot: int
     """Its own listening sockets are those of this slot."""
@@ -35,6 +38,8 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     """Of all processes of this parent: what one has sealed the others can open."""
     began: float
     """When the first of them began, in seconds of the machine's monotonic clock."""
+    page: int
+    """Its own on the board."""
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):

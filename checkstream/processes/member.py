@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
 import socket
 from collections.abc import Awaitable
 from typing import Protocol
@@ -11,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from checkstream.errors import ConfigError, FaultyFile
+from checkstream.listen.board import Board
 from checkstream.processes import frames
 from checkstream.processes.frames import Ask, Bye, In, Leaving, Ready, Told, Welcome
 from checkstream.processes.memory import ParentStore
@@ -67,7 +69,9 @@ class Member:
         self._end = end
         self.welcome = _WELCOME.decode(body)
         self.store = ParentStore(socket.socket(fileno=descriptors[0]))
-        listening = [socket.socket(fileno=each) for each in descriptors[1:]]
+        self.board = Board(descriptors[1], self.welcome.page, self.secret_of("board"))
+        os.close(descriptors[1])
+        listening = [socket.socket(fileno=each) for each in descriptors[2:]]
         each = len(listening) // self.welcome.slots
         self.sockets = [listening[at : at + each] for at in range(0, len(listening), each)]
         """Of each slot. This process listens on its own."""

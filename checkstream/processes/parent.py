@@ -22,7 +22,7 @@ from typing import Any
 from checkstream.config import Config, parse_address, reveal
 from checkstream.config.files import Signature, signature
 from checkstream.errors import CheckstreamError, ConfigError, FaultyFile, NotReady
-from checkstream.listen import Hosts, Listener, Times
+from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
 from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
@@ -85,6 +85,9 @@ class Parent:
         self._shared = memory.Shared()
         self._secret = os.urandom(32) if elder is None else elder.estate.secret
         self._began = time.monotonic() if elder is None else elder.estate.began
+        self._board = board.make() if elder is None else elder.board
+        self._half = 0 if elder is None else 1 - elder.estate.half
+        self._pages = board.Pages(self._board, self._half)
         self._group: sockets.Group = []
         self._serving: dict[int, Child] = {}
         """Slot -> whose it is."""
@@ -118,6 +121,7 @@ class Parent:
             await self._open_admin(opening)
             self._bind()
             self._hear_elder()
+            opening.callback(os.close, self._board)
             opening.callback(sockets.close, self._group)
             opening.push_async_callback(self._stop)
             stopped = self._begin(stop.wait())
@@ -181,7 +185,7 @@ class Parent:
             return child
         if not stopped.done():
             code = await child.wait_ended()
-            self._whole.bury(child)
+            self._over(child)
             self._failed = code if code > 0 else 1
             if code != _SAID:
                 self._log.error("worker.failed", slot=0, code=code, advice="`--workers 1` starts without others")
@@ -226,12 +230,14 @@ class Parent:
             OSError: the system lets nothing be started.
         """
         ours, theirs = socket.socketpair()
+        page = self._pages.take()
         try:
-            welcome = Welcome(slot, len(self._group), self._first, self._secret, self._began)
+            welcome = Welcome(slot, len(self._group), self._first, self._secret, self._began, page)
             listening = [each.fileno() for own in self._group for each in own]
-            child = await Child.start(self._arguments, welcome, [theirs.fileno(), *listening])
+            child = await Child.start(self._arguments, welcome, [theirs.fileno(), self._board, *listening])
         except BaseException:
             ours.close()
+            self._pages.give(page)
             raise
         finally:
             theirs.close()
@@ -283,7 +289,13 @@ class Parent:
     async def _bury(self, child: Child) -> None:
         """Wait for the end of a worker that takes nothing new."""
         await child.wait_ended()
-        self._whole.bury(child)
+        self._over(child)
+
+    def _over(self, child: Child) -> None:
+        """Keep what a worker that has ended has counted, and give up what it had taken."""
+        if child in self._whole.children:
+            self._whole.bury(child)
+            self._pages.give(child.page)
 
     def _say_ended(self, child: Child, wait_s: float) -> None:
         why = _why(child)
@@ -408,7 +420,7 @@ class Parent:
             self._begin(self._retire(child))
         await asyncio.gather(*(child.wait_ended() for child in children))
         for child in children:
-            self._whole.bury(child)
+            self._over(child)
         await heir.leave_all()
         self._log.info("upgrade.done")
         stop.set()
@@ -421,9 +433,11 @@ class Parent:
         """Start this program anew, and return it once it serves; None: it doesn't, and nothing has changed."""
         server, admins = self._config.server, self._admin.sockets
         listening = [each.fileno() for own in self._group for each in own]
-        estate = Estate(self._secret, self._began, server.listen, len(self._group), server.admin, len(admins))
+        estate = Estate(
+            self._secret, self._began, self._half, server.listen, len(self._group), server.admin, len(admins)
+        )
         try:
-            heir = start_heir(estate, [*listening, *admins], self._arguments, self._shared, self._encoded)
+            heir = start_heir(estate, [self._board, *listening, *admins], self._arguments, self._shared, self._encoded)
         except OSError as error:
             self._log.error("upgrade.failed", reason=cause(error), advice="what served goes on")
             return None

@@ -23,11 +23,16 @@ from checkstream.telemetry.totals import Figures, heard
 
 
 class Estate(msgspec.Struct, frozen=True, array_like=True):
-    """The first that an heir hears. Its descriptors: the listening sockets of all slots, then the admin listener's."""
+    """The first that an heir hears.
+
+    Its descriptors: the board's memory, the listening sockets of all slots, then those of the admin listener.
+    """
 
     secret: bytes
     began: float
     """As in `Welcome`."""
+    half: int
+    """Of the board, that its workers have pages of."""
     listen: str
     slots: int
     admin: str
@@ -159,7 +164,8 @@ class Elder:
         self._end = socket.socket(fileno=descriptor)
         body, descriptors = frames.take_with(self._end)
         self.estate = _ESTATE.decode(body)
-        given = [socket.socket(fileno=each) for each in descriptors]
+        self.board = descriptors[0]
+        given = [socket.socket(fileno=each) for each in descriptors[1:]]
         split = len(given) - self.estate.admins
         each = split // self.estate.slots
         self.group = [given[at : at + each] for at in range(0, split, each)]

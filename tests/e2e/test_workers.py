@@ -179,6 +179,7 @@ def settings_of(llm: Llm, folder: Path, **server: Any) -> dict[str, Any]:
     (folder / "policy.yaml").write_text(POLICY)
     settings = config(llm.url, folder, ["policy.yaml"])
     settings["server"] |= MANY | server
+    settings["routes"][1]["quota"] = {"streams": 2}  # of `/v1/completions`
     return settings
 
 
@@ -227,6 +228,28 @@ def test_processes_share_a_port_and_count_speak_and_remember_as_one(many: Proxy)
         assert ask(many, "A red flag", **here)[0] == 200
         assert [ask(many, "Hello", **here)[0] for _ in range(2)] == [400, 400]
     assert verify_audit(many.audit_dir).returncode == 0
+
+
+def test_g22_a_quota_is_that_of_all_processes_together(many: Proxy, llm: Llm) -> None:
+    body = {"model": llm.put("many-slow", SLOW), "stream": True, "prompt": "hi"}
+    first = [RawCaller(many.url, body, path="/v1/completions") for _ in range(2)]
+    for caller in first:
+        caller.read_until(b"word")
+    for _ in range(8):  # whichever process they come to
+        caller = RawCaller(many.url, body, path="/v1/completions")
+        caller.read_until(b"\r\n\r\n")
+        assert caller.received.startswith(b"HTTP/1.1 429"), caller.received
+        caller.leave()
+    for caller in first:
+        caller.leave()
+
+    def is_let_in() -> bool:
+        caller = RawCaller(many.url, body, path="/v1/completions")
+        caller.read_until(b"\r\n\r\n")
+        caller.leave()
+        return caller.received.startswith(b"HTTP/1.1 200")
+
+    until(is_let_in, what="room after the first have left")
 
 
 def test_a_killed_process_takes_nobody_with_it_and_is_replaced(many: Proxy, llm: Llm) -> None:

@@ -1,0 +1,146 @@
+"""What callers have in each of several processes, for all of them to see: one page of shared memory a process.
+
+Each process writes its own page alone and reads those of all, so there is no lock, and nobody waits for a parent. Who
+takes something writes it down first and then looks at what all have: two that take the last at the same moment may both
+find it gone, but never both get it.
+
+A page is a table of words of 64 bits, a key and its value side by side: the hash of what is counted for whom, under a
+key of these processes alone, so that nobody outside can choose two that fall together. A key that is there stays until
+another takes its place, which it can once its value is 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+_PLACES: Final = 4096
+"""Keys that a page has room for."""
+_PAGE: Final = 2 * _PLACES
+"""Words of a page."""
+PAGES: Final = 128
+"""Of all processes, those too that only end what they have begun."""
+_DIRECTORY: Final = PAGES
+"""Words before the first page: which are in use."""
+_BYTES: Final = 8 * (_DIRECTORY + PAGES * _PAGE)
+
+
+def make() -> int:
+    """Return the descriptor of an empty board; what is not written to takes no memory.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("checkstream-board")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, _BYTES)
+    return descriptor
+
+
+class Pages:
+    """Which pages are in use, as the parent says. It alone gives them out and takes them back."""
+
+    def __init__(self, descriptor: int, half: int) -> None:
+        """Give out pages of one half: another parent, which this one follows or that follows it, has the other."""
+        self._words = _words(descriptor)
+        self._half = range(half * PAGES // 2, (half + 1) * PAGES // 2)
+
+    def take(self) -> int:
+        """Return a page that nobody has; -1: there is none."""
+        for page in self._half:
+            if not self._words[page]:
+                self._words[page] = 1
+                return page
+        return -1
+
+    def give(self, page: int) -> None:
+        """Clear the page of a process that has ended."""
+        if page >= 0:
+            begin = _DIRECTORY + page * _PAGE
+            self._words[page] = 0
+            self._words[begin : begin + _PAGE] = memoryview(bytes(8 * _PAGE)).cast("q")
+
+
+class Board:
+    """One process's page, and what stands on the others'."""
+
+    def __init__(self, descriptor: int, page: int, secret: bytes) -> None:
+        """Write to `page`.
+
+        Args:
+            descriptor: Of the board.
+            page: Given out by `Pages`.
+            secret: Of all processes, at most 64 bytes.
+        """
+        self._words = _words(descriptor)
+        self._page = page
+        self._secret = secret
+
+    def key(self, *said: str) -> int:
+        """Return the key of what is counted: never 0."""
+        text = "\0".join(said).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, key=self._secret, digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True) or 1
+
+    def write(self, key: int, value: int) -> bool:
+        """Write a value down for all to see; tell whether there was room for its key."""
+        place = self._own_place(key, new=value != 0)
+        if place < 0:
+            return value == 0
+        self._words[place + 1] = value
+        return True
+
+    def _own_place(self, key: int, *, new: bool) -> int:
+        free = -1
+        for place in _places(key, self._page):
+            there = self._words[place]
+            if there == key:
+                return place
+            if not self._words[place + 1] and free < 0:
+                free = place
+            if not there:
+                break
+        if not new or free < 0:
+            return -1
+        self._words[free] = key  # its value is 0 until it is written
+        return free
+
+    def _elsewhere(self, key: int) -> Iterator[int]:
+        words = self._words
+        for page, used in enumerate(words[:PAGES].tolist()):
+            if not used or page == self._page:
+                continue
+            for place in _places(key, page):
+                there = words[place]
+                if there == key:
+                    yield words[place + 1]
+                    break
+                if not there:
+                    break
+
+    def elsewhere(self, key: int) -> int:
+        """Return the sum of what the other processes have written under a key."""
+        return sum(self._elsewhere(key))
+
+    def highest_elsewhere(self, key: int) -> int:
+        """Return the highest that another process has written under a key; 0: none has."""
+        return max(self._elsewhere(key), default=0)
+
+
+def _words(descriptor: int) -> memoryview:
+    return memoryview(mmap.mmap(descriptor, _BYTES)).cast("q")
+
+
+def _places(key: int, page: int) -> Iterator[int]:
+    """Yield the words where a key may stand on a page, in the order in which it is looked for."""
+    begin = _DIRECTORY + page * _PAGE
+    for step in range(_PLACES):
+        yield begin + 2 * ((key + step) % _PLACES)

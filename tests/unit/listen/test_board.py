@@ -1,0 +1,138 @@
+"""What processes write down for each other to see."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from checkstream.config import Quota
+from checkstream.errors import Overloaded
+from checkstream.listen import Admission, Who, board
+from checkstream.listen.board import PAGES, Board, Pages
+
+SECRET = b"s" * 32
+
+
+@pytest.fixture
+def shared() -> Iterator[int]:
+    descriptor = board.make()
+    yield descriptor
+    os.close(descriptor)
+
+
+def boards(descriptor: int, count: int) -> list[Board]:
+    pages = Pages(descriptor, 0)
+    return [Board(descriptor, pages.take(), SECRET) for _ in range(count)]
+
+
+def admissions(
+    descriptor: int, count: int, streams: int | None = None, held_bytes: int | None = None
+) -> list[Admission]:
+    quota = Quota(streams=streams, held_bytes=held_bytes)
+    return [Admission(streams=100, held_bytes=1_000_000, quota=quota, board=each) for each in boards(descriptor, count)]
+
+
+def test_each_sees_what_the_others_have_written_and_the_sum_of_it(shared: int) -> None:
+    one, other, third = boards(shared, 3)
+    key = one.key("streams", "", "caller a")
+    assert key == other.key("streams", "", "caller a") != one.key("streams", "", "caller b")
+    assert one.elsewhere(key) == 0
+    assert other.write(key, 3)
+    assert third.write(key, 4)
+    assert [each.elsewhere(key) for each in (one, other, third)] == [7, 4, 3]
+    assert one.highest_elsewhere(key) == 4
+    assert other.write(key, 0)
+    assert one.elsewhere(key) == 4
+
+
+def test_what_an_ended_process_had_is_given_up(shared: int) -> None:
+    pages = Pages(shared, 0)
+    page = pages.take()
+    one, dead = Board(shared, pages.take(), SECRET), Board(shared, page, SECRET)
+    key = one.key("k")
+    dead.write(key, 5)
+    pages.give(page)
+    assert one.elsewhere(key) == 0
+    assert pages.take() == page
+    assert one.elsewhere(key) == 0
+
+
+def test_parents_that_follow_each_other_give_out_other_pages(shared: int) -> None:
+    elder, heir = Pages(shared, 0), Pages(shared, 1)
+    taken = [elder.take() for _ in range(PAGES // 2)] + [heir.take() for _ in range(PAGES // 2)]
+    assert sorted(taken) == list(range(PAGES))
+    assert elder.take() == heir.take() == -1
+
+
+def test_a_page_that_is_full_says_so_and_has_room_again(shared: int) -> None:
+    one, other = boards(shared, 2)
+    keys = [one.key(str(number)) for number in range(4096)]
+    assert all(one.write(key, number + 1) for number, key in enumerate(keys))
+    assert not one.write(one.key("more"), 1)
+    assert one.write(one.key("more"), 0), "nothing is nothing"
+    assert other.elsewhere(keys[99]) == 100
+    assert one.write(keys[7], 0)
+    assert one.write(one.key("more"), 9)
+    assert other.elsewhere(one.key("more")) == 9
+    assert other.elsewhere(keys[7]) == 0
+    assert [other.elsewhere(key) for key in keys[8:]] == list(range(9, 4097)), "what stood behind it is still found"
+
+
+def test_g22_a_quota_counts_over_all_processes(shared: int) -> None:
+    one, other = admissions(shared, 2, streams=3)
+    who = Who("app1")
+    visits = []
+    for admission in (one, other, other):
+        visits.append(admission.visit(who))
+        visits[-1].enter()
+    for admission in (one, other):
+        with pytest.raises(Overloaded, match="you have 3 streams"):
+            admission.visit(who).enter()
+        admission.visit(Who("app2")).enter()  # another's is another's
+    visits[1].leave()
+    again = one.visit(who)
+    again.enter()
+    with pytest.raises(Overloaded):
+        other.visit(who).enter()
+
+
+def test_g22_two_that_take_the_last_at_the_same_moment_never_both_get_it(shared: int) -> None:
+    """Each writes first and looks then; here the other has written between the two."""
+    one, other = admissions(shared, 2, streams=1)
+    places = [each.place("streams", Who("a")) for each in (one, other)]
+    for place in places:
+        assert place.add(1)
+    assert not any(place.fits(0) for place in places)
+    places[0].give(1)
+    assert places[1].fits(0)
+
+
+def test_what_is_given_out_without_a_quota_is_each_process_s_own(shared: int) -> None:
+    one, other = admissions(shared, 2)
+    for _ in range(60):
+        one.visit(Who("a")).enter()
+    other.visit(Who("a")).enter()
+
+
+async def test_a_route_that_one_sheds_the_others_shed_too(shared: int) -> None:
+    one, other = admissions(shared, 2)
+    one.shed("chat")
+    for each in (one, other):
+        with pytest.raises(Overloaded):
+            each.look_whether_shed("chat")
+        each.look_whether_shed("else")
+
+
+async def test_a_body_that_waits_for_what_another_process_has_is_let_in_when_that_gives_it_back(shared: int) -> None:
+    one, other = admissions(shared, 2, held_bytes=4096)
+    has, waits = one.visit(Who("a")), other.visit(Who("a"))
+    await has.upload(2000)
+    waiting = asyncio.create_task(waits.upload(1000))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    has.leave()
+    await asyncio.wait_for(waiting, 2)
+    assert waits.uploaded == 1000
