@@ -205,3 +205,28 @@ def test_g34_thoughts_and_speech_of_ollama_that_come_by_turns_are_read_one_by_on
                 joined[member] += text
                 joined["arrival"] += text
     assert_unsaid(secret, list(joined.values()))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(SECRETS), st.data(), st.sampled_from(["openai.responses", "anthropic.messages"]), st.booleans())
+def test_g34_a_value_cut_over_members_of_items_never_leaves_whole(
+    secret: str, data: st.DataObject, surface: str, stream: bool
+) -> None:
+    at = data.draw(st.integers(3, len(secret) - 3))
+    parts = secret[:at], secret[at:]
+    if surface == "openai.responses":
+        items = [responses.message("Hi", id=f"msg_{i}") | {"x_field": part} for i, part in enumerate(parts)]
+        answer = responses.answer(*items) if stream else responses.whole(*items)
+    elif stream:
+        blocks = [
+            [messages.begun(i, type="text", text="Hi", x_field=part), messages.over(i)] for i, part in enumerate(parts)
+        ]
+        answer = messages.answer(*blocks)
+    else:
+        answer = messages.whole(*({"type": "text", "text": "Hi", "x_field": part} for part in parts))
+    asks = json.loads(asked(surface)) | {"stream": stream}
+    out = play(SURFACES[surface], RULES, json.dumps(asks).encode(), [answer], streaming=stream)
+    left = out.joined if out.reply is None else out.reply.body
+    found = [json.loads(text) for text in re.findall(r'"x_field": ?("[^"]*")', left.decode())]
+    assert found
+    assert_unsaid(secret, ["".join(dict.fromkeys(found))])

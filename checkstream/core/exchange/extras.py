@@ -91,6 +91,7 @@ class Extras:
         "_anchored",
         "_asked",
         "_by_channel",
+        "_entries",
         "_first",
         "_last",
         "_meter",
@@ -129,6 +130,8 @@ class Extras:
         self._by_channel: dict[Channel, _Place] = {}
         self._words: dict[tuple[int, Path, int], str] = {}
         """Words of the protocol at places where nothing else has been said."""
+        self._entries: dict[tuple[int, Path, int], str] = {}
+        """Of the entries of one list that say something once, how the last ones have ended."""
         self._last: dict[tuple[int, Path, int], _Place] = {}
         """Of the entries of one list that have an index, each a place of its own, the one that has begun last."""
         self._open: dict[Channel, None] = {}
@@ -186,6 +189,8 @@ class Extras:
     def _is_said(self, extra: Extra) -> Generator[None, None, bool]:
         """Tell whether nothing of a quiet text is left to judge: it joins nothing, or has been said before."""
         if extra.again != "read" and (extra.again == "never" or (yield from self._is_steady(extra.text))):
+            if extra.again == "first" and (yield from self._goes_on(extra)):
+                return False
             self._say_once(extra)
             return True
         if not extra.joins:
@@ -200,6 +205,25 @@ class Extras:
             return False
         least = _LEAST_STATE_CHARS if any(map(str.isalpha, extra.text)) else _LEAST_FIGURE_CHARS
         return len(extra.text) >= least and (yield from self._is_steady(extra.text))
+
+    def _goes_on(self, extra: Extra) -> Generator[None, None, bool]:
+        """Tell whether something is found in what is said once, read with what the entry before it has said so.
+
+        Ids tell entries apart: nobody joins them, and clients refer to them.
+        """
+        key = key_of(extra)
+        entry = _of_any_index(key)
+        if entry == key or key[:2] in self._first or str(extra.path[-1]).endswith("id"):
+            return False
+        before = self._entries.get(entry, "")
+        self._entries[entry] = joined = (before + extra.text)[-_MOST_WORDS_CHARS:]
+        if not before or joined in self._quiet:
+            return False
+        if not (yield from self._finds(joined)):
+            self._remember([joined])
+            return False
+        self._words[key] = before
+        return True
 
     def _amid(self, extras: Sequence[Extra], loud: set[int]) -> set[int]:
         """Return the numbers of quiet texts that no other event goes on with: those amid many at one place."""
