@@ -7,8 +7,11 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+import msgspec
 
 import checkstream
 from checkstream.app.background import QueueFeed
@@ -58,7 +61,8 @@ class App:
         """
         self._member = member
         self._read = read
-        self._open_session = open_session or _open_session
+        graphs = "" if member is None else member.welcome.graphs
+        self._open_session = open_session or partial(_open_session, Path(graphs) if graphs else None)
         self._config_file = config_file
         self._reloading = asyncio.Lock()
         self._last_reload: ReloadStatus | None = None
@@ -354,11 +358,11 @@ def _nothing() -> None:
     """Do as the parent says, and not as the terminal."""
 
 
-def _open_session(model: Model) -> Session:
-    """Make a verified model ready to run, by its kind."""
+def _open_session(shared: Path | None, model: Model) -> Session:
+    """Make a verified model ready to run, by its kind; `shared`: where its graphs are kept for other processes too."""
     from checkstream.scoring.opening import open_session  # noqa: PLC0415 - large, and not for those who ask no model
 
-    return open_session(model)
+    return open_session(msgspec.structs.replace(model, shared=shared))
 
 
 def _load_anew(read: Callable[[], Config]) -> Loaded:

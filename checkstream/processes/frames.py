@@ -40,6 +40,8 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     """When the first of them began, in seconds of the machine's monotonic clock."""
     page: int
     """Its own on the board."""
+    graphs: str
+    """Folder of these processes, where graphs are kept for all of them; empty: each has its own."""
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):

@@ -26,6 +26,7 @@ from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
 from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
+from checkstream.processes.folder import Folder
 from checkstream.processes.frames import Welcome
 from checkstream.processes.notify import tell
 from checkstream.processes.restarts import Cause, Restarts
@@ -87,6 +88,7 @@ class Parent:
         self._began = time.monotonic() if elder is None else elder.estate.began
         self._board = board.make() if elder is None else elder.board
         self._half = 0 if elder is None else 1 - elder.estate.half
+        self._graphs = ""
         self._pages = board.Pages(self._board, self._half)
         self._group: sockets.Group = []
         self._serving: dict[int, Child] = {}
@@ -122,6 +124,7 @@ class Parent:
             self._bind()
             self._hear_elder()
             opening.callback(os.close, self._board)
+            self._make_folder(opening)
             opening.callback(sockets.close, self._group)
             opening.push_async_callback(self._stop)
             stopped = self._begin(stop.wait())
@@ -150,6 +153,16 @@ class Parent:
             task.cancel()
 
     # --- the start
+
+    def _make_folder(self, opening: contextlib.AsyncExitStack) -> None:
+        try:
+            folder = Folder()
+        except OSError as error:
+            advice = "each process has its models to itself; TMPDIR names another folder"
+            self._log.warning("models.not_shared", reason=cause(error), advice=advice)
+            return
+        opening.callback(folder.close)
+        self._graphs = str(folder.path)
 
     def _bind(self) -> None:
         listen = self._config.server.listen
@@ -232,7 +245,7 @@ class Parent:
         ours, theirs = socket.socketpair()
         page = self._pages.take()
         try:
-            welcome = Welcome(slot, len(self._group), self._first, self._secret, self._began, page)
+            welcome = Welcome(slot, len(self._group), self._first, self._secret, self._began, page, self._graphs)
             listening = [each.fileno() for own in self._group for each in own]
             child = await Child.start(self._arguments, welcome, [theirs.fileno(), self._board, *listening])
         except BaseException:

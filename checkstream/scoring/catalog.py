@@ -30,6 +30,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Role of a file -> its bytes, exactly those whose hash was checked."""
     remote: RemoteSettings | None = None
     """Of the kind `remote`: who answers for it."""
+    shared: Path | None = None
+    """Folder of the processes that serve as one, where its graphs are kept for all of them; None: this one is alone."""
 
     @property
     def name(self) -> str:

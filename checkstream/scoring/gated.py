@@ -60,7 +60,9 @@ class GatedSession:
             raise ModelError(f"the gate of model `{entry.name}` has no room for a text; raise `gate_tokens`")
         self._overlap = min(entry.limits.overlap_tokens, self._room) // 2
         gate = model.contents["gate"]
-        self._graph = Graph(gate, rank=2, columns=1, top_id=tokenizer.size - 1, longest=entry.limits.gate_tokens)
+        self._graph = Graph(
+            gate, rank=2, columns=1, top_id=tokenizer.size - 1, longest=entry.limits.gate_tokens, shared=model.shared
+        )
         told = [(threshold.label, threshold.score) for threshold in entry.thresholds]
         told += [(rate.label, rate.threshold) for rate in entry.rates]
         lowest = [min((score for name, score in told if name == label), default=1.0) for label in entry.labels]

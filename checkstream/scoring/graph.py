@@ -7,23 +7,28 @@ takes them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from checkstream.errors import ModelError
-from checkstream.scoring import onnx_file
+from checkstream.scoring import mapped, onnx_file
 from checkstream.scoring.onnx_runtime import ort
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_LEFT_OUT = ["SkipLayerNormFusion"]
 _WARM_LENGTHS = (1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 class Graph:
     """A loaded graph. `run` may be called by several threads at once."""
 
-    def __init__(self, data: bytes, *, rank: int, columns: int, top_id: int, longest: int) -> None:
+    def __init__(
+        self, data: bytes, *, rank: int, columns: int, top_id: int, longest: int, shared: Path | None = None
+    ) -> None:
         """Check and load a graph, and run it once at each usual shape.
 
         Args:
@@ -32,6 +37,7 @@ class Graph:
             columns: how many the output must have.
             top_id: the highest token id that it will get.
             longest: tokens of the longest window that it will get.
+            shared: folder where it is kept for other processes, too; None: this one has it to itself.
 
         Raises:
             ModelError: it isn't sound, or doesn't take these inputs or give this output.
@@ -41,9 +47,7 @@ class Graph:
         self._columns = columns
         self._mask = np.ones((1, longest), np.int64)
         try:
-            self._session = ort.InferenceSession(
-                data, _options(), providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
-            )
+            self._session = _session(data, shared)
         except Exception as error:  # the runtime raises many kinds, none of them public
             raise ModelError(f"the graph can't be loaded: {_reason(error)}; export it anew") from error
         self._session._model_bytes = None  # noqa: SLF001 - kept for another provider, which never comes
@@ -117,6 +121,15 @@ class Graph:
             raise ValueError(f"a graph gave {logits.shape[:1]} rows for one window")
         result: NDArray[np.float32] = logits[0]
         return result
+
+
+def _session(data: bytes, shared: Path | None) -> ort.InferenceSession:
+    if shared is not None:
+        try:
+            return mapped.session(data, shared, _options, _LEFT_OUT)
+        except Exception as error:
+            logging.getLogger(__name__).warning("a graph is not shared with other processes", exc_info=error)
+    return ort.InferenceSession(data, _options(), providers=["CPUExecutionProvider"], disabled_optimizers=_LEFT_OUT)
 
 
 def _options() -> ort.SessionOptions:

@@ -62,7 +62,9 @@ class PairSession:
         if self._claim_room < 1:
             raise ModelError(f"windows of model `{entry.name}` have no room for two texts; raise `window_tokens`")
         top = self._tokenizer.size - 1
-        self._graph = Graph(model.contents["graph"], rank=2, columns=len(columns), top_id=top, longest=longest)
+        self._graph = Graph(
+            model.contents["graph"], rank=2, columns=len(columns), top_id=top, longest=longest, shared=model.shared
+        )
 
     def read(self, premise: str, claim: str) -> Iterator[PairReading]:
         """Read a claim with every piece of a premise; nothing where one of the two holds no token.

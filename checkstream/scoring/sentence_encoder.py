@@ -75,7 +75,9 @@ class SentenceEncoder:
         if self._room < 1:
             raise ModelError(f"windows of model `{entry.name}` have no room for a text; raise `window_tokens`")
         top = self._tokenizer.size - 1
-        self._graph = Graph(model.contents["graph"], rank=3, columns=self.dimensions, top_id=top, longest=longest)
+        self._graph = Graph(
+            model.contents["graph"], rank=3, columns=self.dimensions, top_id=top, longest=longest, shared=model.shared
+        )
         self._text_s = text_s
 
     async def embed(self, texts: Sequence[str]) -> _Float:

@@ -139,7 +139,9 @@ class SequenceSession:
             raise ModelError(f"model `{entry.name}` tags no tokens; remove `token_types`")
         longest = entry.limits.window_tokens
         graph = model.contents["graph"]
-        self._graph = Graph(graph, rank=2, columns=len(columns), top_id=self.tokenizer.size - 1, longest=longest)
+        self._graph = Graph(
+            graph, rank=2, columns=len(columns), top_id=self.tokenizer.size - 1, longest=longest, shared=model.shared
+        )
 
     def cut(self, text: str, fresh_chars: int = 0) -> Iterator[Window | None]:
         """Cut into windows that overlap, the last one aligned at the end."""

@@ -41,7 +41,9 @@ class TaggerSession:
         self._tags = Tags(entry)
         longest = entry.limits.window_tokens
         graph = model.contents["graph"]
-        self._graph = Graph(graph, rank=3, columns=len(entry.columns), top_id=tokenizer.size - 1, longest=longest)
+        self._graph = Graph(
+            graph, rank=3, columns=len(entry.columns), top_id=tokenizer.size - 1, longest=longest, shared=model.shared
+        )
         self._cases = entry.token_types is TokenTypes.CASE
         if self._cases and not self._graph.typed:
             raise ModelError(f"the graph of model `{entry.name}` takes no token types; remove `token_types`")
