@@ -118,6 +118,8 @@ class Admission:
         self._most_streams, self._most_held = streams, held_bytes
         self._quota = quota
         self._rooms = _Rooms(streams, held_bytes)
+        self.own_bytes = self._rooms.own_bytes
+        """Bytes of its answer that each exchange may hold, whatever the others do."""
         self._of_routes: dict[str, _Rooms] = {}
         self._visits = 0
         self.answer_bytes = 0
@@ -128,11 +130,6 @@ class Admission:
         self._when_idle = when_idle
         self.bodies_waiting: list[asyncio.Future[None]] = []
         self.answers_waiting: dict[Visit, Callable[[], None]] = {}
-
-    @property
-    def own_bytes(self) -> int:
-        """Bytes of its answer that each exchange may hold, whatever the others do."""
-        return self._rooms.own_bytes
 
     @property
     def streams(self) -> int:
@@ -337,10 +334,11 @@ class Visit:
 
     def hold(self, change: int) -> None:
         """Count bytes of the answer taken on, or, if negative, let go."""
-        own = self._admission.own_bytes
+        admission = self._admission
         self.held += change
-        self._admission.answer_bytes += change
-        more = max(self.held - own, 0) - self._has["answers"]
+        admission.answer_bytes += change
+        over = self.held - admission.own_bytes
+        more = max(over, 0) - self._has["answers"]
         if more > 0:
             for place in self._places["answers"]:
                 place.add(more)
@@ -350,7 +348,7 @@ class Visit:
 
     def has_room(self, when_there_is: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be read; if not, `when_there_is` is called when to ask again."""
-        more = max(self.held + PIECE_BYTES - self._admission.own_bytes, 0) - self._has["answers"]
+        more = self.held + PIECE_BYTES - self._admission.own_bytes - self._has["answers"]
         if more <= 0 or all(place.fits(more) for place in self._places["answers"]):
             return True
         self._admission.answers_waiting[self] = when_there_is

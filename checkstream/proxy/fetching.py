@@ -17,8 +17,6 @@ from checkstream.proxy.line import Line
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.upstream import Answer, Asking, UpstreamClient
 
-_BACKLOG_BYTES = 262_144
-"""Bytes read from the upstream that may wait for the guard before reading pauses."""
 _ROOM_S = 30.0
 """How long an answer that holds more than its own part waits for room."""
 OF_UPSTREAM = (on.UpstreamOpened, on.UpstreamBytes, on.UpstreamClosed, on.UpstreamFailed)
@@ -154,15 +152,16 @@ class Fetching:
     # --- how fast it is read
 
     def look_whether_to_read(self) -> None:
-        """Read from the upstream while the guard wants it, the caller keeps up and there is room."""
-        wanted = not (self._held_back or self._backlog > _BACKLOG_BYTES or self._connection.writing_paused)
+        """Read from the upstream while the guard wants it and has taken what came, the caller keeps up, there is room.
+
+        What the system keeps meanwhile comes as one piece: who is behind has fewer wake-ups, and catches up.
+        """
+        wanted = not (self._held_back or self._backlog or self._connection.writing_paused)
         room = not wanted or self._visit.has_room(self.look_whether_to_read)
-        self._paused = not (wanted and room)
-        if self._asking is not None:
-            if self._paused:
-                self._asking.pause()
-            else:
-                self._asking.resume()
+        paused = not (wanted and room)
+        if paused != self._paused and self._asking is not None:
+            self._asking.pause() if paused else self._asking.resume()
+        self._paused = paused
         if room and self._room_late is not None:
             self._room_late.cancel()
             self._room_late = None

@@ -1,12 +1,15 @@
 from pathlib import Path
 
 import pytest
-from prometheus_client import REGISTRY
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY, CollectorRegistry, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import checkstream.telemetry
 from checkstream.telemetry.metrics import MAX_SERIES, SPECS, Metrics
 
+TIMES = next(spec.buckets for spec in SPECS if spec.name == "checkstream_hold_seconds")
 README = Path(checkstream.telemetry.__file__).with_name("README.md")
 
 
@@ -85,3 +88,21 @@ def test_g22_the_number_of_series_is_bounded() -> None:
     assert len(found) == MAX_SERIES + 1
     assert found[(("reason", "other"),)] == 500
     assert len(metrics.degraded._children) == MAX_SERIES
+
+
+@given(st.lists(st.one_of(st.sampled_from([0.0, *TIMES]), st.floats(0, 10)), max_size=50))
+def test_a_tally_counts_as_the_librarys_histogram_does(values: list[float]) -> None:
+    spec = next(spec for spec in SPECS if spec.name == "checkstream_hold_seconds")
+    metrics, registry = Metrics(), CollectorRegistry()
+    theirs = Histogram(spec.name, spec.help, registry=registry, buckets=spec.buckets)
+    for value in values:
+        metrics.hold.observe(value)
+        theirs.observe(value)
+    expected = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(generate_latest(registry).decode())
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+    found = samples(metrics)
+    assert {key: found[key] for key in expected} == expected
