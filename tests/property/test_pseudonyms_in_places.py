@@ -46,7 +46,9 @@ def in_html(place: Place) -> Place:
 
 def in_prose(place: Place) -> Place:
     said, reads = place
-    return f"So:\n```json\n{said}\n``` is it.", lambda text: reads(text[12 : text.rindex("\n```")])
+    kind = "json" if said[0] in "[{" else "text"  # in JSON a bare label would come back as a string
+    head = f"So:\n```{kind}\n"
+    return f"{head}{said}\n``` is it.", lambda text: reads(text[len(head) : text.rindex("\n```")])
 
 
 jsons = st.builds(in_json, st.booleans(), st.sampled_from([None, 1]), st.booleans())
@@ -64,6 +66,7 @@ def placed(first: Callable[[Place], Place] | None, around: list[Callable[[Place]
 
 @given(values, places, cuts)
 @example('«"»', (in_html, [in_json(False, None, True)] * 2, in_prose), [30])
+@example('«"»', (None, [in_json(False, None, False)], in_prose), [])
 @example("«a\nb\\»", (None, [in_json(True, None, False)] * 3, None), [])
 def test_g38_what_a_value_is_put_into_stays_what_it_is(value: str, where: Any, at: list[int]) -> None:
     first, around, prose = where

@@ -134,6 +134,13 @@ class Fences:
         if at < span.end:
             yield Span(at, span.end), False
 
+    def is_json(self, position: int) -> bool:
+        """Tell whether a place stands in JSON of a fence."""
+        if self._start is not None and self._start <= position:
+            return True
+        body = self._bodies.around(position)
+        return body is not None and position < body.end
+
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""
         if self._body is not None:

@@ -130,7 +130,7 @@ class Judge:
             grain=scope.grain if leads else "span",
         )
         self._work = 0
-        self.page = Page(self.holdback, brief, scope, json=self._json)
+        self.page = Page(self.holdback, brief, scope, json=self._json, fences=self._fences)
         placeholders = brief.program.placeholders
         self._restoring = (
             Restoring(placeholders, brief.register, self.page, self.holdback, brief.degrade)

@@ -12,6 +12,7 @@ import msgspec
 
 from checkstream.core.channel.actions import Firing
 from checkstream.core.channel.brief import Brief
+from checkstream.core.channel.fences import Fences
 from checkstream.core.channel.grain import Scope
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves, outside_json_string
@@ -30,7 +31,7 @@ _CONDEMNED = "[REDACTED]"
 class Page:
     """What the edits of one channel may know of it."""
 
-    __slots__ = ("_brief", "_condemned", "_holdback", "_json", "_scope", "digest")
+    __slots__ = ("_brief", "_condemned", "_fences", "_holdback", "_json", "_scope", "digest")
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Page:
         scope: RuleScope,
         *,
         json: JsonLeaves | None = None,
+        fences: Fences | None = None,
     ) -> None:
         """Take what the channel is made of.
 
@@ -47,11 +49,13 @@ class Page:
             brief: What the judges of the exchange share.
             scope: What the channel needs of the policies.
             json: Where its leaves are, if the text may be JSON.
+            fences: Where JSON stands in it, if it may be Markdown.
         """
         self._holdback = holdback
         self._brief = brief
         self._scope = scope
         self._json = json
+        self._fences = fences
         self._condemned: dict[str, bool] = {}
         """Values of texts that have been scanned: a policy has few, and a text may be written at every finding."""
         self.digest = brief.digest
@@ -59,11 +63,12 @@ class Page:
     def text(self, span: Span) -> str:
         """Return the original text of a span that is still kept, as it says: in a JSON string, without its escapes."""
         text = self._holdback.text(span) if self._holdback is not None else ""
-        return outside_json_string(text) if self.is_json else text
+        return outside_json_string(text) if self.is_json(span.start) else text
 
-    @property
-    def is_json(self) -> bool:
-        """Its text has to keep the form of JSON, and begins so."""
+    def is_json(self, position: int) -> bool:
+        """Tell whether the text has to keep the form of JSON at a place, and begins so."""
+        if self._fences is not None:
+            return self._fences.is_json(position)
         return self._json is not None and bool(self._json.json)
 
     def spares(self, finding: Finding, text: str | None = None) -> bool:
@@ -93,7 +98,7 @@ class Page:
     def edits(self, span: Span) -> Sequence[Replacement]:
         """Return the edits that have been made in a span or over its bounds, in order."""
         made = self._holdback.replacements.within(span) if self._holdback is not None else []
-        if not self.is_json:
+        if not any(self.is_json(edit.start) for edit in made):
             return made
         return [
             msgspec.structs.replace(
@@ -101,6 +106,8 @@ class Page:
                 text=outside_json_string(edit.text),
                 hidden=None if edit.hidden is None else outside_json_string(edit.hidden),
             )
+            if self.is_json(edit.start)
+            else edit
             for edit in made
         ]
 

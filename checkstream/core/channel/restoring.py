@@ -101,7 +101,7 @@ class Restoring:
     def _way(self, position: int) -> int:
         """Return what the text is written in at a place, besides what edits of JSON see to."""
         way = self._quoting.way(position)
-        return way - 1 if way > PLAIN and self._page.is_json else way
+        return way - 1 if way > PLAIN and self._page.is_json(position) else way
 
     def feed(self, text: str) -> None:
         """Read what comes, for what it is written in."""
