@@ -178,18 +178,36 @@ class Holdback:
         if not due:
             return self._next_cluster(live)
         check = due[0]
-        position = check.position
-        if self.grain.segmented:
-            # What stands in the word or sentence is decided first: the check may edit all of it.
-            touched = self._touched(Span(max(position - 1, 0), position))
-            if touched is None:
-                return self._next_cluster(live) if found else None
-            position = touched.end
+        position = self._end_of(check)
+        if position is None:
+            return self._next_cluster(live) if found else None
         if found and found[0].span.start < position:
             return self._next_cluster(live)
         if not check.answered or position > live or self._parts(position):
             return None
         return self.checks.take()
+
+    @property
+    def stirs(self) -> bool:
+        """Something may be decided now: what `next_decision` returns tells whether it is."""
+        if self.matches.found:
+            return True
+        due = self.checks.due
+        if not due or not due[0].answered:
+            return False
+        position = self._end_of(due[0])
+        live = self.received if self.ended else self.matches.settled
+        return position is not None and position <= live and not self._parts(position)
+
+    def _end_of(self, check: Check) -> int | None:
+        """Return where the text ends that a check decides; None while that is not known.
+
+        What stands in the word or sentence is decided first: the check may edit all of it.
+        """
+        if not self.grain.segmented:
+            return check.position
+        touched = self._touched(Span(max(check.position - 1, 0), check.position))
+        return None if touched is None else touched.end
 
     def _next_cluster(self, live: int) -> Cluster | None:
         return self.matches.cluster(live, self._touched, self._parts)

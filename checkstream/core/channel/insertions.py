@@ -39,6 +39,11 @@ class Insertions:
             self._pending.append((position, text))
 
     @property
+    def waiting(self) -> bool:
+        """A text is still to be put in."""
+        return bool(self._pending)
+
+    @property
     def fence(self) -> int:
         """Start of the text that may turn out to stand behind a text that is still to be put in."""
         return self._sentences.earliest_end if self._pending else EVERYTHING

@@ -233,6 +233,20 @@ class Judge:
         """How many characters can be read until each may be dear."""
         return self.holdback.matches.ahead
 
+    def rests(self, releasable: int) -> bool:
+        """Tell whether nothing is to be decided now, and nothing to be passed on of the text before `releasable`."""
+        if self.behind or self.holdback.ended or self.holdback.stirs:
+            return False
+        if self._insertions is not None and self._insertions.waiting:
+            return False
+        return not (self.followers and self._following.is_due(releasable))
+
+    @property
+    def unedited(self) -> bool:
+        """All of the text that waits leaves as it came, and when the holdback says so."""
+        holdback = self.holdback
+        return holdback.cut is None and not holdback.replacements.items and not holdback.ended
+
     def parting(self, *, spaced: bool = False) -> Generator[None, None, None]:
         """Take the end of a part of the text (see `Holdback.parting`)."""
         return self.holdback.parting(spaced=spaced)

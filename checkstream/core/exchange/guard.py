@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, ClassVar
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.commands import ForwardRequest, Recall, StartStream
+from checkstream.core.commands import AnyCommand, ForwardRequest, Recall, StartStream
 from checkstream.core.events import (
     AnyEvent,
     Assessed,
@@ -34,6 +34,7 @@ from checkstream.core.events import (
     NamesKnown,
     Recalled,
     RequestReceived,
+    Resumed,
     Scored,
     ScoringFailed,
     TimerFired,
@@ -43,6 +44,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.assessment import MOST_CHARS
+from checkstream.core.exchange.calm import Calm
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.course import RUNNING, Course, Ending, State
 from checkstream.core.exchange.heard import Heard, Spoken
@@ -105,6 +107,27 @@ class Guard(Stepping):
         self._leaving = Leaving(self._course)
         self._turning = Turning(self._course, self._leaving)
         self._timers = Timers(self._course, self._leaving)
+        self._calm = Calm(self._course, self._incoming, self._leaving)
+
+    def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
+        """Take one event at `now` (monotonic seconds) and return the commands that follow, in order.
+
+        An event that has no meaning in the present state (a late score, a second end) is ignored.
+        """
+        calm = self._calm
+        if calm.on:
+            if type(event) is UpstreamBytes:
+                commands = calm.receive(event.data, now)
+                if commands is not None:
+                    return commands
+                self._steps = self._going_on(calm.rest)
+                event = Resumed()
+            else:
+                calm.end()
+        commands = super().receive(event, now)
+        if self._steps is None and not self._events and not self._exhausted:
+            calm.begin()
+        return commands
 
     @property
     def state(self) -> State:

@@ -8,9 +8,10 @@ from collections.abc import Generator, Iterable, Sequence
 from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
-from checkstream.core.terms import Unit
+from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
 from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
+from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.moulds import Moulds
 from checkstream.core.wire.surface import Frame, Receiving
 from checkstream.errors import EventTooLarge, WireError
@@ -85,6 +86,29 @@ class Incoming:
                 yield
         if not self._is_over():
             self._look_whether_too_much(len(data) - room)
+
+    # --- events like the last one
+
+    @property
+    def latest(self) -> tuple[Channel, Path] | None:
+        """Whose text the events have that may be like the last ones, and where; None: none may be."""
+        return self._moulds.latest if self._decoder.between else None
+
+    def cut(self, data: bytes, at: int) -> tuple[Unit, int] | None:
+        """Return the unit of an event like the last one that begins at a place of some bytes, and where it ends."""
+        return self._moulds.cut(data, at)
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether so many bytes may come, and be one event."""
+        plan = self._course.plan
+        return size <= plan.event_bytes and self._answer_bytes + size <= plan.answer_bytes
+
+    def count(self, size: int) -> None:
+        """Note that so many bytes have been taken."""
+        self._course.watch.heard()
+        self._answer_bytes += size
+
+    # --- bytes
 
     def _look_whether_too_much(self, beyond: int) -> None:
         """Fail where the answer, or one event of it, is longer than it may be; `beyond`: bytes that were not read."""

@@ -136,6 +136,11 @@ class Intake:
         choice.trailing += judge.take_trailing()
         return DONE
 
+    def goes_on(self, channel: Channel, place: Path) -> bool:
+        """Tell whether what stands at a place goes on with the latest text of a channel."""
+        latest = self._paths.get(channel)
+        return latest is not None and (latest is place or _within(latest) == _within(place))
+
     def _look_whether_at_once(self, unit: Unit) -> None:
         """Note the choices of which all comes in this unit: they are decided at their end, channel after channel."""
         for number in unit.finished:

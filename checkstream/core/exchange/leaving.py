@@ -31,10 +31,11 @@ class Leaving:
         course = self._course
         released = course.outbox.release(course.now, holds_end=course.holds_end)
         if released is not None:
-            self._send(released)
+            self.send(released)
         return course.outbox.fault is None
 
-    def _send(self, released: Released) -> None:
+    def send(self, released: Released) -> None:
+        """Send what has been taken out of what waits."""
         course = self._course
         self._write(released.data)
         course.given = True

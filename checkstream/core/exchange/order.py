@@ -111,6 +111,24 @@ class ChoiceQueue(Generic[Item]):
         self._size -= 1
         return place.item
 
+    def only(self, choice: int) -> Sequence[Item] | None:
+        """Return what waits, in order, if all of it is of one choice; else None."""
+        line = self._lines.get(choice, ())
+        return None if self._common or len(line) != self._size else [place.item for place in line]
+
+    def take(self, choice: int, count: int) -> None:
+        """Take out the first items of a choice, where nothing waits but what is of it."""
+        line = self._lines[choice]
+        for _ in range(count):
+            line.popleft()
+        self._before[0] -= count
+        self._size -= count
+        self._refused.clear()
+        self._leading.clear()
+        if line:
+            line[0].lines = 0
+            self._leading.append(line[0])
+
     def clear(self) -> None:
         """Drop all that waits."""
         self._lines.clear()

@@ -7,6 +7,8 @@ it leaves is the `Writer`'s.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.order import ChoiceQueue
@@ -141,6 +143,26 @@ class Outbox:
                 break
         joined = b"".join(data)
         return Released(joined, held_s) if joined else None
+
+    # --- while nothing is to be decided
+
+    def only(self, number: int) -> Sequence[Waiting] | None:
+        """Return what waits, in order, if all of it is of one choice and leaves as it came; else None."""
+        if self.breaks_off or self._turning is not None or self.call_bytes_held or self.fault is not None:
+            return None
+        if self._writer.turned or self._writer.forgets() or self._rendering.waiting is not None:
+            return None
+        return self._queue.only(number)
+
+    def let_go(self, number: int, some: Sequence[Waiting]) -> bytes:
+        """Take out the first units of a choice, all plain; return what is sent of them."""
+        self._queue.take(number, len(some))
+        data: list[bytes] = []
+        for waiting in some:
+            self.bytes_held -= len(waiting.unit.raw)
+            data.append(self._writer.as_it_came(waiting))
+        self._choices[number].like = some[-1].unit
+        return data[0] if len(data) == 1 else b"".join(data)
 
     def _next(self) -> Waiting | None:
         return self._rendering.waiting or self._queue.pop(self._ready)

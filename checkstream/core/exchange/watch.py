@@ -36,6 +36,10 @@ class Watch:
         self._heard_at = 0.0
         self._sent_at = 0.0
 
+    def looks_after(self, held_bytes: int, *, scored: bool) -> bool:
+        """Tell whether nothing is to be done about so many bytes that wait."""
+        return not self.paused and held_bytes <= self._plan.held_bytes and (not scored or "stall" in self._timers)
+
     def begin_stream(self) -> None:
         """Keep the connection of a stream alive from here on."""
         if "keepalive" not in self._timers:

@@ -37,6 +37,10 @@ class Decoder(Protocol):
     def held_bytes(self) -> int:
         """Bytes of the unfinished event."""
 
+    @property
+    def between(self) -> bool:
+        """What comes next begins an event, which may be cut out of the bytes as it is."""
+
     def decode(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes.
 

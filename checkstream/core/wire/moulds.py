@@ -16,6 +16,7 @@ from checkstream.core.wire.answers.extras import PAD, PADDING
 from checkstream.core.wire.json_text.spans import JsonText, Path, string_at
 from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.moments import LONGEST_MOMENT, MOMENT, is_moment
+from checkstream.core.wire.sse import plain
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
@@ -59,6 +60,10 @@ class _Mould(msgspec.Struct, frozen=True, gc=False):
     part: Path
     choices: tuple[int, ...]
     block: int | None
+    opening: bytes = b""
+    """All of an event before its text, where nothing but that is different in each; else empty."""
+    closing: bytes = b""
+    """All behind it then."""
 
     def text_at(self, data: bytes) -> tuple[int, int | None] | None:
         """Return where the text begins, in characters, of an event that begins so, and its number; None: it differs."""
@@ -148,6 +153,42 @@ class Moulds:
         delta = Delta(mould.channel, said, mould.path, part=mould.part)
         return Unit(raw=raw, deltas=(delta,), choices=mould.choices, number=fit.number, block=mould.block)
 
+    @property
+    def latest(self) -> tuple[Channel, Path] | None:
+        """Of the event that was learnt last: whose text it has, and where that stands, or what it is a part of."""
+        return (self._moulds[0].channel, self._moulds[0].part or self._moulds[0].path) if self._moulds else None
+
+    def cut(self, data: bytes, at: int) -> tuple[Unit, int] | None:
+        """Return the unit of the event that begins at a place of some bytes, and where it ends.
+
+        None: it is not like the one that was learnt last, or not in the form that events leave in, or not all there.
+        """
+        mould = self._moulds[0]
+        if not mould.opening:
+            return self._cut_long(mould, data, at)
+        if not data.startswith(mould.opening, at):
+            return None
+        start = at + len(mould.opening)
+        quote = data.find(b'"', start)
+        if quote <= start or not data.startswith(mould.closing, quote):
+            return None
+        try:
+            text = data[start:quote].decode()
+        except UnicodeDecodeError:
+            return None
+        if "\\" in text or not text.isprintable():  # nor does any client take one for the end of a line
+            return None
+        end = quote + len(mould.closing)
+        raw = data if end - at == len(data) else data[at:end]
+        delta = Delta(mould.channel, text, mould.path, part=mould.part)
+        return Unit(raw=raw, deltas=(delta,), choices=mould.choices, block=mould.block), end
+
+    def _cut_long(self, mould: _Mould, data: bytes, at: int) -> tuple[Unit, int] | None:
+        end = data.find(b"\n\n", at) + _END
+        frame = plain(data[at:end], mould.event) if end > at + _END else None
+        unit = None if frame is None else self.read(frame)
+        return None if unit is None or unit.deltas[0].channel != mould.channel else (unit, end)
+
     def forget_others(self, unit: Unit) -> None:
         """Forget the texts that another one has followed: whether they may still go on is not told by bytes."""
         for delta in unit.deltas:
@@ -184,6 +225,8 @@ class Moulds:
             choices=unit.choices,
             block=unit.block,
         )
+        if not mould.hole and not mould.holes and (around := _around(frame, mould)) is not None:
+            mould = msgspec.structs.replace(mould, opening=around[0], closing=around[1])
         others = (each for each in self._moulds if (each.head, each.middle) != (mould.head, mould.middle))
         self._moulds = [mould, *others][:_MOST]
 
@@ -228,6 +271,16 @@ def _moulded(text: str, span: tuple[int, int] | None, holes: Mapping[str, tuple[
         choices=(),
         block=None,
     )
+
+
+def _around(frame: Frame, mould: _Mould) -> tuple[bytes, bytes] | None:
+    """Return what stands before and behind the text of an event in the one form; None: it leaves otherwise."""
+    before = frame.raw.find(mould.head)
+    if before < 0 or not frame.raw.endswith(mould.tail[0].encode() + b"\n\n"):
+        return None
+    if plain(frame.raw, frame.event) is None:
+        return None
+    return frame.raw[:before] + mould.head + b'"', b'"' + mould.tail[0].encode() + b"\n\n"
 
 
 def _is_followed(mould: _Mould, delta: Delta) -> bool:

@@ -35,6 +35,11 @@ class Decoder:
         """Bytes of the unfinished line."""
         return len(self._held)
 
+    @property
+    def between(self) -> bool:
+        """No event can be cut out of lines as it is."""
+        return False
+
     def decode(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes; empty lines are none.
 

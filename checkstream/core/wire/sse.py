@@ -82,6 +82,11 @@ class Decoder:
         """Bytes of the unfinished event."""
         return len(self._held)
 
+    @property
+    def between(self) -> bool:
+        """What comes next begins an event."""
+        return not (self._held or self._swallow or self._first or self.fault is not None)
+
     def decode(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes; blank lines that end no event are none.
 
@@ -248,6 +253,13 @@ class Decoder:
         self.fault = EventTooLarge(
             f"an event is larger than `{self._max}` bytes; raise `event_bytes` if the upstream's events are that large"
         )
+
+
+def plain(raw: bytes, event: str) -> Frame | None:
+    """Return the frame of an event of this type that came in the one form; None: it did not."""
+    head = _head(event)
+    line = raw[len(head) :] if head else raw
+    return Frame(raw, line[6:-2], event) if raw.startswith(head) and _is_plain(line) else None
 
 
 def _is_plain(raw: bytes) -> bool:

@@ -1,0 +1,179 @@
+"""Laws of calm exchanges: of the same events the same commands come, whether or not they are taken quickly."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.policies import with_classifiers
+from checkstream.bench.scenario import TEXTS
+from checkstream.core.events import (
+    AnyEvent,
+    DownstreamClosed,
+    Draining,
+    RequestReceived,
+    Scored,
+    TimerFired,
+    UpstreamBytes,
+    UpstreamClosed,
+    UpstreamOpened,
+)
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.classifiers import ClassifierLabel
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.surfaces import SURFACES
+from tests.drawn import split
+from tests.fuzz.exchange import run_exchange
+from tests.fuzz.mutate import Mutator
+from tests.fuzz.test_fuzz import seeds
+from tests.guarded import DONE, ends, event, request, says
+from tests.playbook import Exchange
+from tests.property.test_match_words import WORDS
+from tests.transcripts.case import CORPUS, Case
+from tests.twin import Twin, watched
+
+TOXICITY = "lexicon.toxicity"
+RULES = """
+pack: {name: t, version: 1.0.0}
+policies:
+  - {name: mail, id: M-1, stage: [midstream], entities: [EMAIL, CREDIT_CARD, PHONE], actions: [{type: redact}]}
+  - {name: word, id: W-1, stage: [midstream], phrases: [the wood], actions: [{type: rewrite_span, words: {wood: coal}}]}
+  - {name: halt, id: H-1, stage: [midstream], phrases: [sword], actions: [{type: stop, message: Halt.}]}
+  - {name: log, id: L-1, stage: [midstream], phrases: [tower], actions: [{type: log_event}]}
+  - {name: end, id: E-1, stage: [egress], phrases: [john], actions: [{type: inject_disclaimer, text: Ask him.}]}
+"""
+SCORED = """
+  - {name: tox, id: T-1, stage: [midstream], channels: [content],
+     classifiers: [{name: lexicon.toxicity, threshold: 0.8}], actions: [{type: redact}]}
+"""
+INSERTED = """
+  - {name: say, id: S-1, stage: [midstream], phrases: [walk], actions: [{type: inject_disclaimer, text: Mind.,
+     position: after_sentence}]}
+"""
+LABELS = (ClassifierLabel(TOXICITY),)
+PLANS = {
+    "patterns": Plan(program=compile_sources([("t.yaml", RULES)], LABELS)),
+    "scored": Plan(program=compile_sources([("t.yaml", RULES + SCORED)], LABELS)),
+    "inserted": Plan(program=compile_sources([("t.yaml", RULES + INSERTED)], LABELS)),
+    "small": Plan(program=compile_sources([("t.yaml", RULES + SCORED)], LABELS), held_bytes=700, answer_bytes=9000),
+    "defaults": Plan(program=compile_sources([("d.yaml", with_classifiers())])),
+}
+REASONS = ("reasoning_content", "refusal")
+
+
+def _told(draw: st.DrawFn) -> list[bytes]:
+    """Return the events of a stream: mostly more of one text, now and then something else."""
+    said = draw(
+        st.lists(st.one_of(WORDS, WORDS, WORDS, st.sampled_from([" x", "\n", '"', "\\", "\u2028"])), max_size=40)
+    )
+    pieces = [event((0, {"role": "assistant", "content": ""}, None))]
+    for text in said:
+        pieces.append(says(text))
+        other = draw(st.integers(0, 60))
+        if other == 0:
+            pieces.append(event((0, {draw(st.sampled_from(REASONS)): text}, None)))
+        elif other == 1:
+            pieces.append(says(text, choice=1))
+        elif other == 2:
+            pieces.append(says(text, system_fingerprint="fp " + text))
+        elif other == 3:
+            pieces.append(b": a comment\n\n")
+        elif other == 4:
+            pieces.append(event((0, {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f"}}]}, None)))
+    return [*pieces, ends(), DONE]
+
+
+@st.composite
+def _streams(draw: st.DrawFn) -> list[AnyEvent]:
+    pieces = _told(draw)
+    cut = draw(st.sampled_from(["events", "some", "anywhere"]))
+    if cut == "some":
+        size = draw(st.integers(1, 9))
+        pieces = [b"".join(pieces[at : at + size]) for at in range(0, len(pieces), size)]
+    elif cut == "anywhere":
+        pieces = split(draw, b"".join(pieces))
+    played: list[AnyEvent] = [UpstreamOpened(200, streaming=True)]
+    for piece in pieces:
+        played.append(UpstreamBytes(piece))
+        other = draw(st.integers(0, 80))
+        if other == 0:
+            played.append(TimerFired("stall"))
+        elif other == 1:
+            played.append(TimerFired("keepalive"))
+        elif other == 2 and draw(st.booleans()):
+            last: list[AnyEvent] = [Draining(), DownstreamClosed(), UpstreamClosed()]
+            played.append(draw(st.sampled_from(last)))
+    return [*played, UpstreamClosed()]
+
+
+def _play(plan: Plan, events: list[AnyEvent], patience: int) -> None:
+    """Play one exchange; a classifier answers when so many questions wait."""
+    exchange = Exchange(SURFACES["openai.chat"], plan)
+    exchange.send(RequestReceived(request()))
+    for each in events:
+        exchange.now += 0.02
+        if exchange.out.record is None:
+            exchange.send(each)
+        while len(exchange.unanswered) > patience:
+            asked = exchange.unanswered.pop(0)
+            exchange.send(Scored(asked.ticket, {TOXICITY: 0.9 if "fed" in asked.text else 0.1}))
+
+
+@pytest.mark.parametrize("name", PLANS)
+@given(events=_streams(), patience=st.integers(0, 3))
+@settings(max_examples=40)
+def test_g03_g04_calm_events_come_to_what_they_come_to_in_full(
+    name: str, events: list[AnyEvent], patience: int
+) -> None:
+    with watched():
+        _play(PLANS[name], events, patience)
+
+
+@pytest.mark.parametrize("name", sorted(PLANS.keys() - {"small"}))
+def test_g03_most_events_of_prose_are_taken_quickly(name: str) -> None:
+    said = [f" {word}" for word in " ".join((TEXTS / "benign.txt").read_text("utf-8").split()).split(" ")]
+    events = [UpstreamBytes(each) for each in (says("A"), *map(says, said), ends(), DONE)]
+    with watched() as made:
+        _play(PLANS[name], [UpstreamOpened(200, streaming=True), *events, UpstreamClosed()], 0)
+    assert sum(twin.calm_events for twin in made) > (0.6 if name == "scored" else 0.85) * len(events)
+
+
+@pytest.mark.parametrize("folder", sorted(CORPUS.iterdir()), ids=lambda folder: folder.name)
+def test_g03_transcripts_come_to_what_they_come_to_in_full(folder: Path) -> None:
+    if not (folder / "case.yaml").exists():
+        pytest.skip("no case")
+    case = Case(folder)
+    if not case.streaming:
+        return
+    with watched():
+        for cut in case.script.cuts[:2]:
+            case.play(case.plan(), cut)
+
+
+def test_g03_fuzzed_exchanges_come_to_what_they_come_to_in_full() -> None:
+    mutator = Mutator("exchange", seeds("exchange"), random.Random("calm"))
+    inputs = [*seeds("exchange"), *(mutator.draw() for _ in range(150))]
+    with watched():
+        for data in inputs:
+            run_exchange(data)
+
+
+def test_g03_texts_of_all_kinds_come_to_what_they_come_to_in_full() -> None:
+    chance = random.Random("texts")
+    for path in sorted(TEXTS.glob("*.txt")):
+        text = path.read_text("utf-8")[:3000]
+        at, pieces = 0, list[bytes]()
+        while at < len(text):
+            size = chance.choice((1, 2, 3, 5, 8))
+            pieces.append(says(json.loads(json.dumps(text[at : at + size]))))
+            at += size
+        events: list[AnyEvent] = [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, [*pieces, ends(), DONE])]
+        for name in ("scored", "defaults"):
+            with watched() as made:
+                _play(PLANS[name], [*events, UpstreamClosed()], chance.randrange(3))
+            assert isinstance(made[0], Twin)
