@@ -30,6 +30,7 @@ OVER_SPACES = PatternSet(
         Pattern(signal=6, name="tower", regex=phrase_regex("tower"), refine=phrase_refine),
         Pattern(signal=7, name="don't tell", regex=phrase_regex("don't tell"), refine=phrase_refine),
         Pattern(signal=8, name="twice", regex=r"\b(?:go ){2}", views=ALL_VIEWS - {"leet"}),
+        Pattern(signal=10, name="a key", regex=phrase_regex("a key"), refine=phrase_refine),
         Pattern(signal=9, name="long", regex=r"key[ a-z]+!", max_chars=80),
     ]
 )
@@ -138,6 +139,8 @@ def _alike(patterns: PatternSet, said: list[str]) -> int:
 @example([" the", " tower", " is", " at", " x.org"])
 @example(["zz", " a", " is", " b", " c", " d", " e"])
 @example(["so", " it's", " a", " b", " c"])
+@example(["so", " the", " a", " tower", " is", " a", " be", " c", " d", " e"])
+@example(["so", " the", " a", " go go", " I", " to", "wer", " x", " key", "!"])
 def test_g03_g04_words_that_are_looked_up_are_found_and_held_as_if_searched(
     patterns: PatternSet, said: list[str]
 ) -> None:

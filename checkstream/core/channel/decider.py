@@ -111,6 +111,11 @@ class Decider:
         self.risks = Risks(last.risks.latest)
         facts.stream.risk, facts.stream.trend = self.risks.latest
 
+    @property
+    def reads(self) -> bool:
+        """Conditions ask something about the text as a stream."""
+        return self._reading is not None
+
     def feed(self, text: str) -> None:
         """Read along."""
         if self._reading is not None:

@@ -75,7 +75,7 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
-        "_answers", "_execution", "_fences", "_following", "_insertions", "_json", "_kept", "_over",
+        "_along", "_answers", "_execution", "_fences", "_following", "_insertions", "_json", "_kept", "_over",
         "_place", "_restoring", "_scope", "_work", "asked", "behind", "channel", "decider", "exceptions", "followers",
         "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
@@ -140,6 +140,8 @@ class Judge:
         reads_language = bool(brief.settings.by_language and self.asked)
         self.decider = Decider(place, before=before, reads_language=reads_language)
         self._insertions = Insertions(self.holdback) if leads and scope.inserts else None
+        readers = (self.decider if self.decider.reads else None, self._restoring, self._insertions)
+        self._along = tuple(reader.feed for reader in readers if reader is not None)
         self.noted = Noted(place, self.decider, self.holdback)
         self._answers = Answers(place, self.decider, self.holdback, self.page, asked=self.asked, noted=self.noted)
         self.exceptions: Exceptions = Exceptions() if leader is None else leader.exceptions
@@ -263,11 +265,13 @@ class Judge:
             self._fences.feed(text)
             if self._fences.has_any:
                 self._fences.forget(self.holdback.sent)
-        self.decider.feed(text)
-        if self._restoring is not None:
-            self._restoring.feed(text)
-        if self._insertions is not None:
-            self._insertions.feed(text)
+        for reader in self._along:
+            reader(text)
+
+    @property
+    def unread_work(self) -> int:
+        """What reading its own text has cost since `take_work` was last asked."""
+        return self.holdback.matches.work.done
 
     def take_work(self) -> int:
         """Return what reading has cost since this was last asked, here and in what follows (see `match.work`)."""

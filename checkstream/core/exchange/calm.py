@@ -20,19 +20,19 @@ from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.course import Course, State
 from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
-from checkstream.core.exchange.meter import FEED_WORK, Steps, is_short
+from checkstream.core.exchange.meter import FEW_CHARS, Steps
 from checkstream.core.exchange.outbox import MOST_UNITS
 from checkstream.core.exchange.rendering import RENDERED_CHARS
 from checkstream.core.exchange.waiting import CALL, Part, Released, Waiting
 
-_EVENT_WORK = 50
+_EVENT_WORK = 80
 """Of an event, besides what reading its text costs (see `match.work`)."""
 
 
 class Calm:
     """One exchange while nothing is to be decided."""
 
-    __slots__ = ("_course", "_incoming", "_judge", "_leaving", "_number", "_scored", "_waiting", "rest")
+    __slots__ = ("_course", "_incoming", "_judge", "_leaving", "_room", "_scored", "_seen", "_waiting", "rest")
 
     def __init__(self, course: Course, incoming: Incoming, leaving: Leaving) -> None:
         """Begin with an exchange that is not calm."""
@@ -41,12 +41,14 @@ class Calm:
         self._leaving = leaving
         self._judge: Judge | None = None
         """Has the text."""
-        self._number = 0
-        """Of the choice that speaks."""
+        self._room = 0
+        """So many characters can be read, at least, until each may be dear."""
         self._scored = False
         """Classifiers have a say over the answer."""
         self._waiting: deque[Waiting] = deque()
         """What the outbox has, in order."""
+        self._seen: Waiting | None = None
+        """The last of it that is known to be more of the text."""
         self.rest: Steps = iter(())
         """What is to be done when it is calm no more."""
 
@@ -69,10 +71,22 @@ class Calm:
         if not self._is_quiet(answer.choice(number), judge) or not course.intake.goes_on(*latest):
             return
         waiting = course.outbox.only(number)
-        if waiting is None or not _all_plain(waiting, judge):
+        if waiting is None or not self._all_plain(waiting, judge):
             return
-        self._judge, self._number, self._waiting = judge, number, deque(waiting)
+        self._judge, self._waiting, self._room = judge, waiting, judge.ahead
         self._scored = any(each.asked for each in answer.judges.values())
+
+    def _all_plain(self, some: deque[Waiting], judge: Judge) -> bool:
+        """Tell whether all that waits is more of one text."""
+        for waiting in reversed(some):
+            if waiting is self._seen:
+                break
+            parts, unit = waiting.parts, waiting.unit
+            if len(parts) != 1 or parts[0].judge is not judge or waiting.called or len(unit.raw) > RENDERED_CHARS:
+                return False
+            if unit.finished or unit.usage or unit.terminator or len(unit.choices) != 1 or len(unit.deltas) != 1:
+                return False
+        return True
 
     def _is_quiet(self, choice: Choice, judge: Judge) -> bool:
         """Tell whether nothing ends, nothing is to be done to the choice, and its text is all that goes on."""
@@ -103,23 +117,29 @@ class Calm:
         if judge is None or not self._incoming.has_room(len(data)):
             self._stop(data, 0)
             return None
-        holdback, at, size = judge.holdback, 0, len(data)
-        while (found := self._incoming.cut(data, at)) is not None:
+        holdback, outbox, cut = judge.holdback, course.outbox, self._incoming.cut
+        at, size = 0, len(data)
+        while (found := cut(data, at)) is not None:
             unit, end = found
             text = unit.deltas[0].text
-            if not is_short(judge, text):
+            chars = len(text)
+            if chars > self._room:
+                self._room = judge.ahead
+            if chars > FEW_CHARS or chars > self._room:
                 break
+            self._room -= chars
             start, at = holdback.received, end
             checks = judge.feed(text)
-            meter.spent += FEED_WORK + _EVENT_WORK + judge.take_work()
-            waiting = Waiting(unit, (Part(judge, start, holdback.received),), now)
-            course.outbox.put(waiting)
-            self._waiting.append(waiting)
+            meter.spent += _EVENT_WORK
+            if judge.unread_work > _EVENT_WORK:
+                meter.spent += judge.take_work()
+            self._seen = waiting = Waiting(unit, (Part(judge, start, holdback.received),), now)
+            outbox.put(waiting)
             releasable = holdback.releasable
             if checks or not judge.rests(releasable):
                 self._stop(data, at, checks, decides=True)
                 return None
-            if meter.pauses:
+            if meter.spent >= meter.stops_at or (at < size and meter.pauses):
                 break
             if at == size and self._release(releasable, now):
                 self._incoming.count(size)
@@ -129,23 +149,18 @@ class Calm:
 
     def _release(self, releasable: int, now: float) -> bool:
         """Send what may leave; False: something else is to be done about what waits."""
-        course, line = self._course, self._waiting
-        held = course.outbox.bytes_held
-        if not course.watch.looks_after(held, scored=self._scored):
+        course, waiting = self._course, self._waiting
+        outbox = course.outbox
+        if not course.watch.looks_after(outbox.bytes_held, scored=self._scored):
             return False
-        some: list[Waiting] = []
-        for waiting in line:
-            if waiting.parts[0].end > releasable:
-                break
-            some.append(waiting)
-        if len(some) >= MOST_UNITS:
+        if not waiting or waiting[0].parts[0].end > releasable:
+            return True
+        if len(waiting) > MOST_UNITS:
             return False
-        if some:
-            for _ in some:
-                line.popleft()
-            arrived = some[0].arrived
-            data = course.outbox.let_go(self._number, some)
-            self._leaving.send(Released(data, now - arrived))
+        held_s, data = now - waiting[0].arrived, outbox.let_go(waiting[0])
+        while waiting and waiting[0].parts[0].end <= releasable:
+            data += outbox.let_go(waiting[0])
+        self._leaving.send(Released(data, held_s))
         return True
 
     def _stop(self, data: bytes, at: int, checks: Sequence[Check] = NO_CHECKS, *, decides: bool = False) -> None:
@@ -166,14 +181,3 @@ class Calm:
             yield
         if data:
             yield from self._incoming.take_stream_bytes(data)
-
-
-def _all_plain(some: Sequence[Waiting], judge: Judge) -> bool:
-    """Tell whether all that waits is more of one text."""
-    for waiting in some:
-        parts, unit = waiting.parts, waiting.unit
-        if len(parts) != 1 or parts[0].judge is not judge or waiting.called or len(unit.raw) > RENDERED_CHARS:
-            return False
-        if unit.finished or unit.usage or unit.terminator or len(unit.choices) != 1 or len(unit.deltas) != 1:
-            return False
-    return True

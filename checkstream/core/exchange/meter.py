@@ -21,7 +21,9 @@ DONE: Iterable[None] = ()
 """Nothing is left to do."""
 Result = TypeVar("Result")
 
-_FEW_CHARS = 128
+NEVER = 1 << 62
+"""More work than is ever done."""
+FEW_CHARS = 128
 """Of a text that is read in one step ..."""
 _LEAST_CHARS = 2
 """... however dear each of so many is."""
@@ -46,7 +48,7 @@ class Reader(Protocol[Result]):
 class Meter:
     """Counts the work of one exchange (see `match.work`)."""
 
-    __slots__ = ("_budget", "_turn", "_turn_ends", "_turn_ends_s", "clock", "spent")
+    __slots__ = ("_budget", "_turn", "_turn_ends", "_turn_ends_s", "clock", "spent", "stops_at")
 
     def __init__(self, *, turn: int, budget: int) -> None:
         """Begin with nothing spent.
@@ -62,10 +64,13 @@ class Meter:
         self._turn = turn
         self._turn_ends = turn
         self._budget = budget
+        self.stops_at = NEVER
+        """What may have been spent at the end of a turn at the most, whatever the clock says."""
 
     def begin_turn(self) -> None:
         """Note that a turn begins."""
         self._turn_ends = self.spent + self._turn
+        self.stops_at = min(self._turn_ends if self._turn > 0 else NEVER, self._budget or NEVER)
         if self.clock is not None:
             self._turn_ends_s = self.clock() + _TURN_S
 
@@ -145,4 +150,4 @@ class Meter:
 
 def is_short(reader: Reader[Result], text: str) -> bool:
     """Tell whether a text can be read in one step."""
-    return len(text) <= _LEAST_CHARS or (len(text) <= _FEW_CHARS and reader.ahead >= len(text))
+    return len(text) <= _LEAST_CHARS or (len(text) <= FEW_CHARS and reader.ahead >= len(text))

@@ -33,7 +33,7 @@ class _Place(Generic[Item]):
 class ChoiceQueue(Generic[Item]):
     """Items in the order in which they came, one line for each choice and one for items without choices."""
 
-    __slots__ = ("_before", "_common", "_leading", "_lines", "_next", "_refused", "_size")
+    __slots__ = ("_before", "_choice", "_common", "_leading", "_lines", "_next", "_refused", "_row", "_size")
 
     def __init__(self) -> None:
         """Start empty."""
@@ -47,6 +47,10 @@ class ChoiceQueue(Generic[Item]):
         """What of that was not ready when it was asked about."""
         self._next = 0
         self._size = 0
+        self._row: deque[Item] = deque()
+        """All that waits, as long as it is of one choice: it needs no places ..."""
+        self._choice = 0
+        """... and of which."""
 
     def __len__(self) -> int:
         """Return how many items wait."""
@@ -54,6 +58,21 @@ class ChoiceQueue(Generic[Item]):
 
     def put(self, item: Item, choices: Sequence[int]) -> None:
         """Add an item at the end of the lines of its choices, each of which is named once."""
+        row = self._row
+        if len(choices) == 1 and self._size == len(row) and (not row or choices[0] == self._choice):
+            self._choice = choices[0]
+            self._size += 1
+            row.append(item)
+            return
+        if row:
+            some = list(row)
+            row.clear()
+            self._size = 0
+            for each in some:
+                self._put(each, (self._choice,))
+        self._put(item, choices)
+
+    def _put(self, item: Item, choices: Sequence[int]) -> None:
         place = _Place(self._next, item, choices)
         self._next += 1
         self._size += 1
@@ -84,6 +103,12 @@ class ChoiceQueue(Generic[Item]):
 
         What is not ready is asked about once, until there is none or `begin` is called.
         """
+        row = self._row
+        if row:
+            if not ready(row[0]):
+                return None
+            self._size -= 1
+            return row.popleft()
         leading = self._leading
         barrier = self._common[0].number if self._common else self._next
         while leading and leading[0].number < barrier:
@@ -111,26 +136,21 @@ class ChoiceQueue(Generic[Item]):
         self._size -= 1
         return place.item
 
-    def only(self, choice: int) -> Sequence[Item] | None:
-        """Return what waits, in order, if all of it is of one choice; else None."""
-        line = self._lines.get(choice, ())
-        return None if self._common or len(line) != self._size else [place.item for place in line]
+    def only(self, choice: int) -> deque[Item] | None:
+        """Return what waits, in order, if all of it is of one choice and came after nothing else; else None.
 
-    def take(self, choice: int, count: int) -> None:
-        """Take out the first items of a choice, where nothing waits but what is of it."""
-        line = self._lines[choice]
-        for _ in range(count):
-            line.popleft()
-        self._before[0] -= count
-        self._size -= count
-        self._refused.clear()
-        self._leading.clear()
-        if line:
-            line[0].lines = 0
-            self._leading.append(line[0])
+        It is the queue's own, and goes on to be what waits until something else comes.
+        """
+        return self._row if len(self._row) == self._size and (not self._row or self._choice == choice) else None
+
+    def drop(self) -> Item:
+        """Take out the first item of what is of one choice only."""
+        self._size -= 1
+        return self._row.popleft()
 
     def clear(self) -> None:
         """Drop all that waits."""
+        self._row.clear()
         self._lines.clear()
         self._common.clear()
         self._before = deque([0])

@@ -7,7 +7,7 @@ it leaves is the `Writer`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.choice import Choice
@@ -146,7 +146,7 @@ class Outbox:
 
     # --- while nothing is to be decided
 
-    def only(self, number: int) -> Sequence[Waiting] | None:
+    def only(self, number: int) -> deque[Waiting] | None:
         """Return what waits, in order, if all of it is of one choice and leaves as it came; else None."""
         if self.breaks_off or self._turning is not None or self.call_bytes_held or self.fault is not None:
             return None
@@ -154,15 +154,12 @@ class Outbox:
             return None
         return self._queue.only(number)
 
-    def let_go(self, number: int, some: Sequence[Waiting]) -> bytes:
-        """Take out the first units of a choice, all plain; return what is sent of them."""
-        self._queue.take(number, len(some))
-        data: list[bytes] = []
-        for waiting in some:
-            self.bytes_held -= len(waiting.unit.raw)
-            data.append(self._writer.as_it_came(waiting))
-        self._choices[number].like = some[-1].unit
-        return data[0] if len(data) == 1 else b"".join(data)
+    def let_go(self, waiting: Waiting) -> bytes:
+        """Take out the first of what `only` has returned, which is plain; return what is sent of it."""
+        self._queue.drop()
+        self.bytes_held -= len(waiting.unit.raw)
+        self._choices[waiting.unit.choices[0]].like = waiting.unit
+        return self._writer.as_it_came(waiting)
 
     def _next(self) -> Waiting | None:
         return self._rendering.waiting or self._queue.pop(self._ready)

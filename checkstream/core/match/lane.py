@@ -273,38 +273,6 @@ class Lane:
         """All before the floor is decided, and nothing is known of what begins behind it."""
         return not (self.resume or self._ahead or (self.phrases is not None and self.phrases.found))
 
-    def first_of(
-        self, text: str, places: tuple[int, int], asked: int, companions: Sequence[Regex], unread: Sequence[int]
-    ) -> tuple[int, int]:
-        """Return from where on calm text could match, and by which expressions what its last word follows could.
-
-        Args:
-            text: The lane's, with what comes; all of it is prose.
-            places: Where its last word begins, and from where on it could in any case.
-            asked: Which expressions are asked, a bit for each.
-            companions: They ...
-            unread: ... and how many characters of the end are not there for them.
-
-        Returns:
-            Index, -1: a match may begin before it; and a bit for each expression.
-        """
-        (at, low), floor, size = places, self.floor, len(text)
-        said, bit = 0, 1
-        for companion, behind in zip(companions, unread, strict=True):
-            if asked & bit:
-                hit = companion.search(text, floor, size - behind)
-                if hit is not None:
-                    start = hit.start()
-                    low = min(low, start)
-                    if start < at:
-                        said |= bit
-            bit <<= 1
-        for gate in self.table.gates if low > floor else ():
-            hit = gate.search(text, floor)
-            if hit is not None and hit.start() < low:
-                return -1, said
-        return low, said
-
     def pass_by(self, high: int) -> None:
         """Take all candidates before an index for decided, and refused, in calm text."""
         self.floor = high

@@ -21,12 +21,15 @@ from checkstream.core.match.work import Work
 _WORK: Final = 6
 """Of a piece of text that is known, and once more where patterns are asked about it."""
 _ALL: Final = -1
+_LONE: Final = 2
+"""Characters of a space and a letter."""
+_MOST_CHOSEN: Final = 64
 
 
 class WordReader:
     """The words at the end of one text."""
 
-    __slots__ = ("_before", "_companions", "_numbers", "_words", "tail", "word")
+    __slots__ = ("_before", "_chosen", "_companions", "_known", "_numbers", "_words", "tail", "word")
 
     def __init__(
         self, patterns: PatternSet, checks: Sequence[tuple[Table, int]], views: Sequence[str], trigger: Regex | None
@@ -54,6 +57,9 @@ class WordReader:
             trial = _Trial(patterns, asked, views, trigger)
             patterns.words = Words(trial.word if tells_words(patterns) else _nothing)
         self._words: Words = patterns.words
+        self._known = self._words.known
+        self._chosen: dict[int, tuple[tuple[Regex, int, int], ...]] = {}
+        """Set of expressions -> they, each with its place and its bit."""
 
     def read(self, raw: Lane, text: str, work: Work) -> int:
         """Read more text; return the index from which it is live.
@@ -64,28 +70,56 @@ class WordReader:
         if word is None:
             return -1
         if text[:1] != " ":
-            known = self._words.last(self.tail + text)
-        elif word.apart:
-            known, asked = self._words.last(text), asked | word.open
+            said = self.tail + text
+        elif word.apart or word.passes(text):
+            said, asked = text, asked | word.open
         else:
             return -1
-        if known is None:
+        if (word := self._known.get(said)) is not None:
+            tail = said
+        elif (known := self._words.last(said)) is not None:
+            tail, word, asks = known
+            asked |= asks
+        else:
             return -1
-        tail, word, asks = known
-        whole = raw.text + text
-        at = len(whole) - len(tail)
+        asked |= word.asks
+        whole, before = raw.text + text, 0
+        size = len(whole)
+        at = size - len(tail)
         low = at + word.live
-        asked |= asks | word.asks
         if asked:
-            low, before = raw.first_of(whole, (at, low), asked, self._companions, word.unread)
-            if low < 0:
+            floor = raw.floor
+            for companion, place, bit in self._chosen.get(asked) or self._choose(asked):
+                hit = companion.search(whole, floor, size - word.unread[place])
+                if hit is not None:
+                    start = hit.start()
+                    low = min(low, start)
+                    before |= bit if start < at else 0
+            if low > floor and self._begins(raw, whole, floor, low):
                 return -1
-            self._before = before
             work.done += _WORK
         raw.text = whole
-        self.word, self.tail = word, tail
+        self.word, self.tail, self._before = word, tail, before
         work.done += _WORK
         return low
+
+    @staticmethod
+    def _begins(raw: Lane, text: str, floor: int, low: int) -> bool:
+        """Tell whether a match may begin in some of calm text."""
+        for gate in raw.table.gates:
+            hit = gate.search(text, floor)
+            if hit is not None and hit.start() < low:
+                return True
+        return False
+
+    def _choose(self, asked: int) -> Sequence[tuple[Regex, int, int]]:
+        """Return the expressions of a set, each with its place and its bit."""
+        chosen = tuple(
+            (companion, place, 1 << place) for place, companion in enumerate(self._companions) if asked >> place & 1
+        )
+        if len(self._chosen) < _MOST_CHOSEN:
+            self._chosen[asked] = chosen
+        return chosen
 
     def look(self, raw: Lane, live: int) -> None:
         """Note whether all that could still become a match, from the index `live` on, is of words that are known."""
@@ -141,7 +175,21 @@ class _Trial:
             if any(first_of(companion, f"{text} ", at, stops[number]) < size for text in texts):
                 goes_on |= 1 << place
         unread = tuple(size - ends[number] for _, number in self._asked)
-        return Word(live - at, unread, asks, goes_on, apart=stops[-1] >= size and behind >= size)
+        return Word(
+            live - at,
+            unread,
+            asks,
+            goes_on,
+            apart=stops[-1] >= size and behind >= size,
+            lone=word[1:].isalpha() and len(word) == _LONE and not self._begins_phrase(f"{texts[0]} ", at),
+        )
+
+    def _begins_phrase(self, text: str, at: int) -> bool:
+        """Tell whether a phrase begins, or stands, behind a place of a text that ends with a space."""
+        if self._phrases is None:
+            return False
+        search = PhraseSearch(self._phrases)
+        return search.leftmost(text, at, len(text), None) < len(text) - 1 or bool(search.found)
 
     def _read(self, text: str, at: int) -> tuple[tuple[int, ...], int]:
         """Return how far views read a text, and from where on, behind `at`, it is or could be what no member finds."""

@@ -19,6 +19,8 @@ LONGEST: Final = 20
 """Characters of a word that is remembered, with the space before it."""
 _MOST_KNOWN: Final = 1 << 14
 _MARKS: Final = ",.;:?"
+_LONE: Final = 3
+"""Characters of a space and two letters, of which views that wait for what follows may have read one."""
 _MOST_AT_ONCE: Final = 16
 """Words of one piece."""
 
@@ -39,6 +41,12 @@ class Word(msgspec.Struct, frozen=True, gc=False):
     """Once a space stands behind it, something in it could still become a match of these."""
     apart: bool
     """Once a space stands behind it no view sees anything in it, and it can't become a phrase or a run any more."""
+    lone: bool = False
+    """It is so once a space and a word of three letters stand behind it: a letter by itself may begin a run of such."""
+
+    def passes(self, following: str) -> bool:
+        """Tell whether no view sees anything in it, now that a space and the beginning of a word stand behind it."""
+        return self.apart or (self.lone and len(following) > _LONE and following[1:4].isalpha())
 
 
 Try = Callable[[str], Word | None]
@@ -47,31 +55,32 @@ Try = Callable[[str], Word | None]
 class Words:
     """What is known for one set of patterns: a function of the word, whoever has asked before."""
 
-    __slots__ = ("_known", "_try")
+    __slots__ = ("_try", "known")
 
     def __init__(self, tried: Try) -> None:
         """Know nothing yet; `tried` finds out about one, None: nothing can be said of it."""
-        self._known: dict[str, Word | None] = {}
+        self.known: dict[str, Word | None] = {}
+        """A space and a word -> what is known; None: nothing can be said."""
         self._try = tried
 
     @property
     def size(self) -> int:
         """How many words are remembered."""
-        return len(self._known)
+        return len(self.known)
 
     def get(self, word: str) -> Word | None:
         """Return what is known of a space and a word; None: nothing can be said."""
         try:
-            return self._known[word]
+            return self.known[word]
         except KeyError:
             return self._find_out(word)
 
     def _find_out(self, word: str) -> Word | None:
         if len(word) > LONGEST or not _is_word(word):
             return None
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        found = self._known[word] = self._try(word)
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
+        found = self.known[word] = self._try(word)
         return found
 
     def last(self, text: str) -> tuple[str, Word, int] | None:
@@ -87,9 +96,9 @@ class Words:
             return None
         *before, tail = [f" {each}" for each in said[1:]]
         asks = 0
-        for each in before:
+        for each, following in zip(before, [*before[1:], tail], strict=True):
             word = self.get(each)
-            if word is None or not word.apart:
+            if word is None or not word.passes(following):
                 return None
             asks |= word.asks | word.open
         word = self.get(tail)
