@@ -183,7 +183,7 @@ class Caller(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask."""
         self._transport = cast("asyncio.Transport", transport)
-        head = f"POST {self._path} HTTP/1.1\r\nhost: bench\r\ncontent-length: {len(self._body)}\r\n"
+        head = f"POST {self._path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(self._body)}\r\n"
         self.asked_s = time.perf_counter()
         self._transport.write(f"{head}content-type: application/json\r\n\r\n".encode() + self._body)
 

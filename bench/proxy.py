@@ -37,6 +37,8 @@ _GUARDED = "/v1/chat/completions"
 _PATHS = {"pass": "/unguarded/v1/chat/completions"}
 _BUCKET = re.compile(r'checkstream_check_seconds_bucket{detector="[^"]*",le="([^"]+)"} (\S+)')
 _START_S = 30.0
+ROOT = Path(__file__).resolve().parents[1]
+"""This checkout."""
 _SETTLE_S = 0.3
 
 
@@ -81,8 +83,13 @@ class Proxy:
         self.port = port
         self._admin = admin
         self._schedule = Path(f"/proc/{process.pid}/task/{process.pid}/schedstat")
+        self._statm = Path(f"/proc/{process.pid}/statm")
         # The process's own CPU clock, in nanoseconds where /proc has hundredths of a second.
         self._clock = (~process.pid << 3) | 2
+
+    def rss_bytes(self) -> int:
+        """Return the memory of it that is in use."""
+        return int(self._statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def cpu_s(self) -> float:
         """Return the CPU time that it has used, of all its threads."""
@@ -115,7 +122,7 @@ def _config(model_port: int, folder: Path) -> dict[str, object]:
         "server": {
             "listen": "127.0.0.1:0",
             "admin": "127.0.0.1:0",
-            "limits": {"answer_bytes": 1 << 30},
+            "limits": {"answer_bytes": 1 << 30, "load": 1},  # a request that is shed would end the measurement
         },
         "upstreams": {"model": {"url": f"http://127.0.0.1:{model_port}"}},
         "routes": [
@@ -147,15 +154,14 @@ def _config(model_port: int, folder: Path) -> dict[str, object]:
 
 
 @contextmanager
-def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Proxy]:
-    """Run the proxy on its core; this process moves to the others."""
+def serving(model_port: int, core: int | None, others: set[int], *, root: Path = ROOT) -> Iterator[Proxy]:
+    """Run the proxy of a checkout on its core; this process moves to the others."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "patterns.yaml").write_text(with_classifiers(), "utf-8")
         (folder / "safety.yaml").write_text(with_classifiers("safety"), "utf-8")
         file = folder / "checkstream.yaml"
         file.write_text(json.dumps(_config(model_port, folder)), "utf-8")
-        root = str(Path(__file__).resolve().parents[1])
         before = os.sched_getaffinity(0)
         if core is not None:
             os.sched_setaffinity(0, {core})  # what is started now inherits it
@@ -165,7 +171,7 @@ def _serving(model_port: int, core: int | None, others: set[int]) -> Iterator[Pr
                 [sys.executable, "-m", "checkstream", "serve", "--config", str(file)],
                 stderr=stderr,
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": root},
+                env={**os.environ, "PYTHONPATH": str(root)},
             )
         os.sched_setaffinity(0, others)
         try:
@@ -282,7 +288,7 @@ async def run(scenario: Scenario, rounds: int | None = None) -> Report:
     turns: dict[str, list[Turn]] = {mode: [] for mode in scenario.modes}
     warm_up = msgspec.structs.replace(scenario, window_s=0.3, probes=min(scenario.probes, 2))
     try:
-        with _serving(model_port, pinned, set(cores[1:] or cores)) as proxy:
+        with serving(model_port, pinned, set(cores[1:] or cores)) as proxy:
             for mode in turns:
                 await _turn(proxy, model, model_port, mode, warm_up)
             for _ in range(rounds or scenario.rounds):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import socket
 import ssl
@@ -23,6 +24,14 @@ _NEXT_S = 0.25
 _Address = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
 
 
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """Return what servers have to prove: made once, since it reads the certificates of all authorities."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 class Pool:
     """Belongs to one event loop."""
 
@@ -33,10 +42,7 @@ class Pool:
             url: Of the server; only scheme, host and port count.
         """
         parts = urlsplit(url)
-        self._tls: ssl.SSLContext | None = None
-        if parts.scheme == "https":
-            self._tls = ssl.create_default_context()
-            self._tls.set_alpn_protocols(["http/1.1"])
+        self._tls = tls() if parts.scheme == "https" else None
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if self._tls is not None else 80)
         usual = parts.port is None or parts.port == (443 if self._tls is not None else 80)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
@@ -180,3 +188,61 @@ async def test_an_upstream_that_would_speak_another_protocol_is_refused() -> Non
         with pytest.raises(UpstreamError, match="another protocol"):
             await ask(client, b"A")
         assert await ask(client, b"B") == SECOND
+
+
+def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return what a server on this machine proves itself with, and what its client believes."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "both.pem").write_bytes(secret + pem)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(folder / "both.pem")
+    return server, ssl.create_default_context(cadata=pem.decode())
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_server_behind_tls_is_read_as_any_other_and_believed_only_if_it_proves_itself(
+    loop: Callable[[], asyncio.AbstractEventLoop], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof, believed = certified(tmp_path)
+    long = bytes(range(256)) * 4000
+
+    async def run() -> None:
+        server = Server([chunked(long)])
+        listening = await asyncio.start_server(server.serve, "localhost", 0, ssl=proof)
+        url = f"https://localhost:{listening.sockets[0].getsockname()[1]}"
+        try:
+            stranger = UpstreamClient("m", Upstream(url=url, retries=0), {})
+            with pytest.raises(UpstreamError, match="no connection") as caught:
+                await ask(stranger, b"A")
+            assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
+            monkeypatch.setattr("checkstream.proxy.pool.tls", lambda: believed)
+            client = UpstreamClient("m", Upstream(url=url), {})
+            connections = server.connections
+            for _ in range(2):
+                assert await ask(client, b"A") == long
+                assert await ask(client, b"B") == SECOND
+            assert server.connections == connections + 1
+            await client.close()
+        finally:
+            listening.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(run())
