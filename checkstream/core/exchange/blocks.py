@@ -17,45 +17,63 @@ _MOST_BYTES = 262_144
 
 
 class Blocks:
-    """The blocks of one answer, as far as they have come."""
+    """The blocks of one answer, as far as they have come.
 
-    __slots__ = ("_bytes", "_open", "_waiting")
+    INVARIANT: an event waits once at most, so what comes in any order is read twice at most (G10).
+    """
+
+    __slots__ = ("_bytes", "_ends", "_open", "_waiting")
 
     def __init__(self) -> None:
         """Begin with none."""
         self._open: int | None = None
-        self._waiting: list[Frame] = []
+        self._waiting: dict[int, list[Frame]] = {}
+        """Events of blocks, in the order in which these began to wait."""
+        self._ends: list[Frame] = []
+        """The end of the answer, which comes behind all that wait."""
         self._bytes = 0
 
     def goes_on(self, block: int | None) -> bool:
         """Tell whether an event that is of this block, or of none, may be taken now."""
         return block is None or block == self._open
 
-    def waits(self, frame: Frame, unit: Unit) -> bool:
+    def waits(self, frame: Frame, unit: Unit, *, waited: bool) -> bool:
         """Tell whether an event has to wait for others; it is kept until `following`.
 
         One of a block waits for the end of the block that is open; the end of the answer, which is that of every block,
         for all that wait.
 
+        Args:
+            frame: The event.
+            unit: What it says.
+            waited: It is one of those that `following` has returned.
+
         Raises:
             WireError: there are too many that wait.
         """
-        if unit.block is None:
-            if not self._waiting or not (unit.finished or unit.terminator or unit.failure):
+        block = unit.block
+        if block is None:
+            if waited or not self._waiting or not (unit.finished or unit.terminator or unit.failure):
                 return False
-            self._open = None
-        elif self._open in (None, unit.block):
-            self._open = None if unit.block in unit.over else unit.block
+            self._ends.append(frame)
+            return True
+        if waited or self._open in (None, block):
+            self._open = None if block in unit.over else block
             return False
         self._bytes += len(frame.raw)
         if self._bytes > _MOST_BYTES:
             raise WireError("the blocks of a message come by turns for too long; check the upstream")
-        self._waiting.append(frame)
+        self._waiting.setdefault(block, []).append(frame)
         return True
 
     def following(self) -> Sequence[Frame]:
-        """Return the events that come next: those that have waited, once no block is open."""
+        """Return the events that come next: those of the next block, once none is open; at the end all of them."""
+        if self._ends:
+            following = [*(frame for frames in self._waiting.values() for frame in frames), *self._ends]
+            self._waiting, self._ends, self._bytes = {}, [], 0
+            return following
         if not self._waiting or self._open is not None:
             return ()
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        return waiting
+        following = self._waiting.pop(next(iter(self._waiting)))
+        self._bytes -= sum(len(frame.raw) for frame in following)
+        return following

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 
 from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.course import Course, Ending, State
@@ -190,36 +189,37 @@ class Incoming:
 
     def _take_frame(self, frame: Frame, known: Unit | None) -> Steps:
         """Take an event, and those that have waited for it; `known`: its unit, where it is like others before it."""
-        frames = deque((yield from self._taking(frame, known)))
-        while frames and not self._is_unwanted():
-            frame = frames.popleft()
-            frames.extendleft(reversed((yield from self._taking(frame, self._moulds.read(frame)))))
-            yield
+        yield from self._taking(frame, known, waited=False)
+        while following := self._blocks.following():
+            for each in following:
+                if self._is_unwanted():
+                    return
+                yield from self._taking(each, self._moulds.read(each), waited=True)
+                yield
 
-    def _taking(self, frame: Frame, known: Unit | None) -> Generator[None, None, Sequence[Frame]]:
-        """Take an event; return those that come behind it now."""
+    def _taking(self, frame: Frame, known: Unit | None, *, waited: bool) -> Steps:
+        """Take an event, if it has to wait for no other; `waited`: it has."""
         course = self._course
         course.checking.meter.spend(_FRAME_WORK + (len(frame.raw) + len(frame.data or b"")) // _BYTES_A_UNIT)
         try:
             if known is not None:
-                unit = None if self._blocks.waits(frame, known) else known
+                unit = None if self._blocks.waits(frame, known, waited=waited) else known
             else:
-                unit = yield from self._read(frame)
+                unit = yield from self._read(frame, waited=waited)
             if unit is None:
-                return self._blocks.following()
+                return
             reason = "event of an unknown type" if unit.opaque else None
         except WireError as error:
             unit, reason = Unit(raw=frame.raw), str(error)
         if reason is not None:
             if course.plan.fail_mode == "closed":
                 course.fail("upstream_error", f"the upstream sent an event that can't be checked: {reason}")
-                return ()
+                return
             course.ledger.unscanned("midstream:opaque_event")
         yield from course.intake.take(unit)
         self.look_whether_cut_off()
-        return self._blocks.following()
 
-    def _read(self, frame: Frame) -> Generator[None, None, Unit | None]:
+    def _read(self, frame: Frame, *, waited: bool) -> Generator[None, None, Unit | None]:
         """Return the unit of an event, with what of it rules must judge as deltas; None: it waits for others.
 
         Raises:
@@ -235,7 +235,7 @@ class Incoming:
             read = yield from course.checking.meter.stepping(self._answer.reading_event(frame), _READING_WORK)
         else:
             read = self._answer.read_event(frame)
-        if self._blocks.waits(frame, read):
+        if self._blocks.waits(frame, read, waited=waited):
             return None
         self._moulds.forget_others(read)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)

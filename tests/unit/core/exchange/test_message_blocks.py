@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
+from checkstream.core.terms import Unit
+from checkstream.core.wire.anthropic import answers
+from checkstream.core.wire.anthropic.answers import read_event
+from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.surfaces import SURFACES
 from tests import messages
 from tests.guarded import plan
@@ -90,6 +94,26 @@ def test_g01_text_behind_a_stopped_call_leaves_neither_streamed_nor_whole(before
     assert [messages.said(each) for each in told] == ["I do. Halt." if not before else "Halt."] * 2
     assert [each["stop_reason"] for each in told] == ["refusal"] * 2
     assert all(block["type"] == "text" for each in told for block in each["content"])
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["one by one", "at the end"])
+def test_g10_an_event_of_a_block_that_waits_for_others_is_read_twice_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+    closed: bool,
+) -> None:
+    count, reads = 120, 0
+
+    def counting(frame: Frame) -> Unit:
+        nonlocal reads
+        reads += 1
+        return read_event(frame)
+
+    monkeypatch.setattr(answers, "read_event", counting)
+    begun = [messages.begun(at, type="text", text=f"{at} ") for at in range(count)]
+    ends = [messages.over(at) for at in range(count)] if closed else []
+    played = messages.stream(MAIL + STOP, [b"".join([messages.head(), *begun, *ends, messages.end()])])
+    assert messages.said(messages.read(played.joined)) == "".join(f"{at} " for at in range(count))
+    assert reads <= 2 * (len(begun) + len(ends) + 3)
 
 
 def chat(*calls: list[dict[str, Any]]) -> Played:
