@@ -32,6 +32,10 @@ MOST_MARKS = 16
 """Texts of one conversation that are named by their number: of more the latest."""
 RECENT_TEXTS, RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
+VALUE_BYTES, WORD_BYTES = 16, 5
+"""Of the digest of a value, and of a word: it is not often that one of a thousand words is taken for another."""
+MOST_VALUES, MOST_WORDS = 512, 1024
+"""Digests of values and of words of one conversation that are known for each role: of more the latest."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""
 
@@ -52,6 +56,35 @@ class Said(msgspec.Struct, frozen=True):
         return bool(self.fired) or max((self.scores or {}).values(), default=0.0) > FLOOR
 
 
+class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was said, as far as triggers spare it, for requests that don't say it again: keyed digests, by channel."""
+
+    values: Mapping[str, bytes] = {}
+    """Of what validators find, one behind the other, the latest last; each `VALUE_BYTES` long."""
+    words: Mapping[str, bytes] = {}
+    """Of words, in their order (see `match.names.word_digest`)."""
+
+    def __bool__(self) -> bool:
+        """There is something."""
+        return bool(self.values or self.words)
+
+    def after(self, new: Mentioned) -> Mentioned:
+        """Return all that was said with one more request."""
+        values, words = dict(self.values), dict(self.words)
+        for channel, said in new.values.items():
+            known = dict.fromkeys(parts_of(values.get(channel, b"")))
+            latest = parts_of(said)
+            for each in latest:
+                known.pop(each, None)
+            values[channel] = b"".join((*known, *latest))[-MOST_VALUES * VALUE_BYTES :]
+        for channel, said in new.words.items():
+            words[channel] = (words.get(channel, b"") + said)[-MOST_WORDS * WORD_BYTES :]
+        return Mentioned(values, words)
+
+
+NOTHING_SAID = Mentioned()
+
+
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """What one request and its answer came to."""
 
@@ -66,6 +99,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """How the conversation is called in records, if it has no name there yet."""
     spoken: tuple[str, ...] = ()
     """Ends of the user's texts that are new with it, where no later request says them again: the latest."""
+    mentioned: Mentioned = NOTHING_SAID
+    """What is new with it, where no later request says it again."""
 
     def behind(self, begun: Turn) -> Turn:
         """Return what is still to be kept where so much of it has been: texts count once, whoever says them again."""
@@ -76,6 +111,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
             said=tuple(msgspec.structs.replace(said, fired=()) for said in self.said),
             fired=tuple((+fired).elements()),
             spoken=(),
+            mentioned=NOTHING_SAID,
         )
 
 
@@ -102,6 +138,8 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Number of a text of the user that has added to a risk, from 1, and the highest of its scores."""
     spoken: tuple[str, ...] = ()
     """Ends of what the user said last, where no later request says it again; only what is sealed may keep it."""
+    mentioned: Mentioned = NOTHING_SAID
+    """What was said, where no later request says it again."""
 
     def after(self, turn: Turn) -> Conversation:
         """Return what the conversation has come to with one more request."""
@@ -127,6 +165,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             entities=tuple(sorted({*self.entities, *turn.entities})[:_MOST_NAMES]),
             marks=course.marks,
             spoken=(*self.spoken, *turn.spoken)[-RECENT_TEXTS:],
+            mentioned=self.mentioned.after(turn.mentioned) if turn.mentioned else self.mentioned,
         )
 
     def new(self, said: Sequence[Said]) -> list[bool]:
@@ -167,6 +206,11 @@ class Course:
             self.peaks[label] = max(self.peaks.get(label, 0.0), score)
             self.highest[label] = max(self.highest.get(label, 0.0), risk)
         return raised
+
+
+def parts_of(values: bytes) -> list[bytes]:
+    """Return digests of values that stand one behind the other."""
+    return [values[at : at + VALUE_BYTES] for at in range(0, len(values), VALUE_BYTES)]
 
 
 def _all_fired(turn: Turn) -> tuple[str, ...]:

@@ -222,6 +222,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """Ingress channel -> digests of what validators find there."""
     words: Mapping[str, str] = MappingProxyType({})
     """Ingress channel -> the words that stand there (see `match.names`)."""
+    heard: Mapping[str, bytes] = MappingProxyType({})
+    """Ingress channel -> digests of the words of earlier requests, where the provider keeps the history."""
+    key: bytes = b""
+    """Of all digests; empty: nobody keeps them."""
 
 
 class Past(msgspec.Struct, kw_only=True):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from checkstream.core.commands import ConversationRecord, Recall, Remember, Score
 from checkstream.core.events import AnyEvent, Recalled, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
 from checkstream.core.events import UpstreamOpened as Opened
+from checkstream.core.exchange.guard import Plan
 from checkstream.core.exchange.recollection import Recollection
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
@@ -41,8 +42,11 @@ def memory() -> Conversations:
 class Client:
     """Goes on with one conversation, in one of the ways in which clients of the API tell what was before."""
 
-    def __init__(self, known: Conversations, way: str, *, caller: str = "one", stream: bool = False) -> None:
+    def __init__(
+        self, known: Conversations, way: str, *, caller: str = "one", stream: bool = False, plan: Plan = PLAN
+    ) -> None:
         self.known = known
+        self.plan = plan
         self.way = way
         self.caller = caller
         self.stream = stream
@@ -62,7 +66,7 @@ class Client:
         elif self.way in ("conversation", "object"):
             more = {"conversation": "conv_1" if self.way == "conversation" else {"id": "conv_1"}}
         given: Any = [*self.input, asked] if self.input else text
-        exchange = Exchange(RESPONSES, PLAN, _scored)
+        exchange = Exchange(RESPONSES, self.plan, _scored)
         self._tell(exchange, RequestReceived(responses.request(given, stream=self.stream, **more), self.caller))
         if exchange.out.forwarded is not None:
             self._answer(exchange)
@@ -147,6 +151,32 @@ def test_what_rules_found_in_an_answer_is_known_to_its_caller_alone(way: str, st
         assert ("AGAIN-1" in {verdict.rule_id for verdict in then.record.verdicts}) is fired
         same = then.record.conversation.id == first.record.conversation.id  # type: ignore[union-attr]
         assert same is fired
+
+
+RECENT = plan(
+    f"{RULES}  - {{name: r, id: RECENT-1, stage: [ingress], conditions: [conversation.recent.injection > 0.99], "
+    "actions: [{type: log_event}]}\n",
+    recalls=True,
+    recalls_texts=True,
+)
+
+
+@settings(max_examples=10)
+@given(st.lists(st.sampled_from([0.0, 0.4, 0.5, 0.7]), min_size=1, max_size=6))
+def test_what_was_said_last_is_the_same_text_in_whatever_way_a_client_goes_on(scores: list[float]) -> None:
+    clients = [Client(memory(), way, plan=RECENT) for way in WAYS]
+    for number, score in enumerate(scores):
+        outs = [client.say(f"Text {number} scores {score}") for client in clients]
+        read = [[each.text for each in out.commands if isinstance(each, Score) and "\n" in each.text] for out in outs]
+        assert read == [read[0]] * len(clients)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_said_first_is_read_with_what_was_said_last(way: str) -> None:
+    client = Client(memory(), way, plan=RECENT)
+    client.say("First 0.7")
+    texts = [each.text for each in client.say("Then 0.5").commands if isinstance(each, Score)]
+    assert "First 0.7\nThen 0.5" in texts
 
 
 def test_what_goes_on_from_one_answer_twice_are_two_conversations() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 
+from checkstream.core.exchange.mentions import Mentions
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.exchange.quiet import MOST_FINDINGS, Quiet
 from checkstream.core.match import names
@@ -23,6 +24,8 @@ _WORD_WORK = 0.15
 """Of a character that is read for its words, and of one of those."""
 _TEXTS_A_STEP, _TEXTS_WORK = 2048, 200
 _KEYS_A_STEP = 16
+_HEARD_WORK = 6
+"""Of the digest of a word."""
 _KEY_WORK = 30
 """Of what was found once, in the forms by which it is known."""
 _SAID_IN = frozenset({"messages", "prompt", "input", "system", "instructions", "documents", "checkstream"})
@@ -65,6 +68,8 @@ def told_of(
     meter: Meter,
     degrade: Callable[[str], None],
     quiet: Quiet | None = None,
+    *,
+    mentions: Mentions | None = None,
 ) -> Generator[None, None, Told]:
     """Return what stands in the request and the program's triggers may spare, by ingress channel; in steps.
 
@@ -76,16 +81,18 @@ def told_of(
         meter: Counts the work.
         degrade: Notes that there was too much.
         quiet: What was found in texts before; None: nobody remembers.
+        mentions: Takes what later requests don't say again, and has what earlier ones said; None: nobody asks.
     """
+    mentions = mentions or Mentions(program, str)
     said: list[Delta] = []
     for at in range(0, len(request.unit.deltas), _TEXTS_A_STEP):
         if at:
             meter.spend(_TEXTS_WORK)
             yield
         said += (delta for delta in request.unit.deltas[at : at + _TEXTS_A_STEP] if delta.path[0] in _SAID_IN)
-    values = yield from _values(program, said, meter, degrade, quiet)
-    words = yield from _words(program, said, meter, degrade)
-    return Told(values=values, words=words)
+    values = yield from _values(program, said, meter, degrade, quiet, mentions=mentions)
+    words = yield from _words(program, said, meter, degrade, mentions)
+    return mentions.joined(Told(values=values, words=words, key=mentions.key))
 
 
 def _values(
@@ -94,6 +101,8 @@ def _values(
     meter: Meter,
     degrade: Callable[[str], None],
     quiet: Quiet | None,
+    *,
+    mentions: Mentions,
 ) -> Generator[None, None, Mapping[str, frozenset[bytes]]]:
     """Return what validators find, as digests, so that nothing of it is written out by being remembered."""
     found: dict[str, set[bytes]] = {}
@@ -121,7 +130,10 @@ def _values(
                 yield
             name = entities[finding.signal]
             each = keys(name, delta.text[finding.span.start : finding.span.end])
-            known.update(digest_of(name, key) for key in each.known[: max(0, room - len(known) + held)])
+            digests = [digest_of(name, key, mentions.key) for key in each.known[: max(0, room - len(known) + held)]]
+            known.update(digests)
+            if mentions.takes(delta):
+                mentions.take(delta.channel.kind, digests)
         room -= len(known) - held
         if room <= 0:
             degrade("values_not_remembered")
@@ -137,7 +149,7 @@ def _searched(search: Search, text: str, meter: Meter) -> Generator[None, None, 
 
 
 def _words(
-    program: Program, said: Sequence[Delta], meter: Meter, degrade: Callable[[str], None]
+    program: Program, said: Sequence[Delta], meter: Meter, degrade: Callable[[str], None], mentions: Mentions
 ) -> Generator[None, None, Mapping[str, str]]:
     """Return the words of texts, among which what models find is looked for."""
     found: dict[str, list[str]] = {}
@@ -146,6 +158,7 @@ def _words(
         if delta.channel.kind not in program.worded:
             continue
         known = found.setdefault(delta.channel.kind, [])
+        takes = mentions.takes(delta)
         for piece in names.pieces(delta.text):
             if room <= 0:
                 break
@@ -154,7 +167,12 @@ def _words(
             room -= len(words) + 1
             meter.spend(int((len(piece) + len(words)) * _WORD_WORK) + 1)
             yield
+            for count in mentions.hear(delta.channel.kind, words) if takes else ():
+                meter.spend(count * _HEARD_WORK)
+                yield
         known.append(names.APART)
+        if takes:
+            mentions.part(delta.channel.kind)
     if room <= 0:
         degrade("values_not_remembered")
     return {kind: names.told(known) for kind, known in found.items()}

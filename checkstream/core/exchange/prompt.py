@@ -33,7 +33,7 @@ from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
-from checkstream.core.policy.capabilities import PROMPT_ONLY, STORED
+from checkstream.core.policy.capabilities import PROMPT_ONLY, RESPONSES, STORED
 from checkstream.core.policy.program import RuleMeta, Scope
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
@@ -142,6 +142,8 @@ class Prompt:
         self._event, self._context, self._confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
         if fault is None and self._plan.recalls and self._surface.name not in STORED:
+            if self._surface.name == RESPONSES:
+                self.conversation.mentions.begin(event.caller or "")
             finding = self.conversation.finding(event.caller, request, self._session(event))
             yield from self._checking.meter.stepping(finding, READ_WORK)
         again = self.outside.said("path", "id") if self._surface.name in STORED else ""
@@ -260,7 +262,14 @@ class Prompt:
             fail_mode=self._plan.fail_mode,
         )
         checking = self._checking
-        told = yield from told_of(self._plan.program, request, checking.meter, checking.degrade, checking.quiet)
+        told = yield from told_of(
+            self._plan.program,
+            request,
+            checking.meter,
+            checking.degrade,
+            checking.quiet,
+            mentions=self.conversation.mentions,
+        )
         checking.exchange = msgspec.structs.replace(facts, told=told, conversation=self.conversation.past)
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")

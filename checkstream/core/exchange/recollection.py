@@ -18,6 +18,7 @@ from checkstream.core.conversation import (
     ALARM,
     KEY_BYTES,
     MOST_TEXTS,
+    NOTHING_SAID,
     RECENT_CHARS,
     RECENT_TEXTS,
     Conversation,
@@ -28,6 +29,7 @@ from checkstream.core.conversation import (
 from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import Joined
 from checkstream.core.exchange.ledger import Ledger
+from checkstream.core.exchange.mentions import Mentions
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Channel, Delta, Past, Span, Stage
 from checkstream.core.wire.surface import Request
@@ -98,6 +100,8 @@ class Recollection:
         """The last text that has raised the risk."""
         self.past = Past()
         """What rules know of it."""
+        self.mentions = Mentions(program, digest)
+        """What triggers spare, where the provider keeps the history."""
         self._digest = digest
         self._labels = program.scope(Stage.INGRESS, "user").accumulates
         self._asked = program.recalls
@@ -189,6 +193,7 @@ class Recollection:
         before = self._before = conversation or Conversation()
         self._id = before.id or self._id or self._digest(self.key)
         self._marks = before.marks
+        self.mentions.recall(before.mentioned)
         self.past.fired, self.past.refused, self.past.entities = before.fired, before.refused, before.entities
 
     def read(self, request: Request, joined: Sequence[Joined]) -> Generator[None, None, None]:
@@ -286,12 +291,13 @@ class Recollection:
         if refused:
             return tuple(found)  # what was not answered is in no history
         keys = [self._named("answer", each) for each in self.kept_as]
+        turns = dict.fromkeys(keys, turn)
         if self._is_told and spoken is not None:
             self._history.end(spoken)
-            keys.append(self._history.told)
-        for key in keys:
+            turns[self._history.told] = msgspec.structs.replace(turn, spoken=(), mentioned=NOTHING_SAID)
+        for key, each in turns.items():
             self._id = self._id or self._digest(key)
-            found.append(Remember(key, turn, msgspec.structs.replace(self._before, id=self._id)))
+            found.append(Remember(key, each, msgspec.structs.replace(self._before, id=self._id)))
         return tuple(found)
 
     def _turn(self, ledger: Ledger, places: Mapping[Channel, Joined], *, refused: bool) -> Turn:
@@ -314,7 +320,8 @@ class Recollection:
             entities=tuple(sorted(ledger.entities)),
             refused=refused,
             id=self._id,
-            spoken=() if refused or self._is_told or not self._keeps_texts else tuple(self._ends(new=True)),
+            spoken=() if refused or not self._keeps_texts else tuple(self._ends(new=not self._is_told)),
+            mentioned=NOTHING_SAID if refused else self.mentions.new,
         )
 
     @property

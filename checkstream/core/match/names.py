@@ -8,11 +8,14 @@ white space between words, and Korean, which writes particles on to them, have a
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 import re2
+
+from checkstream.core.conversation import WORD_BYTES
 
 _UNSPACED = re2.compile(r"([\p{Han}\p{Hiragana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])")
 _NO_WORD = re2.compile(r"[^\pL\pM\pN]+")
@@ -24,6 +27,8 @@ _PIECE: Final = 1024
 """Characters that are read in one step: NFKC makes up to 18 of one."""
 _LONGEST: Final = 320
 """Of a word that is not cut."""
+APART_DIGEST: Final = bytes(WORD_BYTES)
+"""Stands between the digests of two texts."""
 
 
 def name_key(text: str) -> str:
@@ -66,3 +71,19 @@ def told(words: Iterable[str]) -> str:
 def tells(told: str, key: str) -> bool:
     """Tell whether the words of a name (see `name_key`) stand in one of some texts, one after the other."""
     return bool(key) and f" {key} " in told
+
+
+def word_digest(word: str, secret: bytes) -> bytes:
+    """Return the keyed digest of a word."""
+    return hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=WORD_BYTES, key=secret).digest()
+
+
+def tells_digests(heard: bytes, key: str, secret: bytes) -> bool:
+    """Tell whether the words of a name stand one after the other in one of some texts, of which digests are known."""
+    if not heard or not key:
+        return False
+    asked = b"".join(word_digest(word, secret) for word in key.split())
+    at = heard.find(asked)
+    while at >= 0 and at % WORD_BYTES:
+        at = heard.find(asked, at + 1)
+    return at >= 0

@@ -15,8 +15,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from checkstream.core.conversation import VALUE_BYTES
 from checkstream.core.match.entities.canonical import Keys, domain_of, keys
-from checkstream.core.match.names import name_key, tells
+from checkstream.core.match.names import name_key, tells, tells_digests
 from checkstream.core.terms import Span, Told
 
 MAX_VALUES = 10_000
@@ -52,10 +53,12 @@ class Spares(msgspec.Struct, frozen=True, kw_only=True):
             return "`allow` has this value"
         if self.domains and self._is_of_domain(domain_of(entity, text)):
             return "`allow` has its domain"
-        digests = [digest_of(entity, key) for key in asked] if self.request and not by_model else []
+        digests = [digest_of(entity, key, told.key) for key in asked] if self.request and not by_model else []
         for channel in self.request:
-            words = told.words.get(channel, "") if by_model else ""
-            if any(tells(words, key) for key in asked) or not told.values.get(channel, _NONE).isdisjoint(digests):
+            words, heard = (told.words.get(channel, ""), told.heard.get(channel, b"")) if by_model else ("", b"")
+            if any(tells(words, key) or tells_digests(heard, key, told.key) for key in asked):
+                return f"`unless: in_request`: channel `{channel}` has it"
+            if not told.values.get(channel, _NONE).isdisjoint(digests):
                 return f"`unless: in_request`: channel `{channel}` has it"
         return ""
 
@@ -85,8 +88,8 @@ def _stands_in(ordered: tuple[str, ...], item: str) -> bool:
     return place < len(ordered) and ordered[place] == item
 
 
-def digest_of(entity: str, key: str) -> bytes:
-    """Return what is kept of a value of the request."""
+def digest_of(entity: str, key: str, secret: bytes = b"") -> bytes:
+    """Return what is kept of a value of the request, `VALUE_BYTES` long; `secret` is the key of what is kept longer."""
     entity = entity.removesuffix("_LOOSE")
     text = f"{entity}\x00{key}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=16).digest()
+    return hashlib.blake2b(text, digest_size=VALUE_BYTES, key=secret).digest()
