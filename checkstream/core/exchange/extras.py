@@ -219,6 +219,7 @@ class Extras:
         self._entries[entry] = joined = (before + extra.text)[-_MOST_WORDS_CHARS:]
         if not before or joined in self._quiet:
             return False
+        yield  # each is read by itself, and there may be thousands
         if not (yield from self._finds(joined)):
             self._remember([joined])
             return False
