@@ -151,9 +151,19 @@ def test_what_a_tool_has_said_is_taken_out_where_it_has_a_place_for_a_note() -> 
     ]
     with pytest.raises(WireError):
         shaped(body(screen), removed=((("input", 0), "[out]"),))
-    for impossible in ({"bad_words": ("x",)}, {"grammar": "g"}, {"continue_from": "So"}):
+    for impossible in ({"bad_words": ("x",)}, {"grammar": "g"}):
         with pytest.raises(WireError):
             shaped(body(), **impossible)
+
+
+def test_the_rest_of_an_answer_is_asked_for_with_a_message_that_is_not_complete() -> None:
+    question, begun = shaped(body(), continue_from="So")["input"]
+    assert question == {"role": "user", "content": "hi"}
+    assert begun["status"] == "incomplete"
+    assert begun["role"] == "assistant"
+    assert [part["text"] for part in begun["content"]] == ["So"]
+    with pytest.raises(WireError, match="continued"):
+        shaped(body(text={"format": {"type": "json_object"}}), continue_from="So")
 
 
 @pytest.mark.parametrize(
