@@ -1,10 +1,12 @@
 """The cost of one benign event: through the guard by stage, and through the running proxy beside a pass-through.
 
-`--only policy` measures large policies instead: thousands of phrases, two hundred rules, a reload beside a stream.
-`--only scoring` measures the classifiers that are installed, and those of `--models FILE`; `--only checks` what
-checks by `safety` cost in the running proxy at 200 streams, whose events have one token, and eight.
+`--parts` adds what an event costs the core by part, counted (see `counted.py`). `--only policy` measures large
+policies instead: thousands of phrases, two hundred rules, a reload beside a stream. `--only scoring` measures the
+classifiers that are installed, and those of `--models FILE`; `--only checks` what checks by `safety` cost in the
+running proxy at 200 streams, whose events have one token, and eight.
 
-    python -m bench [--only core|saturated|paced|checks|policy|scoring] [--rounds N] [--models FILE] [--out FILE]
+    python -m bench [--only core|saturated|paced|checks|policy|scoring] [--parts] [--rounds N] [--models FILE]
+                    [--out FILE]
 
 Prints Markdown; `--out` writes it to a file as well. Close what else uses the machine: the figures are CPU time and
 ratios of interleaved runs, which bear some company, but not much.
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import core, policy, proxy, report, scenario, scoring
+from bench import core, counted, policy, proxy, report, scenario, scoring
 
 _SCENARIOS = ("saturated", "paced")
 _CORE_ROUNDS = 25
@@ -34,6 +36,7 @@ _APART = {"policy": "large policies", "scoring": "classifiers"}
 def _arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--only", choices=("core", *_SCENARIOS, "checks", "chunks", *_APART), help="one part")
+    parser.add_argument("--parts", action="store_true", help="the core's cost by part, too, counted")
     parser.add_argument("--rounds", type=int, help="turns of each measurement (default: as its scenario says)")
     parser.add_argument("--models", type=Path, metavar="FILE", help="own models, for `--only scoring`")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the report here too")
@@ -50,6 +53,7 @@ def main(given: list[str]) -> int:
         sys.stderr.write(f"{part} ...\n")
         if part == "core":
             body += report.of_core(core.run(args.rounds or _CORE_ROUNDS))
+            body += counted.section() if args.parts else ()
             continue
         if part == "scoring":
             body += scoring.lines(scoring.run(args.rounds or _SCORING_ROUNDS, args.models))
@@ -59,7 +63,7 @@ def main(given: list[str]) -> int:
                 body += policy.lines(runner.run(policy.run(args.rounds or _POLICY_ROUNDS)))
                 continue
             body += report.of_proxy(part, runner.run(proxy.run(scenario.load(part), args.rounds)))
-    only = f" --only {args.only}" if args.only else ""
+    only = (f" --only {args.only}" if args.only else "") + (" --parts" if args.parts else "")
     command = f"python -m bench{only}" + (f" --rounds {args.rounds}" if args.rounds else "")
     everything = "" if args.only in _APART else " (all of it: `make bench`)"
     lines += [f"Made by `{command}`{everything}.", "", *report.machine(), "", *body]

@@ -91,25 +91,14 @@ class _Workload:
 
         return run
 
-    def decode(self) -> Callable[[], None]:
-        """Return the cutting of bytes into events."""
-        decode = Decoder().decode
-
-        def run() -> None:
-            for data in self.events:
-                decode(data)
-
-        return run
-
     def read(self) -> Callable[[], None]:
-        """Return the finding of the text in an event."""
+        """Return the finding of the text in the bytes of an event that is like one before."""
         moulds = Moulds()
         moulds.learn(self.frames[0], self.surface.read_event(self.frames[0]))
 
         def run() -> None:
-            for frame in self.frames:
-                if moulds.read(frame) is None:
-                    self.surface.read_event(frame)
+            for data in self.events:
+                moulds.cut(data, 0)
 
         return run
 
@@ -138,8 +127,7 @@ def run(rounds: int) -> Report:
     """Measure for `rounds` turns, after one that warms up the automata."""
     load = _Workload()
     stages = {
-        "decode (bytes to events)": load.decode,
-        "read (event to text)": load.read,
+        "read (bytes to text)": load.read,
         "match, rules that hold text": load.hold,
         "match, rules that only record": load.watch,
         "whole": load.whole,

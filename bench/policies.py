@@ -7,8 +7,26 @@ from typing import Any
 import yaml
 
 from checkstream.config import bundled
+from checkstream.core.policy.classifiers import ClassifierLabel
 
 _TRIGGERS = ("patterns", "phrases", "entities")
+
+
+def with_scores() -> tuple[str, tuple[ClassifierLabel, ...]]:
+    """Return the default pack as YAML, asking for scores above 0.9, and all labels that it asks for."""
+    pack: dict[str, Any] = yaml.safe_load((bundled("policies") / "default" / "policy.yaml").read_text("utf-8"))
+    labels: dict[str, None] = {}
+    pending: list[Any] = [pack]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            if each.pop("fpr", None) is not None:
+                each["threshold"] = 0.9
+            if "threshold" in each:
+                labels[each["name"]] = None
+        pending += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    source = yaml.safe_dump(pack, sort_keys=False, allow_unicode=True)
+    return source, tuple(ClassifierLabel(name) for name in sorted(labels))
 
 
 def with_classifiers(*models: str) -> str:

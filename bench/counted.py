@@ -1,0 +1,189 @@
+"""The work of the core on one token, counted and not timed: steps of the interpreter, and calls of functions in C.
+
+Both are the same in every run on every machine, so a few percent more of them are a regression and no noise. What a
+call in C costs is not seen: `core.py` times that. `kept.json` has the figures that `tests/unit/bench/test_counted.py`
+holds the code to.
+
+    python -m bench.counted [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from bench.policies import with_classifiers, with_scores
+from bench.scenario import FIRST, answer, event, request
+from checkstream.core.commands import Score
+from checkstream.core.events import AnyEvent, RequestReceived, Scored, UpstreamBytes, UpstreamOpened
+from checkstream.core.exchange.guard import Guard, Plan
+from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.program import Program
+from checkstream.core.wire.surfaces import SURFACES
+
+KEPT = Path(__file__).with_name("kept.json")
+NAMES = ("patterns", "default")
+_EVENTS = 280
+_WAITING = 1
+"""Questions to classifiers that wait while the stream goes on."""
+_PARTS: Mapping[str, str] = {
+    "core/wire/": "decode",
+    "core/match/tokens": "tokenise",
+    "core/match/": "match",
+    "core/channel/checks": "ask and score",
+    "core/channel/answers": "ask and score",
+    "core/exchange/checking": "ask and score",
+    "core/channel/": "hold and decide",
+    "core/policy/": "policy",
+    "core/cel/": "policy",
+    "core/exchange/ledger": "audit",
+    "core/exchange/heard": "audit",
+    "core/exchange/outbox": "let go and encode",
+    "core/exchange/writer": "let go and encode",
+    "core/exchange/order": "let go and encode",
+    "core/exchange/leaving": "let go and encode",
+    "core/": "the order of things",
+}
+"""Beginning of a module's path -> the part that it is of; the first that fits counts."""
+
+
+class Count(msgspec.Struct, frozen=True, kw_only=True):
+    """What one event costs."""
+
+    steps: float
+    """Instructions of the interpreter."""
+    calls: float
+    """Of functions in C."""
+    parts: dict[str, float]
+    """Part -> its steps."""
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """`kept.json`."""
+
+    python: str
+    """The steps of another version of Python are others."""
+    counts: dict[str, Count]
+
+
+def count(name: str) -> Count:
+    """Count a calm answer, all of whose words have come before, through the core.
+
+    Args:
+        name: `patterns` (the default policies without classifiers) or `default` (all of them; scores are low).
+    """
+    source, labels = (with_classifiers(), ()) if name == "patterns" else with_scores()
+    program = compile_sources([("bench.yaml", source)], labels)
+    known = [label.name for label in labels]
+    _stream(program, known)[0]()
+    run, events = _stream(program, known)
+    steps: Counter[str] = Counter()
+    calls = 0
+
+    def trace(frame: FrameType, kind: str, _: Any) -> Any:
+        if kind == "call":
+            frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        elif kind == "opcode":
+            steps[frame.f_code.co_filename] += 1
+        return trace
+
+    def profile(_: FrameType, kind: str, __: Any) -> None:
+        nonlocal calls
+        calls += kind == "c_call"
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.settrace(trace)
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
+    parts: Counter[str] = Counter()
+    for path, found in steps.items():
+        parts[next((part for start, part in _PARTS.items() if f"checkstream/{start}" in path), "")] += found
+    parts.pop("", None)
+    of_core = {part: round(found / events, 1) for part, found in parts.most_common()}
+    return Count(steps=round(sum(parts.values()) / events, 1), calls=round(calls / events, 1), parts=of_core)
+
+
+def _stream(program: Program, labels: Sequence[str]) -> tuple[Callable[[], None], int]:
+    """Return what takes an answer's events through a guard whose stream has begun, and how many they are."""
+    guard = Guard(surface=SURFACES["openai.chat"], plan=Plan(program=program), digest=lambda _: "")
+    asked: list[Score] = []
+
+    def take(each: AnyEvent, now: float) -> None:
+        asked.extend(command for command in guard.receive(each, now) if isinstance(command, Score))
+
+    def scored(now: float, waiting: int) -> None:
+        while len(asked) > waiting:
+            take(Scored(asked.pop(0).ticket, dict.fromkeys(labels, 0.0)), now)
+
+    take(RequestReceived(request("m", "hi")), 0.0)
+    scored(0.1, 0)
+    take(UpstreamOpened(200, streaming=True), 0.2)
+    take(UpstreamBytes(FIRST), 0.3)
+    said = answer("benign.txt")[:_EVENTS]
+    events = [UpstreamBytes(event({"content": text})) for text in said]
+
+    def run() -> None:
+        now = 1.0
+        for each in events:
+            now += 0.02
+            take(each, now)
+            scored(now, _WAITING)
+
+    return run, len(events)
+
+
+def version() -> str:
+    """Return the version of Python that steps are counted of."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def kept() -> Kept:
+    """Read `kept.json`."""
+    return msgspec.json.decode(KEPT.read_bytes(), type=Kept)
+
+
+def main(given: list[str]) -> int:
+    """Print the ledger, or keep its figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench.counted", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the figures in `kept.json`")
+    args = parser.parse_args(given)
+    counts = {name: count(name) for name in NAMES}
+    sys.stdout.write("\n".join(lines(counts)) + "\n")
+    if args.write:
+        found = msgspec.json.encode(Kept(python=version(), counts=counts))
+        KEPT.write_bytes(msgspec.json.format(found, indent=2) + b"\n")
+    return 0
+
+
+def section() -> list[str]:
+    """Return the section of a report."""
+    told = (
+        "The default policies without classifiers (`patterns`), and with all of them (`default`), which answer before "
+        "two questions wait. A calm answer whose words have come before. What a call in C costs is not seen."
+    )
+    return ["## One event through the guard, counted", "", told, "", *lines({name: count(name) for name in NAMES}), ""]
+
+
+def lines(counts: Mapping[str, Count]) -> list[str]:
+    """Return the ledger as a table."""
+    names = list(dict.fromkeys(part for each in counts.values() for part in each.parts))
+    rows = [["all", *(f"{each.steps:.0f}" for each in counts.values())]]
+    rows += [[f"- {part}", *(f"{each.parts.get(part, 0.0):.0f}" for each in counts.values())] for part in names]
+    rows.append(["calls of functions in C", *(f"{each.calls:.0f}" for each in counts.values())])
+    head = [f"steps of the interpreter an event, Python {version()}", *counts]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
