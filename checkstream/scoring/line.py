@@ -167,6 +167,12 @@ class Line:
             for ticket in (*(each.asker for each in handed), *self._queue.askers()):
                 ticket.fail(self.late())
 
+    def breaks(self, entry: Waiting, cause: BaseException | None) -> None:
+        """Note that who read a window is no more: the window is not read again, since it may be what has ended it."""
+        crash = ScoringError(f"classifier `{self._name}` ended its thread", reason="crash")
+        crash.__cause__ = cause
+        self.deliver([Read(entry, crash)])
+
     def comes_back(self) -> None:
         """Note that a read which was given up has ended after all."""
         self._hung -= 1

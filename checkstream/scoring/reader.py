@@ -46,6 +46,8 @@ class Reader:
         """
         self.reads: Job | None = None
         """What it is at."""
+        self.died_of: BaseException | None = None
+        """What has ended it; a model's exceptions don't, what is no `Exception` does."""
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._tell = tell
         self._ended = ended
@@ -53,8 +55,13 @@ class Reader:
         self._given_up = False
         self._began_s = 0.0
         # A daemon, so that a model that hangs for good can't keep the process from ending.
-        self._thread = threading.Thread(target=self._work_off, name=f"score-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"score-{name}", daemon=True)
         self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """It runs, or ends as it was told to."""
+        return self._thread.is_alive()
 
     def put(self, job: Job) -> None:
         """Give it a window."""
@@ -65,6 +72,12 @@ class Reader:
         if self._thread.ident is None or not hasattr(time, "pthread_getcpuclockid"):
             return 0.0
         return time.clock_gettime(time.pthread_getcpuclockid(self._thread.ident)) - self._began_s
+
+    def _run(self) -> None:
+        try:
+            self._work_off()
+        except BaseException as error:  # noqa: BLE001 - the thread is over, whatever it was
+            self.died_of = error.with_traceback(None)
 
     def _work_off(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -126,6 +126,8 @@ class ThreadRunner:
         """The loop knows that something was read and has not looked yet."""
         self._ahead = 0
         """Tokens that the thread has or will get."""
+        self._given: dict[Job, None] = {}
+        """What it has and has told nothing of, in the order in which it reads."""
         self._lines: deque[Line] = deque()
         self._scheduled: asyncio.Handle | None = None
         self._closing = False
@@ -159,7 +161,9 @@ class ThreadRunner:
                 self._lines.append(line)
             for entry in batch:
                 self._ahead += _weight(entry)
-                self._reader.put(Job(line, entry))
+                job = Job(line, entry)
+                self._given[job] = None
+                self._reader.put(job)
         if self._ahead and self._watching is None and not self._closing:
             self._watching = self._loop.call_later(_WATCH_S, self._look)
 
@@ -182,6 +186,7 @@ class ThreadRunner:
             if done.given_up:
                 done.job.line.comes_back()
                 continue
+            del self._given[done.job]
             self._ahead -= _weight(done.job.entry)
             done.job.line.deliver((done.read,))
         self._flush()
@@ -189,6 +194,8 @@ class ThreadRunner:
     def _look(self) -> None:
         """Look whether the thread hangs: whether it has worked on a window for too long, or does nothing at it."""
         self._watching = None
+        if not self._reader.alive and not self._closing:
+            self._bury()
         job = self._reader.reads
         if job is not None:
             worked_s = self._reader.worked_s()
@@ -206,11 +213,26 @@ class ThreadRunner:
         if rest is None:
             return
         self._seen = None
+        del self._given[job]
         self._ahead -= _weight(job.entry)
         self._reader = Reader(self._name, self._tell, self._say_ended)
         job.line.hangs(job.entry, [other.entry for other in rest if other.line is job.line])
         for other in rest:
             self._reader.put(other)
+
+    def _bury(self) -> None:
+        """Go on with another thread, since this one has died; what it had not begun is read there (G32)."""
+        self._deliver()
+        job, cause = self._reader.reads, self._reader.died_of
+        self._seen = None
+        self._reader = Reader(self._name, self._tell, self._say_ended)
+        if job is not None:
+            del self._given[job]
+            self._ahead -= _weight(job.entry)
+        for other in self._given:
+            self._reader.put(other)
+        if job is not None:
+            job.line.breaks(job.entry, cause)
 
     async def close(self) -> None:
         """End the thread after its running window; give up on one that takes longer than `close_s`."""

@@ -1,6 +1,7 @@
 """Hangs, crashes, garbage, open breakers, cancellations and closing: each fails alone and is told. Waiting is none."""
 
 import asyncio
+import ctypes
 import threading
 import time
 
@@ -79,6 +80,32 @@ async def test_g23_a_detector_that_hangs_is_given_up_and_others_are_read_meanwhi
         assert await r.score("at last") == {"fake.a": 0.25, "fake.b": 0.75}
         await alone()
         assert r.scorer._lanes["fake", False].state == "closed"
+
+
+async def test_g23_a_thread_that_a_model_ends_is_a_crash_and_another_one_goes_on() -> None:
+    async with rig(inline=False) as r:
+        ending = asyncio.ensure_future(r.reason("exit"))
+        behind = [asyncio.ensure_future(r.score(text)) for text in ("behind", "and behind")]
+        async with asyncio.timeout(20):
+            assert await ending == "crash"
+            assert await asyncio.gather(*behind) == [{"fake.a": 0.25, "fake.b": 0.75}] * 2
+        assert r.told.checks.count(("fake", "crash")) == 1
+        assert await r.score("after") == {"fake.a": 0.25, "fake.b": 0.75}
+        await alone()
+
+
+async def test_g32_a_thread_that_dies_idle_is_no_failure_of_what_comes_next() -> None:
+    async with rig(inline=False, limits=ScorerLimits(breaker_failures=1)) as r:
+        assert await r.score("first")
+        (thread,) = [each for each in threading.enumerate() if each.name == "score-midstream"]
+        ended = ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+        )
+        assert ended == 1, "it ends when it is given something, before it begins that"
+        async with asyncio.timeout(20):
+            assert await r.score("next") == {"fake.a": 0.25, "fake.b": 0.75}
+        assert not thread.is_alive()
+        assert r.told.states == []
 
 
 async def alone() -> None:
