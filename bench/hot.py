@@ -56,7 +56,7 @@ async def _running(model_port: int, beside: Path | None) -> AsyncIterator[list[_
     core, others = (cores[0], set(cores[1:])) if len(cores) > 1 else (None, set(cores))
     async with AsyncExitStack() as opened:
         found: list[_Measured] = []
-        nginx = await opened.enter_async_context(targets.nginx(model_port, core))
+        nginx = await opened.enter_async_context(targets.nginx(model_port, cores[:1] if core is not None else ()))
         if nginx is not None:
             cpu_s, rss = nginx.cpu_s, nginx.rss_bytes
             found.append(_Measured("nginx", nginx.place.port, lambda: cpu_s() or 0.0, lambda: rss() or 0))

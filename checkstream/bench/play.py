@@ -29,6 +29,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     scripts: tuple[Script, ...]
     rounds: int = 3
     policies: tuple[str, ...] = ("builtin:default",)
+    workers: int = 1
+    """Processes of a second `checkstream`, beside the one with one process; 1: there is no second."""
     proxies: Mapping[str, Place] = {}
     """Gateways that stand before the bench's model, by name."""
     model_port: int = 0
@@ -69,20 +71,23 @@ async def play(wanted: Wanted, show: Callable[[str], None]) -> list[Run]:
 
 @asynccontextmanager
 async def _running(wanted: Wanted, port: int) -> AsyncIterator[Sequence[Target]]:
-    """Start what is to be measured, on a core of its own where there are two; this process keeps the others."""
+    """Start what is to be measured, each process on a core of its own where there are enough; we keep the others."""
     if wanted.target is not None:
         yield [Target(name="target", place=wanted.target, own_model=False)]
         return
     cores = sorted(os.sched_getaffinity(0))
-    core = cores[0] if len(cores) > 1 else None
+    own = cores[: max(min(wanted.workers, len(cores) - 1), 1)] if len(cores) > 1 else []
     async with AsyncExitStack() as opened:
-        beside = await opened.enter_async_context(targets.nginx(port, core))
-        guarded = await opened.enter_async_context(targets.guarded(port, wanted.policies, core))
+        beside = await opened.enter_async_context(targets.nginx(port, own[:1]))
+        guarded = [await opened.enter_async_context(targets.guarded(port, wanted.policies, own[:1]))]
+        if wanted.workers > 1:
+            many = targets.guarded(port, wanted.policies, own if len(own) == wanted.workers else (), wanted.workers)
+            guarded.append(await opened.enter_async_context(many))
         named = [Target(name=name, place=place) for name, place in wanted.proxies.items()]
-        if core is not None:
-            os.sched_setaffinity(0, set(cores[1:]))
+        if own:
+            os.sched_setaffinity(0, set(cores[len(own) :]))
         try:
-            yield [targets.direct(port), *([beside] if beside is not None else []), guarded, *named]
+            yield [targets.direct(port), *([beside] if beside is not None else []), *guarded, *named]
         finally:
             os.sched_setaffinity(0, set(cores))
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,11 +83,11 @@ def _family(pids: Iterable[int]) -> list[int]:
 
 
 @contextmanager
-def _pinned(core: int | None) -> Iterator[None]:
-    """Have what is started inside run on one core."""
+def _pinned(cores: Collection[int]) -> Iterator[None]:
+    """Have what is started inside run on these cores; on none: wherever it likes."""
     before = os.sched_getaffinity(0)
-    if core is not None:
-        os.sched_setaffinity(0, {core})
+    if cores:
+        os.sched_setaffinity(0, cores)
     try:
         yield
     finally:
@@ -95,14 +95,22 @@ def _pinned(core: int | None) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def guarded(model_port: int, policies: Sequence[str], core: int | None) -> AsyncIterator[Target]:
-    """Run `checkstream serve` as it is shipped, with policies that are shipped too or have absolute paths.
+async def guarded(
+    model_port: int, policies: Sequence[str], cores: Collection[int], workers: int = 1
+) -> AsyncIterator[Target]:
+    """Run `checkstream serve` as it is shipped.
+
+    Args:
+        model_port: Where the model listens.
+        policies: That are shipped too, or have absolute paths.
+        cores: To run on; none: wherever it likes.
+        workers: Processes that serve.
 
     Raises:
         BenchError: it doesn't start.
     """
-    with TemporaryDirectory() as name:
-        file = Path(name) / "checkstream.yaml"
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "checkstream.yaml"
         route = {
             "name": "bench",
             "match": {"path": _PATH},
@@ -110,24 +118,30 @@ async def guarded(model_port: int, policies: Sequence[str], core: int | None) ->
             "policies": list(policies),
         }
         config = {
-            "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "limits": {"streams": 4000}},
+            "server": {
+                "listen": "127.0.0.1:0",
+                "admin": "127.0.0.1:0",
+                "limits": {"streams": 4000},
+                "workers": workers,
+            },
             "upstreams": {"model": {"url": f"http://127.0.0.1:{model_port}"}},
             "routes": [route],
         }
         file.write_text(json.dumps(config), "utf-8")
-        with _pinned(core):
+        with _pinned(cores):
             starting = child("checkstream", ["serve", "--config", str(file), "--log", "json"])
             running = await starting.__aenter__()
         try:
             said = await running.said(lambda row: row.get("event") == "listening")
             port = int(str(said["listen"]).rpartition(":")[2])
-            yield Target(name="checkstream", place=_local(port), pids=(running.pid,))
+            name = "checkstream" if workers == 1 else f"checkstream x{workers}"
+            yield Target(name=name, place=_local(port), pids=(running.pid,))
         finally:
             await starting.__aexit__(None, None, None)
 
 
 @asynccontextmanager
-async def nginx(model_port: int, core: int | None) -> AsyncIterator[Target | None]:
+async def nginx(model_port: int, cores: Collection[int]) -> AsyncIterator[Target | None]:
     """Run nginx, which sends on what comes as it comes; None: it isn't installed."""
     program = shutil.which("nginx")
     if program is None:
@@ -137,7 +151,7 @@ async def nginx(model_port: int, core: int | None) -> AsyncIterator[Target | Non
         port = await _free_port()
         config = Path(name) / "nginx.conf"
         config.write_text(_NGINX.format(model=model_port, port=port), "utf-8")
-        with _pinned(core):
+        with _pinned(cores):
             process = await asyncio.create_subprocess_exec(
                 program, "-p", name, "-c", str(config), "-e", "stderr", stderr=asyncio.subprocess.DEVNULL
             )

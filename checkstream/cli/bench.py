@@ -19,6 +19,7 @@ from checkstream.cli.parser import Parser
 from checkstream.cli.progress import Counter
 from checkstream.config import BUILTIN
 from checkstream.errors import CheckstreamError
+from checkstream.processes.cores import MOST_WORKERS
 
 if TYPE_CHECKING:
     from checkstream.bench.play import Wanted
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   checkstream bench
   checkstream bench --scenario chat --scenario streams-50 --html report.html
+  checkstream bench --workers 4 --scenario streams-200   # beside one worker; wants five cores or more
   checkstream bench --policy policies/ours.yaml --rounds 5 --json rows.json
   checkstream bench --proxy other=http://127.0.0.1:4000 --model-port 9100   # a gateway before http://127.0.0.1:9100
   checkstream bench --target https://llm.example.com --header authorization=LLM_AUTHORIZATION --model gpt-4.1-mini
@@ -50,6 +52,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each is run (default: 3)")
     parser.add_argument(
         "--policy", action="append", metavar="NAME", help="in place of builtin:default; may be repeated"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="measure checkstream with so many workers, too"
     )
     parser.add_argument("--proxy", action="append", default=[], metavar="NAME=URL", help="another gateway to measure")
     parser.add_argument("--model-port", type=int, default=0, metavar="PORT", help="where the model listens for it")
@@ -104,6 +109,8 @@ def _wanted(args: argparse.Namespace, scripts: tuple[Script, ...]) -> Wanted:
 
     if args.rounds < 1:
         raise CheckstreamError(f"`--rounds {args.rounds}` is none; write 1 or more")
+    if not 1 <= args.workers <= MOST_WORKERS:
+        raise CheckstreamError(f"`--workers {args.workers}`: write a number from 1 to {MOST_WORKERS}")
     try:
         headers = dict(_header(each) for each in args.header)
         proxies = {}
@@ -122,6 +129,7 @@ def _wanted(args: argparse.Namespace, scripts: tuple[Script, ...]) -> Wanted:
             each if each.startswith(BUILTIN) else str(Path(each).resolve())
             for each in args.policy or ("builtin:default",)
         ),
+        workers=args.workers,
         proxies=proxies,
         model_port=args.model_port,
         target=target,

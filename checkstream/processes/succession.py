@@ -117,6 +117,7 @@ class Heir:
         self._shared = shared
         self._count = count
         self._writer: asyncio.StreamWriter | None = None
+        self._said_all = False
         self.took = asyncio.Event()
         """It serves."""
         self.gone = asyncio.Event()
@@ -127,11 +128,15 @@ class Heir:
             reader, self._writer = await asyncio.open_connection(sock=self._end)
             while (body := await frames.read(reader)) is not None:
                 message = _FROM_HEIR.decode(body)
+                if self._said_all:
+                    continue
                 match message:
                     case Took():
                         self.took.set()
                     case Sum(id_):
-                        self._writer.write(frames.encode(Counted(id_, await self._count())))
+                        counted = frames.encode(Counted(id_, await self._count()))
+                        if not self._said_all:
+                            self._writer.write(counted)
                     case _:
                         self._writer.write(frames.encode(Answered(self._shared.answer(message))))
         except OSError:
@@ -146,6 +151,7 @@ class Heir:
         if self._writer is None or self.gone.is_set():
             return
         figures = await self._count()
+        self._said_all = True
         with contextlib.suppress(OSError):
             self._writer.write(frames.encode(Legacy(self._shared.blobs.all(), self._shared.spent.all(), figures)))
             await self._writer.drain()
