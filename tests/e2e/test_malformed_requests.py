@@ -166,7 +166,8 @@ def test_g22_ten_thousand_malformed_requests_leave_the_process_serving(llm: Llm,
     mutator = Mutator("chat_request", [GOOD, CHUNKED + b"%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"], dice)
     slow = [begin(proxy, dice) for _ in range(SLOW)]
     callers = Callers(proxy.url)
-    asyncio.run(callers.run([draw(dice, mutator) for _ in range(REQUESTS)]))
+    told = [Case(line + b" HTTP/1.1\r\n" + HEAD + b"\r\n", "read") for line in (b"DELETE /v1/models", b"GET /nowhere")]
+    asyncio.run(callers.run([*told, *(draw(dice, mutator) for _ in range(REQUESTS))]))
     assert callers.statuses[400] > REQUESTS / 20, callers.statuses
     assert {404, 405, 413} < callers.statuses.keys(), callers.statuses
     for caller in slow:
