@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from checkstream.core import events as on
+from checkstream.core.exchange.guard import Guard
 from tests.hostile_responses import REQUESTS, STREAMS, WHOLE
 from tests.responses import RESPONSES, request
 from tests.watchdog import MOST_S, Step, answered, everything, guard_of, long_steps, steps
@@ -32,6 +33,25 @@ def test_g33_no_step_on_a_whole_response_is_long(name: str) -> None:
 @pytest.mark.parametrize("name", REQUESTS)
 def test_g33_no_step_on_a_request_for_a_response_is_long(name: str) -> None:
     assert long_steps_of(answered(REQUESTS[name](SIZE), b"", streaming=True)) == []
+
+
+def work_of(events: Sequence[on.AnyEvent]) -> int:
+    guard = guard_of(RESPONSES, everything())
+    assert isinstance(guard, Guard)
+    for _ in steps(guard, events):
+        pass
+    return guard._course.checking.meter.spent
+
+
+@pytest.mark.parametrize("name", ["unknown members", "a search of many members"])
+def test_g10_what_members_of_items_say_is_read_once_in_a_stream_not_with_all_before_each(name: str) -> None:
+    """The words of a list are read as one text, as in the whole answer: each was read with 256 characters before it."""
+    streamed = [
+        work_of(answered(request(), STREAMS[f"{name}, in the last word alone"](size), streaming=True))
+        for size in (SIZE // 2, SIZE)
+    ]
+    assert streamed[1] < 2.6 * streamed[0]
+    assert streamed[1] < 12 * SIZE
 
 
 @pytest.mark.nightly

@@ -101,6 +101,7 @@ class Extras:
         "_program",
         "_quiet",
         "_register",
+        "_runs",
         "_states",
         "_words",
         "calm",
@@ -132,6 +133,8 @@ class Extras:
         """Words of the protocol at places where nothing else has been said."""
         self._entries: dict[tuple[int, Path, int], str] = {}
         """Of the entries of one list that say something once, how the last ones have ended."""
+        self._runs: set[tuple[int, Path, int]] = set()
+        """Lists of which all entries in the latest unit are quiet as one text, behind those before them."""
         self._last: dict[tuple[int, Path, int], _Place] = {}
         """Of the entries of one list that have an index, each a place of its own, the one that has begun last."""
         self._open: dict[Channel, None] = {}
@@ -159,6 +162,7 @@ class Extras:
         loud = yield from self._loud(unit.extras, whole=whole)
         yield from self._loud_together(unit.extras, loud)
         amid = set[int]() if whole else self._amid(unit.extras, loud)
+        self._runs = set[tuple[int, Path, int]]() if whole else (yield from self._quiet_runs(unit.extras, loud))
         judged: list[Delta] = []
         for number, extra in enumerate(unit.extras):
             if number % _EXTRAS == _EXTRAS - 1:
@@ -211,13 +215,12 @@ class Extras:
 
         Ids tell entries apart: nobody joins them, and clients refer to them.
         """
-        key = key_of(extra)
-        entry = _of_any_index(key)
-        if entry == key or key[:2] in self._first or str(extra.path[-1]).endswith("id"):
+        key, entry = key_of(extra), self._entry_of(extra)
+        if entry is None:
             return False
         before = self._entries.get(entry, "")
         self._entries[entry] = joined = (before + extra.text)[-_MOST_WORDS_CHARS:]
-        if not before or joined in self._quiet:
+        if not before or entry in self._runs or joined in self._quiet:
             return False
         yield  # each is read by itself, and there may be thousands
         if not (yield from self._finds(joined)):
@@ -225,6 +228,33 @@ class Extras:
             return False
         self._words[key] = before
         return True
+
+    def _entry_of(self, extra: Extra) -> tuple[int, Path, int] | None:
+        """Return what all entries of a list have in common with one that says something once; None: not read so."""
+        key = key_of(extra)
+        entry = _of_any_index(key)
+        return None if entry == key or key[:2] in self._first or str(extra.path[-1]).endswith("id") else entry
+
+    def _quiet_runs(self, extras: Sequence[Extra], loud: set[int]) -> Generator[None, None, set[tuple[int, Path, int]]]:
+        """Return the lists of which the entries in one unit are quiet, read at once behind those before them.
+
+        Each of the entries would be read with all that is kept of those before it, which is many times as much.
+        """
+        runs: dict[tuple[int, Path, int], dict[tuple[int, Path, int], str]] = {}
+        for number, extra in enumerate(extras):
+            if number % _EXTRAS == _EXTRAS - 1:
+                self._meter.spent += 2 * _EXTRAS
+                yield
+            if extra.again != "first" or number in loud or (entry := self._entry_of(extra)) is None:
+                continue
+            if (yield from self._is_steady(extra.text)):
+                runs.setdefault(entry, {}).setdefault(key_of(extra), extra.text)
+        quiet = set[tuple[int, Path, int]]()
+        for entry, texts in () if self._anchored else runs.items():
+            joined = self._entries.get(entry, "") + "".join(texts.values())
+            if len(texts) > 1 and not (yield from self._finds(joined)):
+                quiet.add(entry)
+        return quiet
 
     def _amid(self, extras: Sequence[Extra], loud: set[int]) -> set[int]:
         """Return the numbers of quiet texts that no other event goes on with: those amid many at one place."""
