@@ -1,7 +1,9 @@
-"""Events of blocks that come by turns, put in order: one block after the other, as each is to a client.
+"""Calls that come by turns, put in order: one after the other, as each is to a client.
 
-Clients of the Messages API join the events of one block, whatever came between them. So what was said in one block is
-read together, and leaves so: an event of another waits until the block that is open is over.
+Clients of the Messages API join the events of one block, whatever came between them. A call leaves when it is over, so
+what comes for other blocks meanwhile loses nothing by waiting until then, and each is read together. Nothing waits for
+texts and thoughts: servers such as llama.cpp say only at the end of the answer that they are over. One that goes on
+behind another would be read apart from what clients join it to.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from checkstream.core.terms import Unit
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import WireError
 
-_MOST_BYTES = 262_144
+_MOST_BYTES = 2_097_152
 """Of events that wait."""
+_CALLS = frozenset({"tool_name", "tool_arguments"})
 
 
 class Blocks:
@@ -22,11 +25,15 @@ class Blocks:
     INVARIANT: an event waits once at most, so what comes in any order is read twice at most (G10).
     """
 
-    __slots__ = ("_bytes", "_ends", "_open", "_waiting")
+    __slots__ = ("_begun", "_bytes", "_ends", "_latest", "_open", "_waiting")
 
     def __init__(self) -> None:
         """Begin with none."""
         self._open: int | None = None
+        """The call that is not over."""
+        self._latest: int | None = None
+        """The block that was spoken of last, if it is not over."""
+        self._begun: set[int] = set()
         self._waiting: dict[int, list[Frame]] = {}
         """Events of blocks, in the order in which these began to wait."""
         self._ends: list[Frame] = []
@@ -34,14 +41,14 @@ class Blocks:
         self._bytes = 0
 
     def goes_on(self, block: int | None) -> bool:
-        """Tell whether an event that is of this block, or of none, may be taken now."""
-        return block is None or block == self._open
+        """Tell whether an event that is like others, of this block or of none, may be taken now."""
+        return block is None or (block == self._latest and self._open in (None, block))
 
     def waits(self, frame: Frame, unit: Unit, *, waited: bool) -> bool:
         """Tell whether an event has to wait for others; it is kept until `following`.
 
-        One of a block waits for the end of the block that is open; the end of the answer, which is that of every block,
-        for all that wait.
+        One of another block waits for the end of the call that is open; the end of the answer, which is that of every
+        block, for all that wait.
 
         Args:
             frame: The event.
@@ -49,7 +56,7 @@ class Blocks:
             waited: It is one of those that `following` has returned.
 
         Raises:
-            WireError: there are too many that wait.
+            WireError: there are too many that wait, or a text goes on behind another.
         """
         block = unit.block
         if block is None:
@@ -58,7 +65,7 @@ class Blocks:
             self._ends.append(frame)
             return True
         if waited or self._open in (None, block):
-            self._open = None if block in unit.over else block
+            self._take(unit, block)
             return False
         self._bytes += len(frame.raw)
         if self._bytes > _MOST_BYTES:
@@ -77,3 +84,14 @@ class Blocks:
         following = self._waiting.pop(next(iter(self._waiting)))
         self._bytes -= sum(len(frame.raw) for frame in following)
         return following
+
+    def _take(self, unit: Unit, block: int) -> None:
+        """Take an event of a block, which nothing has to wait for but if it is of a call."""
+        call = block == self._open or any(delta.channel.kind in _CALLS for delta in unit.deltas)
+        if not call and block in self._begun and block != self._latest:
+            if unit.extras or any(delta.text for delta in unit.deltas):
+                raise WireError("a block goes on after another one has begun; check the upstream")
+            return  # that it is over
+        self._begun.add(block)
+        self._latest = None if block in unit.over else block
+        self._open = self._latest if call else None

@@ -91,7 +91,8 @@ class Incoming:
     @property
     def latest(self) -> tuple[Channel, Path] | None:
         """Whose text the events have that may be like the last ones, and where; None: none may be."""
-        return self._moulds.latest if self._decoder.between else None
+        may_be = self._decoder.between and self._blocks.goes_on(self._moulds.latest_block)
+        return self._moulds.latest if may_be else None
 
     def cut(self, data: bytes, at: int) -> tuple[Unit, int] | None:
         """Return the unit of an event like the last one that begins at a place of some bytes, and where it ends."""

@@ -158,6 +158,11 @@ class Moulds:
         """Of the event that was learnt last: whose text it has, and where that stands, or what it is a part of."""
         return (self._moulds[0].channel, self._moulds[0].part or self._moulds[0].path) if self._moulds else None
 
+    @property
+    def latest_block(self) -> int | None:
+        """Of which block that event is."""
+        return self._moulds[0].block if self._moulds else None
+
     def cut(self, data: bytes, at: int) -> tuple[Unit, int] | None:
         """Return the unit of the event that begins at a place of some bytes, and where it ends.
 
