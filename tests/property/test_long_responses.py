@@ -25,6 +25,20 @@ def test_g33_no_step_on_a_stream_of_responses_is_long(name: str) -> None:
     assert long_steps_of(answered(request(), STREAMS[name](SIZE), streaming=True)) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "messages to edit, in the last word alone",
+        "parts to edit, streamed",
+        "a last word of tools",
+        "events nobody knows",
+    ],
+)
+def test_g33_no_step_on_a_stream_of_very_many_parts_is_long(name: str) -> None:
+    """What is said once more of each, written and freed at the end, goes in steps, too."""
+    assert long_steps_of(answered(request(), STREAMS[name](40_000), streaming=True)) == []
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_g33_no_step_on_a_whole_response_is_long(name: str) -> None:
     assert long_steps_of(answered(request(stream=False), WHOLE[name](SIZE), streaming=False)) == []

@@ -147,6 +147,11 @@ class Extras:
         self.otherwise: dict[Path, str | None] = {}
         """What is to be said in the latest unit in place of what it says; None: nothing."""
 
+    @property
+    def known(self) -> tuple[object, ...]:
+        """What is known of the places, to be taken apart when the exchange is forgotten: there may be thousands."""
+        return self._places, self._by_channel, self._last, self._words, self._first, self._states
+
     def sift(self, unit: Unit, *, whole: bool, most: int) -> Generator[None, None, Unit]:
         """Return a unit with those of its extras among its deltas that a judge must see.
 

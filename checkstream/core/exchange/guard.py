@@ -142,7 +142,7 @@ class Guard(Stepping):
     def _forgetting(self) -> Steps:
         """Take apart what the exchange has known, in steps."""
         answer, checking = self._course.answer, self._course.checking
-        checking.left += (answer.judges, answer.choices)
+        checking.left += (answer.judges, answer.choices, *answer.sieve.extras.known)
         answer.common = Choice()
         self._course.prompt.request = None
         yield from checking.forgetting()
@@ -198,7 +198,7 @@ class Guard(Stepping):
             if course.state is State.STREAMING:
                 return self._incoming.has_ended() or self._timers.gives_up_holding()
         if course.state is State.CLOSING and course.streaming and not course.checking.waiting:
-            self._leaving.close_stream()
+            return self._leaving.close_stream()
         return False
 
     @property

@@ -21,7 +21,7 @@ _BYTES_A_UNIT = 500
 _BYTES_READ = 250
 _LONGEST_MOULD = 65_536
 """Bytes of an event by which others are read: more is not repeated thousands of times."""
-_READING_WORK = 100
+_READING_WORK = 300
 """Of a step of reading a long event."""
 _TEXT_WORK = 6
 """Of one text that an event was found to have; any other value is one unit."""

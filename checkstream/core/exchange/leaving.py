@@ -23,6 +23,8 @@ class Leaving:
         """Begin with nothing sent."""
         self._course = course
         self._begun = False
+        self._ends_said = False
+        """What is said before a stream's last word was."""
         self._finished: tuple[bytes, str] | None = None
         """A whole answer as it may go out, and the outcome that it stands for."""
 
@@ -72,19 +74,26 @@ class Leaving:
 
     # --- streams
 
-    def close_stream(self) -> None:
-        """Send the end of a stream, all of which has been decided, and close; or have it assessed first."""
+    def close_stream(self) -> bool:
+        """Send the end of a stream, all of which has been decided, and close; or have it assessed first.
+
+        Returns:
+            Whether some of it is still to be written: the last word can say all of the answer once more.
+        """
         course = self._course
         ending = course.ending or Ending("complete")
-        if ending.error is None and self._assess():
-            return
+        if not self._ends_said and ending.error is None and self._assess():
+            return False
         data = self._ends(ending)
         last = course.outbox.release(course.now)
+        data += last.data if last is not None else b""
+        if course.outbox.behind and course.outbox.fault is None:
+            self._write(data)
+            return True
         if len(course.outbox):
             # Can't happen while every channel has ended; if it does, the caller must know that text is missing.
             course.checking.degrade("undecided_text")
             ending = Ending("failed", ("guard_error", "part of the answer could not be decided", None))
-        data += last.data if last is not None else b""
         if ending.error is not None:
             data += course.writer.sending.error_event(*ending.error)
         elif ending.terminate and not course.answer.terminated:
@@ -102,9 +111,13 @@ class Leaving:
         elif outcome == "complete" and course.ledger.upstream_failure is not None:
             outcome = "upstream_failed"
         course.close(outcome)
+        return False
 
     def _ends(self, ending: Ending) -> bytes:
-        """Return what is said before a stream's last word: ends that the upstream has left open, and the results."""
+        """Return, once, what is said before a stream's last word: ends that the upstream left open, and the results."""
+        if self._ends_said:
+            return b""
+        self._ends_said = True
         course = self._course
         rest = course.outbox.release(course.now, holds_end=True)
         data = rest.data if rest is not None else b""

@@ -8,6 +8,7 @@ it leaves is the `Writer`'s.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.choice import Choice
@@ -15,6 +16,7 @@ from checkstream.core.exchange.order import ChoiceQueue
 from checkstream.core.exchange.rendering import RENDERED_CHARS
 from checkstream.core.exchange.waiting import CALL, Part, Released, Waiting
 from checkstream.core.exchange.writer import Writer
+from checkstream.core.steps import done
 from checkstream.core.terms import COMMON, Channel
 from checkstream.errors import WireError
 
@@ -115,25 +117,20 @@ class Outbox:
             return None
         self._queue.begin()
         while (waiting := self._next()) is not None:
-            if len(waiting.unit.raw) > RENDERED_CHARS and not self._rendering.is_done(waiting):
-                self.behind = True
-                break
-            taken += 1 + len(waiting.parts) // 2
-            self._count(waiting, -1)
-            self._writer.remember(waiting.unit)
             try:
-                if self._is_plain(waiting):
-                    data.append(self._writer.as_it_came(waiting))
-                else:
-                    left = self._leave(waiting)
-                    data += left
-                    if left != [waiting.unit.raw]:
-                        taken += _EDITED_UNITS + len(waiting.unit.raw) // _BYTES_A_UNIT
+                left = self._left(waiting)
             except WireError as error:
                 # What can't be edited must not leave as it came, and what stands behind it not without it.
                 self.fault = str(error)
                 self._clear()
                 break
+            if left is None:
+                self.behind = True
+                break
+            data += left
+            taken += 1 + len(waiting.parts) // 2
+            if left != [waiting.unit.raw]:
+                taken += _EDITED_UNITS + len(waiting.unit.raw) // _BYTES_A_UNIT
             if self._rendering.waiting is not None:
                 self._rendering.clear()
             if not waiting.called:  # nobody can act on half a call: that it comes whole delays nothing
@@ -164,8 +161,28 @@ class Outbox:
     def _next(self) -> Waiting | None:
         return self._rendering.waiting or self._queue.pop(self._ready)
 
-    def _leave(self, waiting: Waiting) -> list[bytes]:
-        """Return what is sent of a unit.
+    def _left(self, waiting: Waiting) -> list[bytes] | None:
+        """Return what is sent of a unit; of a long one some is written, and None returned until all is.
+
+        Raises:
+            WireError: it can't be edited as the policy wants.
+        """
+        rendering = self._rendering
+        if not rendering.is_writing:
+            long = len(waiting.unit.raw) > RENDERED_CHARS
+            if long and not rendering.is_done(waiting):
+                return None
+            self._count(waiting, -1)
+            self._writer.remember(waiting.unit)
+            if self._is_plain(waiting) and not (long and self._writer.sending.alters):
+                return [self._writer.as_it_came(waiting)]
+            if not long:
+                return done(self._leaving(waiting))
+            rendering.begin(waiting, self._leaving(waiting))
+        return rendering.go_on()
+
+    def _leaving(self, waiting: Waiting) -> Generator[None, None, list[bytes]]:
+        """Return, in steps, what is sent of a unit.
 
         Raises:
             WireError: it can't be edited as the policy wants.
@@ -178,7 +195,7 @@ class Outbox:
             return self._writer.remains(waiting)
         if self._is_speech(waiting):
             return self._writer.spoken(waiting)
-        return self._writer.edited(waiting)
+        return (yield from self._writer.editing(waiting))
 
     def _is_plain(self, waiting: Waiting) -> bool:
         """Tell whether a unit is the common one: more text of one choice, with nothing to change or to add."""

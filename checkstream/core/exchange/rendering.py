@@ -1,6 +1,8 @@
-"""Long texts that were edited, written in steps: no step of the event loop writes the whole of one."""
+"""Long units of a stream, written in steps: no step of the event loop writes the whole of one, nor of a long text."""
 
 from __future__ import annotations
+
+from collections.abc import Generator
 
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.exchange.waiting import Part, Waiting
@@ -13,7 +15,7 @@ RENDERED_CHARS = 4096
 class Rendering:
     """The edited texts of one unit, the next to leave; what is short is written when it leaves."""
 
-    __slots__ = ("_cuts", "_pieces", "waiting")
+    __slots__ = ("_cuts", "_pieces", "_steps", "waiting")
 
     def __init__(self) -> None:
         """Begin with no unit."""
@@ -23,11 +25,37 @@ class Rendering:
         """Place of a text in the unit -> what has been written of it, each piece as text and as JSON."""
         self._cuts: dict[int, int | None] = {}
         """Place of a text -> where its channel ended then."""
+        self._steps: Generator[None, None, list[bytes]] | None = None
+        """What writes the unit, once its texts are written."""
+
+    @property
+    def is_writing(self) -> bool:
+        """The unit itself is written, in steps."""
+        return self._steps is not None
+
+    def begin(self, waiting: Waiting, steps: Generator[None, None, list[bytes]]) -> None:
+        """Write a unit in steps; it leaves before any other."""
+        self.waiting, self._steps = waiting, steps
+
+    def go_on(self) -> list[bytes] | None:
+        """Do a step of writing the unit; return what leaves of it, None while some steps are left.
+
+        Raises:
+            WireError: it can't be edited as the policy wants.
+        """
+        if self._steps is None:
+            raise AssertionError("what is gone on with was begun")
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            left: list[bytes] = end.value
+            return left
+        return None
 
     def clear(self) -> None:
         """Forget the unit: it has left, or never will."""
         if self.waiting is not None:
-            self.waiting = None
+            self.waiting = self._steps = None
             self._pieces.clear()
             self._cuts.clear()
 

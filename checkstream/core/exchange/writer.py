@@ -5,17 +5,20 @@ A unit whose text nobody changed leaves as the bytes it came in. When it leaves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.heard import Heard, Spoken
-from checkstream.core.exchange.rendering import Rendering
+from checkstream.core.exchange.rendering import RENDERED_CHARS, Rendering
 from checkstream.core.exchange.waiting import CALL, Part, Waiting, is_doubted, last_content
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.surface import Edit, Surface
+
+_PARTS_A_STEP = 64
+"""Texts of a unit that are written in one step."""
 
 
 class Writer:
@@ -104,8 +107,8 @@ class Writer:
 
     # --- units that are edited
 
-    def edited(self, waiting: Waiting) -> list[bytes]:
-        """Return the bytes of one unit, with what comes before and after it; most units leave as they came.
+    def editing(self, waiting: Waiting) -> Generator[None, None, list[bytes]]:
+        """Return, in steps, the bytes of one unit, with what comes before and after it; most leave as they came.
 
         Raises:
             WireError: it can't be edited as the policy wants.
@@ -123,7 +126,10 @@ class Writer:
         closed |= {unit.deltas[i].channel.choice for i, part in enumerate(waiting.parts) if part.judge is None}
         halting = self._halting(waiting) - closed
         gone = frozenset(place for place, part in enumerate(waiting.parts) if self.is_dropped(part))
-        texts = self.texts(waiting, closed, gone)
+        texts = self.texts(waiting, closed, gone, range(_PARTS_A_STEP))
+        for at in range(_PARTS_A_STEP, len(waiting.parts), _PARTS_A_STEP):
+            yield
+            texts |= self.texts(waiting, closed, gone, range(at, at + _PARTS_A_STEP))
         calls = frozenset(place for place in gone if unit.deltas[place].channel.kind in CALL)
         texts |= dict.fromkeys(() if calls else gone, "")  # a call goes with all that stands in it
         ends: dict[int, str] = {}
@@ -149,10 +155,12 @@ class Writer:
         # Nothing stands behind an answer's last word, which is the end of its choice too on some surfaces.
         if unit.terminator:
             before += self._ended(ends)
-        if texts or drop or calls or finish:
-            written = self.sending.write_event(unit, Edit(texts, frozenset(drop), calls, finish))
+        edit = Edit(texts, frozenset(drop), calls, finish) if texts or drop or calls or finish else None
+        if len(unit.raw) > RENDERED_CHARS:
+            yield
+            written = yield from self.sending.writing_event(unit, edit)
         else:
-            written = self.sending.as_it_came(unit)
+            written = self.sending.as_it_came(unit) if edit is None else self.sending.write_event(unit, edit)
         after = [] if unit.terminator else self._ended(ends)
         if is_doubted(unit) and written:
             self.remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited

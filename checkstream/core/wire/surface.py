@@ -151,6 +151,13 @@ class Sending(Protocol):
             WireError: the event's JSON has two members of one name where it is edited.
         """
 
+    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
+        """Return, in steps, a long event as it leaves: edited, or, without an edit, as nobody has edited it.
+
+        Raises:
+            WireError: as `write_event`.
+        """
+
     def text_event(self, like: Unit, choice: int, text: str) -> bytes:
         """Return an event that adds `text` to a choice's content, with the ids and model of `like`."""
 

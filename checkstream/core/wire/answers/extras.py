@@ -82,7 +82,7 @@ MOST_LEVELS = 64
 """Of containers within containers: the places of what stands in more would be dearer than what stands there."""
 _SPACES = [ord(" ")] * 4
 """Make a list that says something of any."""
-_A_STEP = 512
+_A_STEP = 256
 """Values that are looked at."""
 
 

@@ -9,7 +9,7 @@ INVARIANT: while nothing was taken out or added, each event leaves as the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 import msgspec
 
@@ -88,6 +88,15 @@ class MessageSending:
             return self._told(self._usage) if unit.usage and self._ends else b""
         thinking = any(unit.deltas[i].channel.kind == "reasoning" for i in edit.texts)
         return self._sent(unit, edit_event(unit, edit), thinking=thinking)
+
+    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
+        """Return a long event as it leaves.
+
+        Raises:
+            WireError: as `write_event`.
+        """
+        yield
+        return self.as_it_came(unit) if edit is None else self.write_event(unit, edit)
 
     def _leave_out(self, unit: Unit) -> None:
         """Take out an event of a call, and with its first one the call's number."""

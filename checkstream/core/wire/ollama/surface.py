@@ -105,6 +105,15 @@ class Ollama(JsonSurface):
         """
         return edits.edit_event(unit, edit)
 
+    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
+        """Return a long event as it leaves.
+
+        Raises:
+            WireError: as `write_event`.
+        """
+        yield
+        return self.as_it_came(unit) if edit is None else self.write_event(unit, edit)
+
     def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
         """Return, in steps, the body with the edit applied; of a stopped answer only what the edit keeps stays.
 

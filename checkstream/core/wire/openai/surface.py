@@ -6,7 +6,7 @@ What a request holds and how a choice of the answer is written is each surface's
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import ClassVar
 
 import msgspec
@@ -52,6 +52,15 @@ class OpenAISurface(JsonSurface):
             WireError: the event's JSON has two members of one name where it is edited.
         """
         return edits.edit_event(unit, edit)
+
+    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
+        """Return a long event as it leaves.
+
+        Raises:
+            WireError: as `write_event`.
+        """
+        yield
+        return self.as_it_came(unit) if edit is None else self.write_event(unit, edit)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.

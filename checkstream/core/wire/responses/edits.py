@@ -20,7 +20,7 @@ from checkstream.errors import WireError
 _NONE: frozenset[int] = frozenset()
 _PROBABILITIES = "logprobs"
 _TEXTS = frozenset({"content", "refusal"})
-_TEXTS_A_STEP = 128
+_TEXTS_A_STEP = 64
 _FILTERED = '{"reason":"content_filter"}'
 _OWN = "msg_checkstream"
 _OUTPUT: Path = ("output",)
@@ -28,8 +28,8 @@ _JOINED = "output_text"
 """Some servers tell all text of an answer once more."""
 
 
-def edit_event(unit: Unit, edit: Edit) -> bytes:
-    """Return the event with its texts replaced.
+def editing_event(unit: Unit, edit: Edit) -> Generator[None, None, bytes]:
+    """Return, in steps, the event with its texts replaced.
 
     Raises:
         WireError: the event's JSON has two members of one name where it is edited.
@@ -38,8 +38,14 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     data = sse.parse(unit.raw).data
     if not texts or data is None:
         return unit.raw
-    document = JsonText(data.decode())
-    return sse.reframe(unit.raw, document.apply(_replacing(document, unit, texts)).encode())
+    paths = [unit.deltas[i].path for i in texts]
+    document = yield from places(data, ways(paths))
+    left, beside, splices = list(texts.items()), dict[Path, Names](), list[Splice]()
+    for at in range(0, len(left), _TEXTS_A_STEP):
+        if at:
+            yield
+        splices += _replacing(document, unit, dict(left[at : at + _TEXTS_A_STEP]), beside)
+    return sse.reframe(unit.raw, (yield from document.applying(splices)))
 
 
 def _replacing(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from checkstream.core.wire.json_text.spans import JsonText, Path
 from checkstream.core.wire.json_text.strings import quote
 
+_ENTRIES_A_STEP = 32
 Members = dict[str, bytes]
 """Name -> JSON."""
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -63,8 +64,10 @@ def tree_of(paths: Mapping[Path, Any]) -> dict[str | int, Any]:
     return tree
 
 
-def rewritten(data: bytes, tree: Mapping[str | int, Any], put: Callable[[Any, bytes], bytes]) -> bytes:
-    """Return JSON in which other values stand at some places; where none differs, the same bytes.
+def rewriting(
+    data: bytes, tree: Mapping[str | int, Any], put: Callable[[Any, bytes], bytes]
+) -> Generator[None, None, bytes]:
+    """Return, in steps, JSON in which other values stand at some places; where none differs, the same bytes.
 
     Beside a text that is another now no log probabilities stay.
 
@@ -80,10 +83,12 @@ def rewritten(data: bytes, tree: Mapping[str | int, Any], put: Callable[[Any, by
         found = entries(data)
         there = range(len(found))
     changed = False
-    for name, inner in tree.items():
+    for count, (name, inner) in enumerate(tree.items(), 1):
+        if count % _ENTRIES_A_STEP == 0:
+            yield
         if name in there:
             was = found[name]
-            found[name] = rewritten(was, inner, put) if isinstance(inner, dict) else put(inner, was)
+            found[name] = (yield from rewriting(was, inner, put)) if isinstance(inner, dict) else put(inner, was)
             changed = changed or found[name] != was
             if found[name] != was and not isinstance(inner, dict) and "logprobs" in there:
                 found["logprobs"] = b"[]"

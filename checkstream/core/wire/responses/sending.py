@@ -11,16 +11,17 @@ is the next.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
+from checkstream.core.steps import Walk, done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strings import clean, quote
 from checkstream.core.wire.responses import events
-from checkstream.core.wire.responses.edits import edit_event
+from checkstream.core.wire.responses.edits import editing_event
 from checkstream.core.wire.responses.errors import error_event
 from checkstream.core.wire.responses.objects import (
     Members,
@@ -28,7 +29,7 @@ from checkstream.core.wire.responses.objects import (
     is_object,
     listed,
     members,
-    rewritten,
+    rewriting,
     tree_of,
     written,
 )
@@ -41,6 +42,7 @@ _FIELD = f'"{_NUMBER}":'.encode()
 _OWN = 1_000_000
 """Items of our own are numbered from here; those of the upstream's are fewer."""
 _NOTHING: Mapping[int, str] = {}
+_VALUES_A_STEP = 32
 _FILTERED = b'{"reason":"content_filter"}'
 _ANSWER = {
     "id": "resp_checkstream", "object": "response", "created_at": 0, "status": "in_progress", "error": None,
@@ -95,7 +97,7 @@ class ResponseSending:
                 if self._next is not None:
                     self._next += 1
                 return raw
-        return self._sent(unit, unit.raw)
+        return done(self._leaving(unit, unit.raw))
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
         """Return an event with the edit applied, `b""` when nothing of it remains.
@@ -103,6 +105,16 @@ class ResponseSending:
         Raises:
             WireError: the event's JSON has two members of one name where it is edited.
         """
+        return done(self.writing_event(unit, edit))
+
+    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
+        """Return, in steps, an event as it leaves: the last word says all of an answer once more.
+
+        Raises:
+            WireError: as `write_event`.
+        """
+        if edit is None:
+            return (yield from self._leaving(unit, unit.raw))
         stopped = 0 in edit.drop_choices and 0 in unit.choices
         if unit.terminator and stopped:
             return self._stopped(unit)
@@ -112,7 +124,7 @@ class ResponseSending:
                 self._moved = True
             return b""
         self._leave_out(unit, edit)
-        return self._sent(unit, edit_event(unit, edit), edit.texts)
+        return (yield from self._leaving(unit, (yield from editing_event(unit, edit)), edit.texts))
 
     def _leave_out(self, unit: Unit, edit: Edit) -> None:
         numbers = (unit.deltas[i].channel.index for i in edit.drop_calls)
@@ -120,8 +132,8 @@ class ResponseSending:
 
     # --- events of the upstream's
 
-    def _sent(self, unit: Unit, raw: bytes, texts: Mapping[int, str] = _NOTHING) -> bytes:
-        """Return an event as it may leave: `raw` is as it was edited, `texts` what was put into it."""
+    def _leaving(self, unit: Unit, raw: bytes, texts: Mapping[int, str] = _NOTHING) -> Generator[None, None, bytes]:
+        """Return, in steps, an event as it may leave: `raw` is as it was edited, `texts` what was put into it."""
         frame = sse.parse(raw)
         data = frame.data
         if self._over:
@@ -140,8 +152,8 @@ class ResponseSending:
                 return more
             unit = self._rest.apart(unit, top)
             before = more + (self._close(status="completed") if self._begins(top) else b"")
-        self._say_again(unit, top)
-        self._record(unit, top)
+        yield from self._say_again(unit, top)
+        yield from self._record(unit, top)
         self._take(kind, top)
         before += self._close(own=True, status="completed") if kind in events.LAST else b""
         if kind in events.LIFE or kind in events.LAST:
@@ -150,7 +162,7 @@ class ResponseSending:
         changed = any(top[name] is not was.get(name) for name in top)
         return before + (sse.reframe(raw, written(top)) if changed else raw)
 
-    def _say_again(self, unit: Unit, top: Members) -> None:
+    def _say_again(self, unit: Unit, top: Members) -> Walk:
         """Put what was sent in the place of what says it again; items that were taken out are told no more."""
         again = {path: part for path, part in unit.again.items() if part[0] not in self._gone or path[0] != "response"}
         if not again:
@@ -159,17 +171,23 @@ class ResponseSending:
             if name not in top:
                 continue
             if isinstance(tree, dict):
-                top[str(name)] = rewritten(top[str(name)], tree, self._closed.said_again)
+                top[str(name)] = yield from rewriting(top[str(name)], tree, self._closed.said_again)
+                yield
             else:
                 was = top[str(name)]
                 top[str(name)] = self._closed.said_again(tree, was)
                 if top[str(name)] is not was and "logprobs" in top:
                     top["logprobs"] = b"[]"
 
-    def _record(self, unit: Unit, top: Members) -> None:
+    def _record(self, unit: Unit, top: Members) -> Walk:
         """Keep what the event says first, as it leaves."""
         told = tree_of({delta.path: None for delta in unit.deltas if delta.part})
-        values = {path: value for name, tree in told.items() for path, value in _told(top, str(name), tree)}
+        values: dict[Path, bytes] = {}
+        for name, tree in told.items():
+            for path, value in _told(top, str(name), tree):
+                values[path] = value
+                if len(values) % _VALUES_A_STEP == 0:
+                    yield
         for delta in unit.deltas:
             if not delta.part:
                 continue
