@@ -26,8 +26,6 @@ def test_g35_calls_of_many_servers_are_run_alike(case: Case, sdk: str) -> None:
     for name, events in servers.CALLS.items():
         if (sdk, name) == ("openai_node", "mistral"):
             continue  # it leaves out `type`, without which that SDK takes no call
-        # By threads pydantic-ai takes a text that stands before calls for the end, with or without a guard.
-        by = {"asynchronous": True} if sdk == "pydantic_ai" else {}
-        outcome = case.guarded(sdk, "agent", {"events": events}, SAYS, stream=True, **by)
+        outcome = case.guarded(sdk, "agent", {"events": events}, SAYS, stream=True)
         assert outcome.given()["text"] == TEXT, name
         assert outcome.ran == [("look_up", {"about": "tides"})], name

@@ -74,12 +74,13 @@ def shape(asked: Asked) -> Any:
 
 
 def agent(asked: Asked) -> Any:
-    """The agent, which runs tools by itself; streamed by coroutines, each event of the run is read."""
+    """The agent, which runs tools by itself; streamed, each event of the run is read.
+
+    That is by coroutines: by threads, with or without a guard, a text that stands before calls is taken for the end.
+    """
     built = _agent(asked, tools=[tools.pay, tools.look_up])
     if not asked["stream"]:
         return {"text": _run(built, asked)[0].output}
-    if not asked.get("asynchronous"):
-        return {"text": _run(built, asked)[1][-1]}
 
     async def run() -> Any:
         async with built.run_stream_events(asked["messages"][-1]["content"]) as events:

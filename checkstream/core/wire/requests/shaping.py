@@ -50,6 +50,8 @@ class Shaped:
         self.document = document
         self.body = request.members
         self.splices: list[Splice] = []
+        self._added: list[str] = []
+        """Members of the body that it had not, as JSON."""
         self._doomed: dict[Path, set[str | int]] = {}
         self._texts = texts
         self.remove((), tuple(OWN_FIELDS))
@@ -60,8 +62,7 @@ class Shaped:
         if span is not None:
             self.splices.append(Splice(*span, value))
             return
-        start = self._span(())[0] + 1  # a body has a prompt at least, so that a comma belongs behind
-        self.splices.append(Splice(start, start, f"{quote(name)}:{value},"))
+        self._added.append(f"{quote(name)}:{value}")
 
     def remove(self, path: Path, names: Sequence[str | int]) -> None:
         """Take these entries out of the container at `path`, where they are there."""
@@ -128,6 +129,10 @@ class Shaped:
         edits = yield from request_splices(self.document, self.request, self._texts, OWN_FIELDS)
         written = {(splice.start, splice.end) for splice in self.splices}
         splices = [*self.splices, *(edit for edit in edits if (edit.start, edit.end) not in written)]
+        if self._added:
+            start = self._span(())[0] + 1
+            stays = self.document.entries(()).keys() - self._doomed[()]  # a body may be left with what is put in alone
+            splices.append(Splice(start, start, ",".join(self._added) + ("," if stays else "")))
         for path, names in self._doomed.items():
             splices += self.document.cut(path, frozenset(names))
         return (yield from self.document.applying(splices))

@@ -166,6 +166,11 @@ def test_the_rest_of_an_answer_is_asked_for_with_a_message_that_is_not_complete(
         shaped(body(text={"format": {"type": "json_object"}}), continue_from="So")
 
 
+@pytest.mark.parametrize("given", ["{}", '{"": ""}', '{"seed": 1, "n": 2}', '{"checkstream": {}}', '{"input": null}'])
+def test_what_is_put_into_a_body_that_has_little_else_leaves_it_json(given: str) -> None:
+    assert shaped(given.encode(), continue_from="So", max_temperature=0.5, instructions="Mind.")["temperature"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("item", "instead"),
     [
