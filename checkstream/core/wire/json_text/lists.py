@@ -9,6 +9,8 @@ from checkstream.core.steps import done
 _LEAST_WORDS = 3
 _MOST_WORDY_CHARS = 32
 _MOST_TOLD_CHARS = 4096
+MOST_WORDS = _MOST_TOLD_CHARS // 2
+"""More, with what parts them, are longer than that."""
 _MARKS = str.maketrans("", "", " ,.;:!?'\u2019-")
 ANYWHERE = "*"
 """In a place: an entry of a list. Readers may join what its entries say."""

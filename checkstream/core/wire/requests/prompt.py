@@ -12,7 +12,7 @@ from typing import Literal
 from checkstream.core.match.spelled import LEAST_WORDS, names
 from checkstream.core.steps import Steps, Walk, done, dropping
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire.json_text.lists import ANYWHERE, is_wordy, telling, told_by
+from checkstream.core.wire.json_text.lists import ANYWHERE, MOST_WORDS, is_wordy, telling, told_by
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strict import shown
 from checkstream.core.wire.json_text.strings import clean
@@ -259,7 +259,7 @@ class Prompt:
                         if is_wordy(text):
                             wordy.append(len(self.deltas))
                     self.add(kind, position, text, at, quiet=plain)
-        if told_by([self.deltas[place].text for place in wordy]):
+        if len(wordy) <= MOST_WORDS and told_by([self.deltas[place].text for place in wordy]):
             self._told.append(tuple(wordy))
 
     def _note_entry(self, kind: str, position: int, path: Path) -> None:
