@@ -6,8 +6,9 @@ for, so that importing a part of the package doesn't load all of it.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from checkstream.faces import face
 
 if TYPE_CHECKING:
     from checkstream.config import Config, load_config
@@ -25,11 +26,4 @@ _PLACES = {
     "load_config": "checkstream.config",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a name of the public face."""
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module `checkstream` has no attribute `{name}`")
-    value: object = getattr(importlib.import_module(place), name)
-    return value
+__getattr__ = face("checkstream", _PLACES)

@@ -5,8 +5,9 @@ Names are loaded when they are asked for: a proxy that scores nothing afterwards
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from checkstream.faces import face
 
 if TYPE_CHECKING:
     from checkstream.jobs.exchange import Exchange, Message, conversation_key
@@ -44,33 +45,26 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Assessment": "scoring",
-    "Exchange": "exchange",
-    "Feeder": "feeder",
-    "FeederSettings": "feeder",
-    "Hook": "webhook",
-    "Load": "room",
-    "Marker": "terms",
-    "Message": "exchange",
-    "Queue": "terms",
-    "Reaction": "reaction",
-    "Scorer": "scoring",
-    "Scoring": "scoring",
-    "Watching": "watching",
-    "WebhookCaller": "webhook",
-    "Worker": "worker",
-    "WorkerSettings": "worker",
-    "conversation_key": "exchange",
-    "open_queue": "opening",
-    "sampled": "room",
-    "signing_key": "webhook",
+    "Assessment": "checkstream.jobs.scoring",
+    "Exchange": "checkstream.jobs.exchange",
+    "Feeder": "checkstream.jobs.feeder",
+    "FeederSettings": "checkstream.jobs.feeder",
+    "Hook": "checkstream.jobs.webhook",
+    "Load": "checkstream.jobs.room",
+    "Marker": "checkstream.jobs.terms",
+    "Message": "checkstream.jobs.exchange",
+    "Queue": "checkstream.jobs.terms",
+    "Reaction": "checkstream.jobs.reaction",
+    "Scorer": "checkstream.jobs.scoring",
+    "Scoring": "checkstream.jobs.scoring",
+    "Watching": "checkstream.jobs.watching",
+    "WebhookCaller": "checkstream.jobs.webhook",
+    "Worker": "checkstream.jobs.worker",
+    "WorkerSettings": "checkstream.jobs.worker",
+    "conversation_key": "checkstream.jobs.exchange",
+    "open_queue": "checkstream.jobs.opening",
+    "sampled": "checkstream.jobs.room",
+    "signing_key": "checkstream.jobs.webhook",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a name of the package's face."""
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module `checkstream.jobs` has no attribute `{name}`")
-    value: object = getattr(importlib.import_module(f"checkstream.jobs.{place}"), name)
-    return value
+__getattr__ = face("checkstream.jobs", _PLACES)

@@ -7,8 +7,9 @@ they are asked for: a proxy whose policies ask no model doesn't load what runs t
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from checkstream.faces import face
 
 if TYPE_CHECKING:
     from checkstream.scoring.catalog import Model, load_models
@@ -41,30 +42,23 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Asked": "scorer",
-    "Checked": "scorer",
-    "GatedSession": "gated",
-    "Model": "catalog",
-    "ModelKind": "manifest",
-    "Observer": "scorer",
-    "Reading": "session",
-    "Readings": "session",
-    "Scorer": "scorer",
-    "ScorerLimits": "scorer",
-    "SequenceSession": "sequence",
-    "Session": "session",
-    "TaggerSession": "tagger",
-    "Window": "session",
-    "load_models": "catalog",
-    "open_session": "opening",
-    "read_whole": "session",
+    "Asked": "checkstream.scoring.scorer",
+    "Checked": "checkstream.scoring.scorer",
+    "GatedSession": "checkstream.scoring.gated",
+    "Model": "checkstream.scoring.catalog",
+    "ModelKind": "checkstream.scoring.manifest",
+    "Observer": "checkstream.scoring.scorer",
+    "Reading": "checkstream.scoring.session",
+    "Readings": "checkstream.scoring.session",
+    "Scorer": "checkstream.scoring.scorer",
+    "ScorerLimits": "checkstream.scoring.scorer",
+    "SequenceSession": "checkstream.scoring.sequence",
+    "Session": "checkstream.scoring.session",
+    "TaggerSession": "checkstream.scoring.tagger",
+    "Window": "checkstream.scoring.session",
+    "load_models": "checkstream.scoring.catalog",
+    "open_session": "checkstream.scoring.opening",
+    "read_whole": "checkstream.scoring.session",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a name of the package's face."""
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module `checkstream.scoring` has no attribute `{name}`")
-    value: object = getattr(importlib.import_module(f"checkstream.scoring.{place}"), name)
-    return value
+__getattr__ = face("checkstream.scoring", _PLACES)
