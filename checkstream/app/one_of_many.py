@@ -62,7 +62,7 @@ class OneOfMany:
             FaultyFile: a file is wrong; what was in force stays.
         """
         async with self._preparing:
-            await self.forget()
+            await self._drop()
             self._prepared = await self._app.prepare()
             return _in(self._prepared)
 
@@ -74,7 +74,11 @@ class OneOfMany:
         return _in(self._app.force)
 
     async def forget(self) -> None:
-        """Drop what was prepared."""
+        """Drop what was prepared, or is being prepared: whoever wanted it has not waited for it."""
+        async with self._preparing:
+            await self._drop()
+
+    async def _drop(self) -> None:
         prepared, self._prepared = self._prepared, None
         if prepared is not None:
             await self._app.forget(prepared)

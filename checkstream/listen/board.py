@@ -77,7 +77,7 @@ class Board:
 
         Args:
             descriptor: Of the board.
-            page: Given out by `Pages`.
+            page: Given out by `Pages`; -1: there was none left.
             secret: Of all processes, at most 64 bytes.
         """
         self._words = _words(descriptor)
@@ -92,6 +92,8 @@ class Board:
 
     def write(self, key: int, value: int) -> bool:
         """Write a value down for all to see; tell whether there was room for its key."""
+        if self._page < 0:  # there were more processes than pages: what nobody sees may not be taken
+            return value == 0
         place = self._own_place(key, new=value != 0)
         if place < 0:
             return value == 0

@@ -20,6 +20,8 @@ from checkstream.processes import frames
 from checkstream.processes.frames import Ask, Bye, FromWorker, Leaving, Ready, Told, Welcome, What
 from checkstream.telemetry.totals import Figures, heard, lasting
 
+_RETIRE_S = 4000.0
+"""Longer than a worker waits for the end of its last answer."""
 _FROM_WORKER = msgspec.msgpack.Decoder(FromWorker)
 
 
@@ -48,6 +50,7 @@ class Child:
         self.figures: Figures = ()
         """What it has counted, as far as it has told."""
         self.ready: Ready | None = None
+        self._ready_at: float | None = None
         self._end = end
         self._writer: asyncio.StreamWriter | None = None
         self._ids = itertools.count(1)
@@ -85,6 +88,16 @@ class Child:
         return self.ready is not None and not self.stopping and self.process.returncode is None
 
     @property
+    def silent(self) -> bool:
+        """It says nothing more."""
+        return self._over.is_set()
+
+    @property
+    def served_s(self) -> float:
+        """How long it has served; 0 where it never has."""
+        return 0.0 if self._ready_at is None else time.monotonic() - self._ready_at
+
+    @property
     def lived_s(self) -> float:
         """How long it has run."""
         return time.monotonic() - self.began
@@ -107,7 +120,7 @@ class Child:
     def _take(self, message: FromWorker) -> None:
         match message:
             case Ready():
-                self.ready = message
+                self.ready, self._ready_at = message, time.monotonic()
                 self._heard.set()
             case Told():
                 waiting = self._open.pop(message.id, None)
@@ -165,9 +178,27 @@ class Child:
         """What is left of its figures when it has ended."""
         return lasting(self.figures)
 
-    async def drain(self) -> None:
-        """Ask it to end; it lets what runs go on for a while."""
+    async def is_left(self, wait_s: float) -> bool:
+        """Tell whether the process still runs after so long at most."""
+        if self.process.returncode is None and wait_s:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.process.wait(), wait_s)
+        return self.process.returncode is None
+
+    async def retire(self) -> None:
+        """Ask it to take nothing new and to end behind its last answer."""
         self.stopping = True
+        await self.wait_ready()  # before that it may not hear
+        with contextlib.suppress(NotReady):  # it has ended, which is what is asked
+            await self.ask("retire", timeout_s=_RETIRE_S)
+
+    async def drain(self) -> None:
+        """Ask it to end; it lets what runs go on for a while. One that doesn't serve yet ends at once."""
+        self.stopping = True
+        if self.ready is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.terminate()
+            return
         with contextlib.suppress(NotReady):
             await self.ask("drain", timeout_s=1.0)
 

@@ -109,14 +109,17 @@ async def read(stream: asyncio.StreamReader) -> bytes | None:
         return None
 
 
-def read_now(sock: socket.socket) -> bytes:
-    """Return what the next frame holds. Blocks, as long as the socket's timeout.
-
-    Raises:
-        OSError: it didn't come in time, or the other end is gone.
-    """
-    (size,) = _LENGTH.unpack(_exactly(sock, _LENGTH.size))
-    return _exactly(sock, size)
+def cut(got: bytearray) -> bytes | None:
+    """Take the first frame off what has come, and return what it holds; None: it has not come whole."""
+    if len(got) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack_from(got)
+    end = _LENGTH.size + size
+    if len(got) < end:
+        return None
+    body = bytes(got[_LENGTH.size : end])
+    del got[:end]
+    return body
 
 
 def _exactly(sock: socket.socket, size: int) -> bytes:

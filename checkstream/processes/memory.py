@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -20,6 +21,7 @@ from checkstream.proxy.spent import Spent
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.store import Blob, Share
 
+_PIECE_BYTES = 65_536
 _PATIENCE_S = 5.0
 """How long a worker waits for its parent, which has little to do."""
 
@@ -123,17 +125,21 @@ async def serve(end: socket.socket, answer: Callable[[Question], Awaitable[Answe
 class ParentStore:
     """The store of the parent, from a worker: implements `sealed.store.Store`. Use from any thread, not from the loop.
 
-    One question is on its way at a time. An answer that comes too late is passed over by its number.
+    One question is on its way at a time. While one is late, further ones fail at once and wait for nobody; what is
+    left of it is passed over when the parent answers again, since a pause of the machine is no end.
     """
 
     def __init__(self, end: socket.socket, patience_s: float = _PATIENCE_S) -> None:
         """Ask over `end`, and wait so long for an answer."""
-        end.settimeout(patience_s)
         self._end = end
+        self._patience_s = patience_s
         self._lock = threading.Lock()
         self._ids = itertools.count(1)
-        self._torn = False
-        """A frame was left half read or half written: nothing that follows can be told apart."""
+        self._unsent = b""
+        self._got = bytearray()
+        self._late = 0
+        """The question that the parent has yet to answer; 0: none."""
+        self._gone = False
 
     def get(self, key: bytes) -> Blob | None:
         """Return what is kept under a key; None: nothing, or its time is over."""
@@ -163,20 +169,50 @@ class ParentStore:
 
     def _asked(self, question: Question) -> Answer:
         with self._lock:
-            if self._torn:
-                raise VaultFailed("the parent of this process has not answered in time before; it is to be replaced")
+            if self._gone:
+                raise VaultFailed("the parent of this process is gone")
             try:
-                self._end.sendall(frames.encode(question))
-                while True:
-                    answer = _ANSWER.decode(frames.read_now(self._end))
-                    if answer.id == question.id:
-                        return answer
+                if self._late:
+                    self._wait_for(self._late, 0.0)
+                self._late, self._unsent = question.id, frames.encode(question)
+                answer = self._wait_for(question.id, self._patience_s)
+            except TimeoutError as error:
+                raise VaultFailed("the parent of this process does not answer in time; try again") from error
             except OSError as error:
-                self._torn = True
+                self._gone = True
                 raise VaultFailed(f"the parent of this process does not answer: {str(error).lower()}") from error
+            return answer
+
+    def _wait_for(self, id_: int, patience_s: float) -> Answer:
+        """Send what is to be sent, and return the answer to a question.
+
+        Raises:
+            TimeoutError: it has not come; what has come of it is kept.
+            OSError: the parent is gone.
+        """
+        ends = time.monotonic() + patience_s
+        while True:
+            body = frames.cut(self._got)
+            if body is not None:
+                answer = _ANSWER.decode(body)
+                if answer.id == id_:
+                    self._late = 0
+                    return answer
+                continue
+            self._end.settimeout(max(ends - time.monotonic(), 0.0))
+            try:
+                if self._unsent:
+                    self._unsent = self._unsent[self._end.send(self._unsent) :]
+                    continue
+                piece = self._end.recv(_PIECE_BYTES)
+            except BlockingIOError as error:
+                raise TimeoutError from error
+            if not piece:
+                raise ConnectionResetError("the other end is gone")
+            self._got += piece
 
     def close(self) -> None:
         """Let go of the socket."""
         with self._lock:
-            self._torn = True
+            self._gone = True
             self._end.close()

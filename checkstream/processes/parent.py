@@ -20,33 +20,33 @@ from pathlib import Path
 from typing import Any
 
 from checkstream.config import Config, parse_address, reveal
-from checkstream.config.files import Signature, signature
-from checkstream.errors import CheckstreamError, ConfigError, FaultyFile, NotReady
+from checkstream.errors import ConfigError, NotReady
 from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
 from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
 from checkstream.processes.folder import Folder
 from checkstream.processes.frames import Welcome
+from checkstream.processes.handing import START_S, HandOver
 from checkstream.processes.notify import tell
+from checkstream.processes.places import Places
 from checkstream.processes.restarts import Cause, Restarts
-from checkstream.processes.rolling import load_anew
-from checkstream.processes.succession import Elder, Estate, Heir, start_heir
+from checkstream.processes.rolling import Rolling
+from checkstream.processes.succession import Elder, Estate
 from checkstream.processes.whole import Whole
 from checkstream.proxy.health import Admin
 from checkstream.telemetry.logs import Log, open_log
-from checkstream.telemetry.totals import encoded
 
 _POLL_S = 1.0
-_START_S = 600.0
-"""The longest that a worker may take until it serves: large models on a busy machine."""
+_SETTLE_S = 30.0
+"""How long the others may take behind the first until it is said that all serve: the first serves, and they follow."""
+_LAST_S = 20.0
+"""How long a worker may take to end behind its last word."""
 _COUNT_EVERY = 5
 """Looks after a worker until its figures are asked for: what it counts after that is lost if it crashes."""
 _ADMIN_SOCKETS = 64
 _SAID = 2
 """Exit code of a process that has said what is wrong: configuration, policies, models."""
-_RETIRE_S = 4000.0
-"""Longer than a worker waits for the end of its last answer."""
 _KILL_S = 5.0
 """Beyond the time to drain, until a worker is ended."""
 
@@ -79,10 +79,12 @@ class Parent:
         self._config = config
         self._count = count
         self._arguments = arguments
-        self._config_file = config_file
         telemetry = config.telemetry.log
         self._log: Log = open_log(telemetry, sys.stderr.buffer, terminal=sys.stderr.isatty())
-        self._whole = Whole(self._load_anew)
+        self._places = Places()
+        self._rolling = Rolling(self._places.able, self._give_up, config_file, self._log)
+        self._whole = Whole(self._rolling.load)
+        self._rolling.reload = self._whole.reload
         self._shared = memory.Shared()
         self._secret = os.urandom(32) if elder is None else elder.estate.secret
         self._began = time.monotonic() if elder is None else elder.estate.began
@@ -91,14 +93,7 @@ class Parent:
         self._graphs = ""
         self._pages = board.Pages(self._board, self._half)
         self._group: sockets.Group = []
-        self._serving: dict[int, Child] = {}
-        """Slot -> whose it is."""
-        self._adopted: dict[int, Child] = {}
-        """Slot whose worker is gone -> who serves its callers meanwhile."""
-        self._reloading = asyncio.Lock()
-        self._files: tuple[str, ...] = ()
-        self._digest = ""
-        self._signature: Signature = ()
+        self._starting = asyncio.Lock()
         self._first = True
         self._stopping = False
         self._failed = 1
@@ -124,6 +119,7 @@ class Parent:
             self._bind()
             self._hear_elder()
             opening.callback(os.close, self._board)
+            self._places.count = len(self._group)
             self._make_folder(opening)
             opening.callback(sockets.close, self._group)
             opening.push_async_callback(self._stop)
@@ -134,10 +130,11 @@ class Parent:
             self._begin(self._keep(0, first))
             for slot in range(1, self._count):
                 self._begin(self._keep(slot))
-            await asyncio.wait((stopped, self._begin(self._settled())), return_when=asyncio.FIRST_COMPLETED)
+            settled = self._begin(self._settled())
+            await asyncio.wait((stopped, settled), timeout=_SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
             if not stop.is_set():
                 self._say_listening(first)
-                self._begin(self._watch(hup))
+                self._begin(self._rolling.watch(hup))
                 self._begin(self._hand_over(usr2, stop))
             await stop.wait()
         return 0
@@ -241,6 +238,22 @@ class Parent:
 
         Raises:
             OSError: the system lets nothing be started.
+            NotReady: no more are to be started.
+        """
+        async with self._starting:  # who ends all then finds this one among them
+            if self._stopping:
+                raise NotReady("all are to end")
+            child = await self._started(slot)
+            self._whole.children.append(child)
+            self._first = False
+        self._begin(child.hear())
+        return child
+
+    async def _started(self, slot: int) -> Child:
+        """Start it, with what there is for it, and answer what it asks.
+
+        Raises:
+            OSError: as `_start`.
         """
         ours, theirs = socket.socketpair()
         page = self._pages.take()
@@ -254,10 +267,7 @@ class Parent:
             raise
         finally:
             theirs.close()
-        self._first = False
         self._begin(memory.serve(ours, self._remembered))
-        self._begin(child.hear())
-        self._whole.children.append(child)
         return child
 
     async def _remembered(self, question: memory.Question) -> memory.Answer:
@@ -268,7 +278,7 @@ class Parent:
     async def _wait_ready(self, child: Child) -> bool:
         """Wait until a worker serves; tell whether it does. One that takes for ever is ended."""
         try:
-            return await asyncio.wait_for(child.wait_ready(), _START_S)
+            return await asyncio.wait_for(child.wait_ready(), START_S)
         except TimeoutError:
             child.kill()
             return False
@@ -279,6 +289,8 @@ class Parent:
         while not self._stopping:
             try:
                 child = child or await self._start(slot)
+            except NotReady:
+                return
             except OSError as error:
                 self._log.error("worker.not_started", slot=slot, reason=cause(error))
                 await asyncio.sleep(restarts.after("start", 0.0, random.random()))  # noqa: S311 - no secret
@@ -286,15 +298,14 @@ class Parent:
             if child.ready is None and await self._wait_ready(child):
                 await self._enter(child)
             self._settling[slot].set()
-            beating = self._begin(self._beat(child))
+            self._begin(self._beat(child))
             await child.moved.wait()
-            beating.cancel()
-            await self._leave(child)
+            await self._places.leave(child)
             burying = self._begin(self._bury(child))
             wait_s = 0.0
             if not child.stopping:
                 await burying
-                wait_s = restarts.after(_why(child), child.lived_s, random.random())  # noqa: S311 - no secret
+                wait_s = restarts.after(_why(child), child.served_s, random.random())  # noqa: S311 - no secret
                 self._say_ended(child, wait_s)
             await asyncio.sleep(wait_s)
             child = None
@@ -318,171 +329,92 @@ class Parent:
 
     async def _enter(self, child: Child) -> None:
         """Let a worker serve that is ready: its place, and those that nobody serves."""
-        async with self._reloading:
+        async with self._rolling.lock:
             ready = child.ready
             if ready is None:
                 return
-            self._serving[child.slot] = child
-            stale = bool(self._digest) and ready.digest != self._digest
-            if not self._digest:
-                self._digest, self._files = ready.digest, ready.files
-                self._signature = await self._look()
-        helper = self._adopted.pop(child.slot, None)
-        if helper is not None:
-            with contextlib.suppress(NotReady):
-                await helper.ask("release", child.slot)
-        await self._adopt()
+            self._places.take(child)
+            stale = await self._rolling.is_stale(ready)
+        await self._places.share_out(child)
         if stale:  # the files have changed since the others have read them
-            self._begin(self._reload_or_say())
+            self._begin(self._rolling.load_or_say())
 
-    async def _leave(self, child: Child) -> None:
-        """Have others serve the places of a worker that has ended, or takes nothing new."""
-        if self._serving.get(child.slot) is child:
-            del self._serving[child.slot]
-        for slot in [slot for slot, helper in self._adopted.items() if helper is child]:
-            del self._adopted[slot]
-        await self._adopt()
-
-    async def _adopt(self) -> None:
-        """Have each place served by somebody."""
-        for slot in range(len(self._group)):  # an elder may have had more places
-            able = [child for child in self._serving.values() if child.serves]
-            if slot in self._serving or slot in self._adopted or not able or self._stopping:
-                continue
-            helper = min(able, key=lambda child: sum(each is child for each in self._adopted.values()))
-            self._adopted[slot] = helper
-            with contextlib.suppress(NotReady):  # it has ended, too: then this is done anew
-                await helper.ask("adopt", slot)
+    def _give_up(self, child: Child) -> None:
+        """Have another worker in the place of one, which ends behind its last answer."""
+        self._retire(child)
+        child.moved.set()
 
     async def _beat(self, child: Child) -> None:
-        """Look after a worker that serves: who answers nothing for too long is ended."""
+        """Look after a worker until it has ended: who answers nothing for too long is ended, whatever it does."""
         for count in itertools.count(1):
             await asyncio.sleep(_POLL_S)
             try:
                 await child.ask("ping", timeout_s=self._config.server.hang_ms / 1000)
             except NotReady:
-                if child.serves:
-                    child.hung = True
-                    self._log.error("worker.hangs", slot=child.slot, pid=child.process.pid)
-                    child.kill()
-                return
+                break
             if count % _COUNT_EVERY == 0:
                 await child.count()
-
-    # --- loading anew
-
-    async def _load_anew(self) -> None:
-        """Load configuration and policies anew, in all workers or in none.
-
-        Raises:
-            FaultyFile: a file is wrong; what was in force stays.
-            NotReady: a worker has ended meanwhile; what was in force stays.
-        """
-        async with self._reloading:
-            found = await self._look()
-            self._signature = found  # a bad file is reported once, not every second
-            enforced = await load_anew([child for child in self._serving.values() if child.serves])
-            self._digest = enforced.digest
-            if enforced.files != self._files:
-                self._files = enforced.files
-                self._signature = await self._look()
-
-    async def _reload_or_say(self) -> None:
-        try:
-            await self._whole.reload()
-        except FaultyFile:
-            pass  # the worker that found it has said so, and the admin listener shows it
-        except CheckstreamError as error:
-            self._log.error("reload.failed", detail=str(error))
-
-    async def _look(self) -> Signature:
-        files = [Path(file) for file in self._files]
-        watched = files if self._config_file is None else [self._config_file, *files]
-        return await asyncio.to_thread(signature, watched)
-
-    async def _watch(self, hup: asyncio.Event) -> None:
-        """Load anew when asked or when a file has changed; look once a second."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(hup.wait(), _POLL_S)
-            if self._reloading.locked() and not hup.is_set():
-                continue  # a change that is being loaded is no news
-            if hup.is_set() or await self._look() != self._signature:
-                hup.clear()
-                await self._reload_or_say()
+        if await child.is_left(_LAST_S if child.silent else 0.0):
+            child.hung = True
+            self._log.error("worker.hangs", slot=child.slot, pid=child.process.pid)
+            child.kill()
 
     # --- another parent
 
     async def _hand_over(self, asked: asyncio.Event, stop: asyncio.Event) -> None:
-        """When asked, start this program anew on the same sockets; once it serves, end behind the last answer."""
-        while True:
-            await asked.wait()
-            asked.clear()
-            if self._whole.elder is not None:
-                self._log.warning("upgrade.refused", reason="the process before this one has not ended yet")
-                continue
-            async with self._reloading:
-                heir = await self._next()
-            if heir is not None:
-                break
-        self._stopping = self._whole.draining = True
-        self._admin.stop_accepting()
-        children = list(self._whole.children)
-        for child in children:
-            child.stopping = True
-            self._begin(self._retire(child))
-        await asyncio.gather(*(child.wait_ended() for child in children))
-        for child in children:
-            self._over(child)
-        await heir.leave_all()
-        self._log.info("upgrade.done")
+        """End behind the last answer, once this program serves anew."""
+        hand_over = HandOver(
+            self._arguments,
+            self._estate,
+            whole=self._whole,
+            shared=self._shared,
+            log=self._log,
+            reloading=self._rolling.lock,
+            retire=self._retire_all,
+            begin=self._begin,
+        )
+        await hand_over.serve(asked)
         stop.set()
 
-    async def _retire(self, child: Child) -> None:
-        with contextlib.suppress(NotReady):  # it has ended, which is what is asked
-            await child.ask("retire", timeout_s=_RETIRE_S)
-
-    async def _next(self) -> Heir | None:
-        """Start this program anew, and return it once it serves; None: it doesn't, and nothing has changed."""
+    def _estate(self) -> tuple[Estate, list[int]]:
         server, admins = self._config.server, self._admin.sockets
         listening = [each.fileno() for own in self._group for each in own]
         estate = Estate(
             self._secret, self._began, self._half, server.listen, len(self._group), server.admin, len(admins)
         )
-        try:
-            heir = start_heir(estate, [self._board, *listening, *admins], self._arguments, self._shared, self._encoded)
-        except OSError as error:
-            self._log.error("upgrade.failed", reason=cause(error), advice="what served goes on")
-            return None
-        self._log.info("upgrade.begun", pid=heir.process.pid)
-        self._begin(heir.serve())
-        waits = [self._begin(each.wait()) for each in (heir.took, heir.gone)]
-        await asyncio.wait(waits, timeout=_START_S, return_when=asyncio.FIRST_COMPLETED)
-        if heir.took.is_set():
-            return heir
-        heir.process.kill()
-        code = await asyncio.to_thread(heir.process.wait)
-        self._log.error("upgrade.failed", code=code, advice="what served goes on; what is wrong stands above")
-        return None
+        return estate, [self._board, *listening, *admins]
 
-    async def _encoded(self) -> bytes:
-        return encoded(await self._whole.counted())
+    async def _retire_all(self) -> None:
+        """Have all workers take nothing new, and return when the last of them has ended."""
+        children = await self._last_children()
+        self._admin.stop_accepting()
+        for child in children:
+            self._retire(child)
+        await asyncio.gather(*(child.wait_ended() for child in children))
+        for child in children:
+            self._over(child)
+
+    def _retire(self, child: Child) -> None:
+        """Have a worker take nothing new and end behind its last answer."""
+        child.stopping = True
+        self._begin(child.retire())
+
+    async def _last_children(self) -> list[Child]:
+        """Start no more workers, and return those that there are: also one that is being started now."""
+        async with self._starting:
+            self._stopping = self._whole.draining = True
+            self._places.close()
+            return list(self._whole.children)
 
     # --- the end
 
     async def _stop(self) -> None:
         """Let all workers drain, and end those that don't."""
-        self._stopping = self._whole.draining = True
-        children = list(self._whole.children)
+        children = await self._last_children()
         if not children:
             return
         self._log.info("draining", workers=len(children))
-        for child in children:
-            if child.ready is None:
-                with contextlib.suppress(ProcessLookupError):
-                    child.process.terminate()
-            else:
-                await child.drain()
+        await asyncio.gather(*(child.drain() for child in children))
         ends = [asyncio.ensure_future(child.wait_ended()) for child in children]
         _, late = await asyncio.wait(ends, timeout=self._config.server.drain_ms / 1000 + _KILL_S)
         if late:

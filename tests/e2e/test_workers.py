@@ -153,6 +153,9 @@ class Stream:
         self._caller.leave()
         return self._caller.received.decode()
 
+    def leave(self) -> None:
+        self._caller.leave()
+
     def is_torn(self) -> bool:
         try:
             self._caller.read_until(b"[DONE]")
@@ -405,6 +408,53 @@ def test_the_program_is_replaced_by_another_and_loses_nobody_and_nothing(llm: Ll
         os.kill(heir, signal.SIGTERM)
         until(lambda: not first.left(), what="the end of all", timeout_s=20)
         assert verify_audit(first.audit_dir).returncode == 0
+    finally:
+        sys.stdout.write(first.text)
+        first.kill()
+
+
+def test_a_process_that_hangs_while_it_ends_is_ended_and_its_callers_wait_no_longer(many: Proxy, llm: Llm) -> None:
+    slow = {"choices": [{"content": "word " * 400}], "timing": {"token_ms": 50}}
+    streams = streams_of_both(many, llm.put("many-slower", slow))
+    asked = pids(many)[0]
+    os.kill(asked, signal.SIGTERM)
+    until(lambda: asked not in pids(many).values() and len(pids(many)) == 2, what="another process", timeout_s=40)
+    os.kill(asked, signal.SIGSTOP)  # it has an answer to end, and never does
+    until(lambda: not Path(f"/proc/{asked}").exists(), what="its end", timeout_s=20)
+    assert all(stream.is_torn() for stream in streams[0])
+    for stream in streams[1]:
+        stream.leave()
+
+
+def test_whenever_all_are_told_to_end_nobody_is_left_behind(llm: Llm, tmp_path: Path) -> None:
+    """SIGTERM while processes are being started, the first and those in the place of others."""
+    for number, wait_s in enumerate((0.0, 0.15, 0.7)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        proxy = Proxy(settings_of(llm, folder), folder)
+        try:
+            for pid in pids(proxy).values():
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(wait_s)
+            proxy.popen.send_signal(signal.SIGTERM)
+            assert proxy.popen.wait(20) == 0
+            assert not proxy.left(), "a process outlives its parent"
+        finally:
+            proxy.kill()
+
+
+def test_asked_twice_to_be_replaced_and_then_to_end_it_leaves_no_heir(llm: Llm, tmp_path: Path) -> None:
+    first = Proxy(settings_of(llm, tmp_path), tmp_path)
+    try:
+        for _ in range(2):
+            first.popen.send_signal(signal.SIGUSR2)
+        until(lambda: first.logs("upgrade.begun"), what="an heir")
+        first.popen.send_signal(signal.SIGUSR2)
+        heir = int(first.logs("upgrade.begun")[-1]["pid"])
+        first.popen.send_signal(signal.SIGTERM)
+        assert first.popen.wait(30) == 0
+        assert len(first.logs("upgrade.begun")) == 1
+        until(lambda: not first.left() and not Path(f"/proc/{heir}").exists(), what="the end of all", timeout_s=10)
     finally:
         sys.stdout.write(first.text)
         first.kill()

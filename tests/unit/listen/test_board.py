@@ -136,3 +136,18 @@ async def test_a_body_that_waits_for_what_another_process_has_is_let_in_when_tha
     has.leave()
     await asyncio.wait_for(waiting, 2)
     assert waits.uploaded == 1000
+
+
+def test_who_got_no_page_takes_nothing_that_counts_and_writes_on_nobodys() -> None:
+    descriptor = board.make()
+    pages = Pages(descriptor, 1)
+    given = [pages.take() for _ in range(PAGES // 2)]
+    assert pages.take() == -1
+    last, none = Board(descriptor, given[-1], SECRET), Board(descriptor, -1, SECRET)
+    for number in range(200):
+        key = last.key("streams", str(number))
+        assert last.write(key, 1)
+        assert not none.write(key, 1)
+        assert none.write(key, 0)
+        assert (none.elsewhere(key), last.elsewhere(key)) == (1, 0)
+    os.close(descriptor)

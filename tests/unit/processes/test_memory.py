@@ -104,3 +104,38 @@ async def test_a_parent_that_is_gone_or_hangs_is_told_and_never_answered_for(gon
         await asyncio.to_thread(store.spend, b"n", 1, 0)
     store.close()
     ours.close()
+
+
+async def test_a_parent_that_was_held_up_is_asked_again_when_it_answers() -> None:
+    """A machine that was paused, or swapped: nobody is to be replaced for it, and no answer is taken for another's."""
+    ours, theirs = socket.socketpair()
+    store = memory.ParentStore(theirs, patience_s=0.05)
+    shared = memory.Shared()
+    large = b"v" * 3_000_000  # more than a socket holds: it stays half sent
+    with pytest.raises(VaultFailed):
+        await asyncio.to_thread(lambda: store.put(b"large", large, seen=0, ttl_ms=60_000))
+    for _ in range(3):
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(VaultFailed):
+            await asyncio.to_thread(store.get, b"k")
+        assert asyncio.get_running_loop().time() - began < 0.04, "while one is late nobody waits for another"
+
+    async def answer(question: memory.Question) -> memory.Answer:
+        return shared.answer(question)
+
+    serving = asyncio.create_task(memory.serve(ours, answer))
+
+    async def asked() -> Blob | None:
+        for _ in range(100):
+            try:
+                return await asyncio.to_thread(store.get, b"large")
+            except VaultFailed:
+                await asyncio.sleep(0.02)
+        raise AssertionError("it is never asked again")
+
+    assert await asked() == Blob(large, 1), "what was half said has been said to its end"
+    assert await asyncio.to_thread(store.get, b"k") is None
+    assert await asyncio.to_thread(lambda: store.put(b"k", b"v", seen=0, ttl_ms=60_000))
+    assert await asyncio.to_thread(store.get, b"k") == Blob(b"v", 1)
+    store.close()
+    await asyncio.wait_for(serving, 5)
