@@ -232,6 +232,99 @@ def test_what_only_looks_like_it_is_left_alone(kind: str) -> None:
     assert covered([f"Answer: {LEFT[kind]} . Done here."]) == set()
 
 
+PREFIXED: Mapping[str, str] = {
+    "GITHUB_TOKEN": "ghp_",
+    "AWS_ACCESS_KEY": "AKIA",
+    "HUGGINGFACE_TOKEN": "hf_",
+    "STRIPE_KEY": "sk_live_",
+    "OPENAI_KEY": "sk-proj-",
+    "GITLAB_TOKEN": "glpat-",
+    "NPM_TOKEN": "npm_",
+    "GCP_KEY": "AIza",
+}
+
+
+def a_key(name: str, dice: random.Random) -> str:
+    """Return what stands behind the prefix of a key: letters and figures that no name has."""
+    if name == "AWS_ACCESS_KEY":
+        return word(dice, 8, "BCDFGHJKMNPQRS") + word(dice, 8, "2345678TUVWXYZ")
+    size = 35 if name == "GCP_KEY" else 36
+    mixed = "".join(word(dice, 1, "BCDFGHJKMNP") + word(dice, 1, "qrstvwxyz") + word(dice, 1, "2345678") for _ in "12")
+    return mixed + word(dice, size - len(mixed), string.ascii_letters + string.digits)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(PREFIXED)),
+    st.integers(0, 1 << 30),
+    st.sampled_from(("**", "*", "`", "_", "__", "***", "~~", "<b>")),
+    st.lists(st.integers(0, 99), max_size=4),
+)
+def test_g18_a_key_is_found_whose_prefix_has_emphasis_behind_it(
+    name: str, seed: int, mark: str, cuts: list[int]
+) -> None:
+    secret = a_key(name, random.Random(seed))
+    said = f"{PREFIXED[name]}{mark}{secret}{mark.replace('<', '</')}"
+    text = f"Key: {said} . Done here."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    assert set(range(text.index(secret), text.index(secret) + len(secret))) <= places
+
+
+COLOURS = (
+    "\x1b[31m",
+    "\x1b[1;38;2;255;0;0m",
+    "\x1b[0m",
+    "\x9b1m",
+    "\x1b(B",
+    "\x1b]8;;http://a.example\x1b\\",
+    "\x1b]0;t\x07",
+)
+ESCAPED = ("\x1b", "\\x1b", "\\u001b", "\\033", "\\e", "\\\\x1b", "%1b", "&#27;")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(("ssn", "card", "email", "iban", "aws", "github", "phone")),
+    st.integers(0, 1 << 30),
+    st.lists(st.sampled_from(COLOURS), min_size=1, max_size=3),
+    st.tuples(st.sampled_from(ESCAPED), st.booleans()),
+    st.lists(st.integers(0, 999), max_size=6),
+)
+def test_g18_a_value_is_found_whatever_tells_a_terminal_how_to_show_it(
+    what: str, seed: int, shown: list[str], how: tuple[str, bool], cuts: list[int]
+) -> None:
+    escape, each = how
+    value = MAKES[what](random.Random(seed))
+    if what != "ssn":
+        value = squeezed(value)
+    signs = [shown[at % len(shown)].replace("\x1b", escape) for at in range(len(value))]
+    if escape == "\\e":
+        signs = [sign if sign[:3] in ("\\e[", "\\e]", "\x9b1") else "\\e[0m" for sign in signs]
+    said = (
+        "".join(sign + char for sign, char in zip(signs, value, strict=True))
+        if each
+        else (value[:4] + signs[0] + value[4:])
+    )
+    text = f"Here: {said} . Done here."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    low = text.index(value[0], len("Here: ")) if not each else len("Here: ") + len(signs[0])
+    assert {low, len("Here: ") + len(said) - 1} <= places, text
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(sorted(MAKES)), st.integers(0, 1 << 30), st.lists(st.integers(0, 999), max_size=6))
+def test_g18_a_value_is_found_in_octets_as_mail_writes_them(what: str, seed: int, cuts: list[int]) -> None:
+    value = MAKES[what](random.Random(seed))
+    octets = [f"={ord(char):02X}" for char in value]
+    said = "=\r\n".join("".join(octets[at : at + 25]) for at in range(0, len(octets), 25))
+    text = f"Here: {said}\r\nThat is all."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    assert {len("Here: ") + 1, len("Here: ") + len(said) - 1} <= places
+
+
 ENDS_AND_DASHES = [char for char in map(chr, range(0x80, sys.maxunicode)) if category(char) in {"Zs", "Zl", "Zp", "Pd"}]
 
 
@@ -280,6 +373,74 @@ def test_g18_a_card_s_number_is_found_whatever_stands_between_each_of_its_figure
     assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
 
 
+SIGNS = (" ", "-", ".", ", ", "/", "  ", "_", " - ", "\t", "\n", "*", "\u00b7", "'")
+BEFORE_NUMBERS = ("", "+1 415 555 2000 ; that is old. ", "form 27 of 2024: ", "at 5 it is ", "in 12 or so, ")
+BEHIND_NUMBERS = (" . Done.", ", as of the day before 27/09", " ; and then I was told  4 or 5", " OK. Room 20270")
+NAMING = ("SSN: ", "social security number is ", "Social Security: ")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.lists(st.sampled_from(GAPS) | st.text(FAR_CHARS, min_size=1, max_size=12), min_size=8, max_size=8),
+    st.tuples(st.sampled_from(BEFORE_NUMBERS), st.sampled_from(NAMING), st.sampled_from(BEHIND_NUMBERS)),
+    st.sampled_from(((1,) * 9, (3, 2, 4), (3, 3, 3), (5, 4))),
+    st.lists(st.integers(0, 300), max_size=6),
+)
+def test_g18_an_ssn_that_is_named_is_found_whatever_stands_between_its_figures(
+    seed: int, gaps: list[str], around: tuple[str, str, str], sizes: tuple[int, ...], cuts: list[int]
+) -> None:
+    before, naming, behind = around
+    left, parts = an_ssn(random.Random(seed)).replace("-", ""), list[str]()
+    for size in sizes:
+        parts.append(left[:size])
+        left = left[size:]
+    said = "".join(part + gap for part, gap in zip(parts, [*gaps[: len(parts) - 1], ""], strict=True))
+    lead = f"Here: {before}the {naming}"
+    text = f"{lead}{said}{' ' * 14}{behind}"
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.lists(st.sampled_from(SIGNS), min_size=21, max_size=21),
+    st.tuples(st.sampled_from(BEFORE_NUMBERS), st.sampled_from(BEHIND_NUMBERS), st.sampled_from((1, 2, 3, 4))),
+    st.lists(st.integers(0, 300), max_size=6),
+)
+def test_g18_an_iban_is_found_whatever_signs_stand_between_its_figures(
+    seed: int, gaps: list[str], around: tuple[str, str, int], cuts: list[int]
+) -> None:
+    before, behind, size = around
+    value = squeezed(an_iban(random.Random(seed)))
+    parts = [value[:2], *(value[at : at + size] for at in range(2, 22, size))]
+    said = "".join(part + gap for part, gap in zip(parts, [*gaps[: len(parts) - 1], ""], strict=True))
+    lead = f"Here: {before}the IBAN is "
+    text = f"{lead}{said}{' ' * 4}{behind}"
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    assert {len(lead) + at for at, char in enumerate(said) if char.isalnum()} <= places
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "1, 2, 3, 4, 5, 6, 7, 8, 9",
+        "SSN of the ages 1 and 2; 3 and 4; 5 and 6; 7 and 8; 9 and 10; 11 and 12",
+        "the SSN has 3 and 2 and 4 figures, as in the form of 2024",
+        "Social Security paid 100 people in 12 towns, 20 more than in 2023",
+        "at 10, 20, 30, 40, 50, 60, 70, 80, 90, 100 and 110",
+        "100 - 20 - 2023",
+        "it is 10 in 2021, 12 in 2022, 14 in 2023, 18 in 2024 and 20 in 2025",
+        "NO 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15",
+    ],
+)
+def test_figures_of_a_row_are_no_ssn_and_no_iban(said: str) -> None:
+    assert not covered([f"See: {said} . Done."])
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 1 << 30),
@@ -316,3 +477,94 @@ def test_g18_groups_of_a_card_s_number_are_found_with_words_and_signs_between(
 )
 def test_figures_of_a_table_or_of_a_sentence_are_no_card(said: str) -> None:
     assert not covered([f"See: {said} . Done."])
+
+
+JOINTS = (
+    " + ",
+    "+",
+    " . ",
+    ".",
+    " .. ",
+    " & ",
+    " ~ ",
+    " || ",
+    " << ",
+    " ",
+    "  ",
+    "",
+    "\n    ",
+    " \\\n  ",
+    " +\n    ",
+    "\n  + ",
+)
+"""What a program writes between two strings that it puts together."""
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(sorted(MAKES.keys() - {"key"})),
+    st.integers(0, 1 << 30),
+    st.tuples(st.sampled_from("\"'"), st.lists(st.sampled_from(JOINTS), min_size=1, max_size=4)),
+    st.lists(st.integers(1, 60), min_size=1, max_size=4),
+    st.lists(st.integers(0, 300), max_size=6),
+)
+def test_g18_a_value_is_found_in_strings_that_a_program_joins(
+    what: str, seed: int, how: tuple[str, list[str]], places: list[int], cuts: list[int]
+) -> None:
+    quote, joints = how
+    value = MAKES[what](random.Random(seed))
+    if what != "ssn":
+        value = squeezed(value)
+    borders = sorted({1 + place % (len(value) - 1) for place in places})
+    parts = [value[low:high] for low, high in zip([0, *borders], [*borders, len(value)], strict=True)]
+    said = parts[0] + "".join(f"{quote}{joints[at % len(joints)]}{quote}{part}" for at, part in enumerate(parts[1:]))
+    text = f"key = {quote}{said}{quote}\nprint(key)"
+    found = covered(pieces(text, cuts))
+    assert found == covered([text])
+    low = len("key = ") + 1
+    assert {low, low + len(said) - 1} <= found, text
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(sorted(MAKES.keys() - {"key"})),
+    st.integers(0, 1 << 30),
+    st.integers(1, 60),
+    st.sampled_from(["=\n", "=\r\n"]),
+    st.lists(st.integers(0, 300), max_size=6),
+)
+def test_g18_a_value_is_found_that_mail_has_cut_at_the_end_of_a_line(
+    what: str, seed: int, place: int, cut: str, cuts: list[int]
+) -> None:
+    value = MAKES[what](random.Random(seed))
+    if what != "ssn":
+        value = squeezed(value)
+    place = 1 + place % (len(value) - 1)
+    said = value[:place] + cut + value[place:]
+    text = f"Here: {said} . Done."
+    found = covered(pieces(text, cuts))
+    assert found == covered([text])
+    assert {6, 6 + len(said) - 1} <= found, text
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(("ssn", "card", "email", "iban", "aws", "github", "phone")),
+    st.integers(0, 1 << 30),
+    st.sampled_from(("out of sight", "turned round")),
+    st.lists(st.integers(0, 999), max_size=8),
+)
+def test_g18_a_value_is_found_that_json_has_escaped_out_of_sight_or_turned_round(
+    what: str, seed: int, how: str, cuts: list[int]
+) -> None:
+    value = MAKES[what](random.Random(seed))
+    if what != "ssn":
+        value = squeezed(value)
+    hidden = "".join(chr(0xE0000 + ord(char)) for char in value)
+    said = json.dumps(hidden if how == "out of sight" else f"\u202e{value[::-1]}\u202c")[1:-1]
+    text = f'{{"note": "{said}", "n": 1}}'
+    found = covered(pieces(text, cuts))
+    assert found == covered([text])
+    low = text.index(said) + (6 if how == "turned round" else 0)
+    high = text.index(said) + len(said) - 1 - (6 if how == "turned round" else 0)
+    assert {low, high} <= found, text

@@ -17,7 +17,7 @@ from checkstream.core.match.hexed import HEX, Hexed
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import Found
 from checkstream.core.match.patterns import compile_regex
-from checkstream.core.match.turned import OVERRIDE, Turned
+from checkstream.core.match.turned import OVERRIDE, Turned, turns
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding
 
@@ -92,7 +92,7 @@ def _standing_in(text: str, said: list[Said], work: Work) -> Generator[None, Non
     """Add to `said` the texts that stand encoded in one, not those within them."""
     readers = [reader(lambda: _Heard(said), 0) for reader in (Encoded, Hexed, Turned)]
     nothing: list[Found] = []
-    step = _TURNED_CHARS if OVERRIDE in text else PIECE_CHARS
+    step = _TURNED_CHARS if turns(text) else PIECE_CHARS
     for end in range(step, len(text) + step, step):
         runs = _DEAR.search(text[min(reader.at for reader in readers) : end]) is not None
         for reader in readers:

@@ -1,9 +1,12 @@
 r"""The `unescaped` view: escapes of JSON, programs, Markdown, URLs and HTML decoded, however often they were escaped.
 
+What only tells a terminal how to show text (colours, links, moves of its cursor) is left out, escaped or not. An escape
+of a character that spells something out of sight (see `hidden`) says what that spells.
+
 Source: RFC 8259, section 7 (`\n`, `\u0041`, surrogate pairs); ECMA-262, 12.9.4 and Python, 2.4.1 (`\x41`, `\u{41}`,
 `\U00000041`, `\101`); CommonMark, 2.4 (`\@`); RFC 3986, section 2.1 (`%41`, UTF-8); WHATWG HTML 13.5 (the named
 references listed here; decimal and hexadecimal ones). What was escaped again has its backslash doubled, `%25` for its
-percent sign and `&amp;` for its ampersand: such heads are read as one.
+percent sign and `&amp;` for its ampersand: such heads are read as one. ECMA-48, 5.4 and 5.6 (`ESC [ 31 m`).
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from checkstream.core.match.hidden import legible
 from checkstream.core.match.normalise import Reading
 from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.syntax import parse
+from checkstream.core.match.tree import companion
 
-TRIGGERS: Final = r"[\\%&]"
+TRIGGERS: Final = r"[\\%&\x1b\x{9b}]"
 """Expression for the characters that open an escape."""
 _TRIGGER: Final = compile_regex(TRIGGERS)
 _SHORT: Final[Mapping[str, str]] = MappingProxyType(
@@ -41,6 +47,18 @@ _MOST_AGAIN: Final = 8
 """Times that one head may be escaped again: doubled backslashes, `25`s behind a percent sign, `amp;`s."""
 _MOST_DIGITS: Final = 24
 """Digits of a numeric reference, nearly all of them leading zeros."""
+
+_ESC, _CSI = "\x1b", "\x9b"
+_STRING_END: Final = r"(?:[\x07\x{9c}]|\x1b\\|\\{1,8}(?:a|007|x07|u0007|(?:e|033|x1[Bb]|u001[Bb])\\{1,8}))"
+_SHOWS: Final = r"[0-?]{0,48}[ -/]{0,2}[@-~]"
+_BEHIND: Final[Mapping[str, str]] = MappingProxyType(
+    {_ESC: rf"\[{_SHOWS}|\][^\x07\x1b\x{{9c}}\\]{{0,256}}{_STRING_END}|[()][0-9A-Z]", _CSI: _SHOWS}
+)
+"""What stands behind a control that begins a sequence for a terminal."""
+_SEQUENCES: Final = MappingProxyType({sign: compile_regex(source) for sign, source in _BEHIND.items()})
+_BEGUN: Final = MappingProxyType(
+    {sign: compile_regex(rf"(?:{companion(parse(source))})\z") for sign, source in _BEHIND.items()}
+)
 
 _NOTHING: Final = "\0"
 """Behind the end of a text: it goes on no escape."""
@@ -101,11 +119,26 @@ def unescaped(text: str) -> str:
 
 def _decode(text: str, at: int, *, ended: bool) -> _Decoded:
     """Decode the escape that starts at `at`; at the text's end an incomplete one is no escape."""
-    decode = _DECODERS[text[at]]
-    decoded = decode(text, at)
+    decoded = _read(text, at)
     if decoded is None and ended:
-        decoded = decode(f"{text[at:]}{_NOTHING}", 0) or (text[at], 1)
+        decoded = _read(f"{text[at:]}{_NOTHING}", 0) or (text[at], 1)
     return decoded
+
+
+def _read(text: str, at: int) -> _Decoded:
+    """Decode an escape, with the sequence for a terminal that it may begin."""
+    decoded = _DECODERS[text[at]](text, at)
+    if decoded is None or decoded[0] not in _BEHIND:
+        return decoded if decoded is None else (legible(decoded[0]), decoded[1])
+    control, length = decoded
+    hit = _SEQUENCES[control].match(text, at + length)
+    if hit is not None:
+        return "", hit.end() - at
+    return None if _BEGUN[control].match(text, at + length) is not None else decoded
+
+
+def _itself(text: str, at: int) -> _Decoded:
+    return text[at], 1
 
 
 def _again(text: str, at: int, mark: str) -> int | None:
@@ -135,6 +168,8 @@ def _behind_backslash(text: str, at: int) -> _Decoded:
         return _SHORT[kind], 1
     if kind in _DIGITS:
         return _octal(text, at)
+    if kind == "e":
+        return _escape(text, at)
     if kind not in {"u", "U", "x"}:
         return "\\", 0
     if kind != "U" and text[at + 1 : at + 2] in ("{", ""):
@@ -148,6 +183,13 @@ def _behind_backslash(text: str, at: int) -> _Decoded:
     if 0xD800 <= code <= 0xDBFF:
         return _pair(text, at, code)
     return _char(code) or "\ufffd", 1 + length
+
+
+def _escape(text: str, at: int) -> _Decoded:
+    """Decode `e` where a sequence for a terminal begins with it, as shells write it."""
+    if at + 1 == len(text):
+        return None
+    return (_ESC, 1) if text[at + 1] in "[]" else ("\\", 0)
 
 
 def _octal(text: str, at: int) -> _Decoded:
@@ -286,5 +328,5 @@ def _numeric_entity(text: str, at: int) -> _Decoded:
 
 
 _DECODERS: Final[Mapping[str, Callable[[str, int], _Decoded]]] = MappingProxyType(
-    {"\\": _backslash, "%": _percent, "&": _entity}
+    {"\\": _backslash, "%": _percent, "&": _entity, _ESC: _itself, _CSI: _itself}
 )

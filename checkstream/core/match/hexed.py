@@ -1,8 +1,8 @@
 r"""The `encoded` view, hex: the texts whose octets are written as pairs of hex digits, each searched by itself.
 
 Eight pairs or more of which each is a printable character of ASCII or white space, one after the other (`6a6f686e`) or
-set apart (`6a 6f`, `6A:6F`, `0x6a, 0x6f`, and so over the ends of lines). From a given place of a hash there are eight
-such pairs by a chance of one in two thousand.
+set apart (`6a 6f`, `6A:6F`, `0x6a, 0x6f`, `=6A=6F`, and so over the ends of lines). From a given place of a hash there
+are eight such pairs by a chance of one in two thousand.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from checkstream.core.match.lane import Found
 from checkstream.core.match.patterns import compile_regex
 
 _PAIR: Final = r"(?:[2-6][0-9A-Fa-f]|7[0-9A-Ea-e]|0[9AaDd])"
-_HEAD: Final = r"(?:0[Xx]|\\x)?"
-_APART: Final = rf"[ \t,:;-]{{0,3}}(?:\r?\n[ \t>|#]{{0,8}})?{_HEAD}"
+_HEAD: Final = r"(?:0[Xx]|\\x|=)?"
+_APART: Final = rf"[ \t,:;-]{{0,3}}(?:=?\r?\n[ \t>|#]{{0,8}})?{_HEAD}"
 _MOST_APART: Final = 16
 _LEAST_PAIRS: Final = 8
 HEX: Final = rf"(?:{_PAIR}{_APART}){{{_LEAST_PAIRS - 1}}}{_PAIR}"
 """Expression for what is taken for hex."""
 _RUN: Final = compile_regex(HEX)
 _NEXT: Final = compile_regex(rf"{_APART}{_PAIR}")
-_HEAD_BEGUN: Final = r"(?:0|0[Xx]|\\|\\x)?"
-_APART_BEGUN: Final = rf"[ \t,:;-]{{0,3}}(?:\r|\r?\n[ \t>|#]{{0,8}})?{_HEAD_BEGUN}"
+_HEAD_BEGUN: Final = r"(?:0|0[Xx]|\\|\\x|=)?"
+_APART_BEGUN: Final = rf"[ \t,:;-]{{0,3}}(?:=?\r|=?\r?\n[ \t>|#]{{0,8}})?{_HEAD_BEGUN}"
 _HALF: Final = r"[2-70]?"
 _NEXT_BEGUN: Final = compile_regex(rf"{_APART_BEGUN}{_HALF}\z")
 _BEGUN: Final = compile_regex(rf"(?:[2-70]|(?:{_PAIR}{_APART}){{0,{_LEAST_PAIRS - 2}}}{_PAIR}{_APART_BEGUN}{_HALF})\z")
 _REACH: Final = _LEAST_PAIRS * (_MOST_APART + 2)
 """More characters than a run that is not long enough yet."""
-_BETWEEN: Final = " \t,:;-\r\n>|#"
+_BETWEEN: Final = " \t,:;=-\r\n>|#"
 _FIRST: Final = "2345670"
 _CLOSING: Final = frozenset("0123456789abcdefABCDEFxX\\" + _BETWEEN)
 

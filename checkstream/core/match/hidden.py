@@ -136,9 +136,9 @@ class Embedded:
     def ats(self) -> tuple[int, int]:
         """Original offsets of the first characters that have not been read, that for hex last."""
         at = self._hidden.at
-        if self._base64 is None or self._hex is None:
+        if self._base64 is None or self._hex is None or self._turned is None:
             return at, at
-        return min(at, self._base64.at), self._hex.at
+        return min(at, self._base64.at, self._turned.at), self._hex.at
 
     @property
     def idle(self) -> bool:

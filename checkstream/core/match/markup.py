@@ -2,7 +2,8 @@
 
 So `4<b>1</b>1` is `411`, and `john**@**example.com` is what it shows. Marks at a word's edge part nothing that patterns
 look for, so text that is merely set in bold is read as it stands. A lone underscore belongs to names (`snake_case`) and
-stays, except beside an at-sign.
+stays, except beside an at-sign. Two strings that a program puts together (`"AKIA" + "..."`, `'a' . 'b'`, one behind the
+other) are one word, and so is one that mail has cut at the end of a line (`AKIA=`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Final
 
 from checkstream.core.match.normalise import Reading
 from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.syntax import parse
+from checkstream.core.match.tree import companion
 
 _MOST_MARKS: Final = 8
 _MOST_PARTS: Final = 4
@@ -29,18 +32,31 @@ _PREFIXES: Final = "|".join(sorted({name[:size] for name in _NAMES.split("|") fo
 _TAG_BEGUN: Final = (
     rf"(?:</?(?i:{_PREFIXES})?|</?(?i:{_NAMES})(?:[ \t]{_INSIDE}{{0,40}})?/?|<!-?|<!--{_INSIDE}{{0,42}})"
 )
+_GAP: Final = r"[ \t]{0,4}(?:\\?\r?\n[ \t]{0,40})?"
+_JOINT: Final = rf"(?:{_GAP}(?:\+|&|~|\.{{1,2}}|\|\||<<)?{_GAP})"
+_INSIDE_STRING: Final = r"[0-9A-Za-z@.+/=:_\x{c0}-\x{24f}-]"
+_JOIN: Final = rf"""(?:"{_JOINT}"|'{_JOINT}'|=\r?\n)"""
+_JOINS: Final = rf"{_INSIDE_STRING}{_JOIN}{_INSIDE_STRING}"
+"""Two strings that a program joins, between two characters of theirs."""
+_JOIN_BEGUN: Final = compile_regex(rf"(?:{companion(parse(_JOINS))})\z")
+_WHOLE_JOIN: Final = compile_regex(_JOIN)
+_MOST_JOIN: Final = 110
+"""More characters than stand between two strings."""
+_CLOSES_STRING: Final = frozenset("\"'=")
+_IN_JOINS: Final = _CLOSES_STRING | frozenset(" \t\r\n+&~.|<\\")
 _PART: Final = rf"(?:[*~`_]{{1,{_MOST_MARKS}}}|{_TAG})"
 _LETTER: Final = r"[0-9A-Za-z@\x{c0}-\x{24f}]"
 _BETWEEN: Final = rf"[.+/=:-]{_PART}{{0,{_MOST_PARTS}}}"
 """What may stand between marks and the letter behind them (`example**.**com`); at a word's end none follows."""
 MARKED: Final = (
     rf"{_WORD}(?:(?:[*~`]|_[*~`_]|_?{_TAG}){_PART}{{0,{_MOST_PARTS}}}(?:{_BETWEEN})?{_LETTER}|_@)|@_{_LETTER}|{_TAG}"
+    rf"|{_JOINS}"
 )
 """Expression for all that the view changes."""
 _MARKED: Final = compile_regex(MARKED)
 _MORE: Final = rf"{_PART}{{0,{_MOST_PARTS - 1}}}{_TAG_BEGUN}"
 _BEGUN: Final = compile_regex(rf"{_WORD}(?:{_PART}{{1,{_MOST_PARTS}}}(?:{_BETWEEN}|[.+/=:-]{_MORE})?|{_MORE})\z")
-_SIGN: Final = compile_regex("[*~`_<]")
+_SIGN: Final = compile_regex("[*~`_<\"'=]")
 _WHOLE_TAG: Final = compile_regex(_TAG)
 _OPEN_TAG: Final = compile_regex(rf"{_TAG_BEGUN}\z")
 _MARKS: Final = frozenset("*~`_")
@@ -50,6 +66,7 @@ _LETTERS: Final = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
 _SIGNS: Final = frozenset(".+/=:-")
 _CLOSING: Final = frozenset("*~`_>")
 _WORD_CHARS: Final = _LETTERS | _SIGNS
+_STRING_CHARS: Final = _WORD_CHARS | {"_"}
 
 
 class Unmarked:
@@ -109,7 +126,10 @@ def _leave_out(whole: str, lead: int, starts: Sequence[int], ends: Sequence[int]
 
 def _left_out(text: str, place: int, *, ended: bool) -> int:
     """Return up to where what starts at `place` is left out: `place`, if nothing is; -1: not known yet."""
-    if place and text[place - 1] in _WORD_CHARS:
+    names_end = text[place : place + 2] == "_<"  # `ghp_<b>...`: the underscore is the name's own
+    if text[place] in _CLOSES_STRING:
+        return _join_end(text, place, ended=ended)
+    if place and text[place - 1] in _WORD_CHARS and not names_end:
         at = _marks_end(text, place, ended=ended)
         inside = None if at < 0 else at > place and _is_inside(text, place, at, ended=ended)
         if inside is None:
@@ -122,6 +142,16 @@ def _left_out(text: str, place: int, *, ended: bool) -> int:
     if tag is not None:
         return tag.end()
     return -1 if not ended and _OPEN_TAG.match(text, place) is not None else place
+
+
+def _join_end(text: str, place: int, *, ended: bool) -> int:
+    """Return where the next string goes on that is joined to the one that ends at `place`; `place`: none is."""
+    if not place or text[place - 1] not in _STRING_CHARS:
+        return place
+    join = _WHOLE_JOIN.match(text, place)
+    if join is not None and text[join.end() : join.end() + 1] in _STRING_CHARS:
+        return join.end()
+    return -1 if not ended and _JOIN_BEGUN.match(text, place - 1) is not None else place
 
 
 def _marks_end(text: str, place: int, *, ended: bool) -> int:
@@ -162,6 +192,17 @@ def marks_from(text: str, end: int) -> int:
 
     Nothing in the text may be left out.
     """
+    last = text[end - 1 : end]
+    if last in _IN_JOINS:
+        low = max(0, end - _MOST_JOIN)
+        begun = _JOIN_BEGUN.search(text[low:end]) if not _CLOSES_STRING.isdisjoint(text[low:end]) else None
+        if begun is not None and begun.end() - begun.start() > 1:
+            return min(low + begun.start() + 1, _marks_from(text, end))
+    return _marks_from(text, end)
+
+
+def _marks_from(text: str, end: int) -> int:
+    """Return what `marks_from` does, but for strings that a program may join."""
     last = text[end - 1 : end]
     if last in _SIGNS:
         last = text[end - 2 : end - 1]

@@ -132,6 +132,14 @@ class Scan:
             self._reader.look(self._raw, self.live - self._raw.base)
         return []
 
+    def feed_words(self, text: str) -> bool:
+        """Read more text in which nothing is found, since it is of words that are known; False: nothing was done."""
+        return self._reader.word is not None and self._read_words(text)
+
+    def words_in(self, text: str) -> int:
+        """Return how many characters of a text, which `feed_words` did not take, it may take."""
+        return self._reader.reach(text)
+
     def _search(self, text: str) -> None:
         """Read more text, whatever it is."""
         if not text.isascii():

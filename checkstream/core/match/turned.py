@@ -1,8 +1,9 @@
 """The `encoded` view, text turned round: what stands behind an override of the direction of writing (U+202E).
 
-It is shown from right to left, so that what is written backwards is read forwards. An override ends with its mark
-(U+202C), with another one, or with its line; what goes on for longer is read in stretches that overlap. Source: UAX 9,
-3.3.2. Text that is written backwards with no such mark is left: nobody reads it without more work.
+It is shown from right to left, so that what is written backwards is read forwards. The mark may be escaped as in JSON.
+An override ends with its mark (U+202C), with another one, or with its line; what goes on for longer is read in
+stretches that overlap. Source: UAX 9, 3.3.2. Text that is written backwards with no such mark is left: nobody reads it
+without more work.
 """
 
 from __future__ import annotations
@@ -13,12 +14,22 @@ from checkstream.core.match.inner import Open
 from checkstream.core.match.lane import Found
 from checkstream.core.match.patterns import compile_regex
 
-OVERRIDE: Final = "\u202e"
-_END: Final = compile_regex("[\u202c-\u202e\n\r\v\f\u0085\u2028\u2029]")
+OVERRIDE: Final = "(?:\u202e|u202[eE])"
+"""The mark, or what its escape in JSON ends with."""
+_OVERRIDE: Final = compile_regex(OVERRIDE)
+_END: Final = compile_regex("[\u202c-\u202e\n\r\v\f\u0085\u2028\u2029]|\\\\{1,8}(?:u202[c-eC-E]|[nr])")
+_OF_ESCAPE: Final = "u02"
+_MOST_BEGUN: Final = 4
+"""Of the escape, all but its last character."""
 _LEAST: Final = 2
 _MOST: Final = 1024
 _OVERLAP: Final = 256
 """Characters of a stretch that are read again with the next one."""
+
+
+def turns(text: str) -> bool:
+    """Tell whether an override begins in a text."""
+    return _OVERRIDE.search(text) is not None
 
 
 class Turned:
@@ -52,9 +63,10 @@ class Turned:
         origin, place = self.at, 0
         while place < len(text):
             if self._start < 0:
-                place = text.find(OVERRIDE, place) + 1
-                if not place:
+                hit = _OVERRIDE.search(text, place)
+                if hit is None:
                     break
+                place = hit.end()
                 self._start = self._known = origin + place
                 continue
             end = _END.search(text, place)
@@ -67,7 +79,8 @@ class Turned:
             elif len(self._said) == _MOST:
                 self._turn(out)
                 self._start, self._said = self._known - _OVERLAP, self._said[-_OVERLAP:]
-        self.at = origin + len(text)
+        begun = 0 if ended or self._start >= 0 else len(text) - len(text.rstrip(_OF_ESCAPE))
+        self.at = origin + len(text) - min(begun, _MOST_BEGUN)
         if ended:
             self._finish(out)
 

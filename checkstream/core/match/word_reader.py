@@ -24,12 +24,13 @@ _ALL: Final = -1
 _LONE: Final = 2
 """Characters of a space and a letter."""
 _MOST_CHOSEN: Final = 64
+_NEVER: Final = 1 << 62
 
 
 class WordReader:
     """The words at the end of one text."""
 
-    __slots__ = ("_before", "_chosen", "_companions", "_known", "_numbers", "_words", "tail", "word")
+    __slots__ = ("_before", "_begun", "_chosen", "_companions", "_known", "_numbers", "_words", "tail", "word")
 
     def __init__(
         self, patterns: PatternSet, checks: Sequence[tuple[Table, int]], views: Sequence[str], trigger: Regex | None
@@ -48,6 +49,8 @@ class WordReader:
         """... and that word, with the space before it."""
         self._before = 0
         """By these expressions what stands before it could become a match, a bit for each."""
+        self._begun = _NEVER
+        """Where a match may have begun in what was to be read last: so many characters from its beginning."""
         self._companions = tuple(each for table, _ in checks for each in table.companions)
         """Expressions that are asked about words ..."""
         self._numbers = tuple(number for table, number in checks for _ in table.companions)
@@ -67,6 +70,7 @@ class WordReader:
         -1: it is not known, and nothing was done.
         """
         word, asked = self.word, self._before
+        self._begun = _NEVER
         if word is None:
             return -1
         if text[:1] != " ":
@@ -95,7 +99,8 @@ class WordReader:
                     start = hit.start()
                     low = min(low, start)
                     before |= bit if start < at else 0
-            if low > floor and self._begins(raw, whole, floor, low):
+            if low > floor and (begun := self._first_begun(raw, whole, floor, low)) < low:
+                self._begun = begun - (size - len(text))
                 return -1
             work.done += _WORK
         raw.text = whole
@@ -103,14 +108,22 @@ class WordReader:
         work.done += _WORK
         return low
 
+    def reach(self, text: str) -> int:
+        """Return how many characters of a text, which `read` did not read, are of known words that it may read."""
+        if self.word is None:
+            return 0
+        tail = "" if text[:1] == " " else self.tail
+        return max(min(self._words.reach(tail + text) - len(tail), self._begun), 0)
+
     @staticmethod
-    def _begins(raw: Lane, text: str, floor: int, low: int) -> bool:
-        """Tell whether a match may begin in some of calm text."""
+    def _first_begun(raw: Lane, text: str, floor: int, low: int) -> int:
+        """Return where a match may begin in some of calm text; its end: nowhere."""
+        first = low
         for gate in raw.table.gates:
             hit = gate.search(text, floor)
-            if hit is not None and hit.start() < low:
-                return True
-        return False
+            if hit is not None:
+                first = min(first, hit.start())
+        return first
 
     def _choose(self, asked: int) -> Sequence[tuple[Regex, int, int]]:
         """Return the expressions of a set, each with its place and its bit."""

@@ -10,7 +10,7 @@ Only what looks like a word of English prose is remembered: letters, with a mark
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -22,7 +22,9 @@ _MARKS: Final = ",.;:?"
 _LONE: Final = 3
 """Characters of a space and two letters, of which views that wait for what follows may have read one."""
 _MOST_AT_ONCE: Final = 16
-"""Words of one piece."""
+"""Words of one piece that are looked at one by one: those of a longer one are all known."""
+_ALONE: Final = 1 << 62
+"""Beside the expressions of a word between two others: more is to be known of the one behind it."""
 
 
 class Word(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +48,12 @@ class Word(msgspec.Struct, frozen=True, gc=False):
 
     def passes(self, following: str) -> bool:
         """Tell whether no view sees anything in it, now that a space and the beginning of a word stand behind it."""
-        return self.apart or (self.lone and len(following) > _LONE and following[1:4].isalpha())
+        return self.apart or (self.lone and goes_on(following))
+
+
+def goes_on(text: str) -> bool:
+    """Tell whether a text is a space and the beginning of a word of three letters or more."""
+    return len(text) > _LONE and text[1:4].isalpha()
 
 
 Try = Callable[[str], Word | None]
@@ -55,12 +62,14 @@ Try = Callable[[str], Word | None]
 class Words:
     """What is known for one set of patterns: a function of the word, whoever has asked before."""
 
-    __slots__ = ("_try", "known")
+    __slots__ = ("_between", "_try", "known")
 
     def __init__(self, tried: Try) -> None:
         """Know nothing yet; `tried` finds out about one, None: nothing can be said of it."""
         self.known: dict[str, Word | None] = {}
         """A space and a word -> what is known; None: nothing can be said."""
+        self._between: dict[str, int] = {}
+        """A word that stands between two others and is nothing -> which expressions it asks (see `Word`)."""
         self._try = tried
 
     @property
@@ -80,7 +89,10 @@ class Words:
             return None
         if len(self.known) >= _MOST_KNOWN:
             self.known.clear()
+            self._between.clear()
         found = self.known[word] = self._try(word)
+        if found is not None and (found.apart or found.lone):
+            self._between[word[1:]] = found.asks | found.open | (0 if found.apart else _ALONE)
         return found
 
     def last(self, text: str) -> tuple[str, Word, int] | None:
@@ -91,18 +103,46 @@ class Words:
         if text.find(" ", 1) < 0:
             word = self.get(text)
             return None if word is None else (text, word, 0)
-        said = text.split(" ")
-        if len(said) > _MOST_AT_ONCE:
-            return None
-        *before, tail = [f" {each}" for each in said[1:]]
+        _, *before, tail = text.split(" ")
         asks = 0
-        for each, following in zip(before, [*before[1:], tail], strict=True):
-            word = self.get(each)
-            if word is None or not word.passes(following):
+        for each in set(map(self._between.get, before)):
+            if each is None:
+                return self._find_out_last(before, tail)
+            asks |= each
+        if asks & _ALONE and not self._all_pass(before, tail):
+            return None
+        word = self.get(f" {tail}")
+        return None if word is None else (f" {tail}", word, asks & ~_ALONE)
+
+    def reach(self, text: str) -> int:
+        """Return how many characters of a text that begins with a space are of words that are nothing, as is known."""
+        at = 0
+        for each in text[1:].split(" "):
+            if each not in self._between:
+                break
+            at += len(each) + 1
+        return at
+
+    def _all_pass(self, before: Sequence[str], tail: str) -> bool:
+        """Tell whether what stands behind each of some words is enough for it to be nothing."""
+        following = (*before[1:], tail)
+        return all(
+            not self._between[each] & _ALONE or goes_on(f" {behind}")
+            for each, behind in zip(before, following, strict=True)
+        )
+
+    def _find_out_last(self, before: Sequence[str], tail: str) -> tuple[str, Word, int] | None:
+        """Return what `last` does of words that were not all known, if they are few."""
+        if len(before) >= _MOST_AT_ONCE:
+            return None
+        asks = 0
+        for each, following in zip(before, (*before[1:], tail), strict=True):
+            word = self.get(f" {each}")
+            if word is None or not word.passes(f" {following}"):
                 return None
             asks |= word.asks | word.open
-        word = self.get(tail)
-        return None if word is None else (tail, word, asks)
+        word = self.get(f" {tail}")
+        return None if word is None else (f" {tail}", word, asks)
 
 
 def _is_word(text: str) -> bool:

@@ -20,6 +20,7 @@ from checkstream.core.match.entities import (
     network,
     payment,
     secrets,
+    ssn,
     tokens,
     wallets,
     web,
@@ -31,7 +32,7 @@ __all__ = ["ENTITIES", "Entity"]
 ENTITIES: Mapping[str, Entity] = MappingProxyType({
     entity.name: entity
     for group in (
-        *(contacts, national, national_eu, cards, payment, network, wallets, documents, tokens, cloud, secrets),
+        *(contacts, ssn, national, national_eu, cards, payment, network, wallets, documents, tokens, cloud, secrets),
         *(web, hidden),
     )
     for entity in group.ENTITIES

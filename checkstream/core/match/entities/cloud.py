@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkstream.core.match.entities.entity import Entity, SpanPair, before, glued_before, whole_if
+from checkstream.core.match.entities.entity import (
+    MARKS,
+    Entity,
+    SpanPair,
+    before,
+    glued_before,
+    whole_if,
+    without_marks,
+)
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
 
@@ -51,9 +59,10 @@ def _behind_name(text: str, start: int) -> bool:
 def refine_aws(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an access key id by its prefix, a secret key after a word such as `aws_secret_access_key`."""
     candidate = text[start:end]
-    if len(candidate) == 20:
+    plain = without_marks(candidate).replace("_", "")
+    if len(plain) == 20:
         # The form alone tells an id: it may stand right behind a name (`secret_AKIA...`), and in front of one.
-        return whole_if(_set_off(text, start, end) and not is_stand_in(candidate[4:-7]), start, end)
+        return whole_if(_set_off(text, start, end) and not is_stand_in(plain[4:-7]), start, end)
     if not _alone(text, start, end, "/+") or not is_random(candidate, bits=4.0):
         return ()
     if not (any(char.islower() for char in candidate) and any(char.isupper() for char in candidate)):
@@ -73,7 +82,8 @@ def refine_gcp(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an API key or OAuth secret by its prefix, a key's id after `private_key_id`."""
     candidate = text[start:end]
     if candidate.startswith(("AIza", "GOCSPX-", "ya29.")):
-        set_off = _alone(text, start, end, "_-") or (_behind_name(text, start) and not _goes_on(text, end))
+        marked = candidate[4] in "*~`_" and text[end : end + 1] == candidate[4]
+        set_off = marked or _alone(text, start, end, "_-") or (_behind_name(text, start) and not _goes_on(text, end))
         return whole_if(set_off and is_random(candidate[6:], bits=3.3, need_digit=False), start, end)
     return whole_if(_alone(text, start, end, "") and _squeezed(text, start).endswith("privatekeyid"), start, end)
 
@@ -107,14 +117,17 @@ _SIGNS = r"[^\pL\pN]*"
 """Between the letters of a name that is compared without signs."""
 AWS_ACCESS_KEY = Entity(
     name="AWS_ACCESS_KEY",
-    regex=r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}|[A-Za-z0-9/+]{40}",
+    regex=rf"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9]){MARKS}[A-Z0-9]{{16}}|[A-Za-z0-9/+]{{40}}",
     refine=refine_aws,
     skip=skip_aws,
     group="secret",
 )
 GCP_KEY = Entity(
     name="GCP_KEY",
-    regex=r"AIza[0-9A-Za-z_\-]{35}|GOCSPX-[0-9A-Za-z_\-]{24,32}|ya29\.[0-9A-Za-z_\-]{20,}|\b[0-9a-f]{40}",
+    regex=(
+        r"AIza(?:[*~`_]{1,4}[0-9A-Za-z][0-9A-Za-z_\-]{34}|[0-9A-Za-z_\-]{35})|GOCSPX-[0-9A-Za-z_\-]{24,32}"
+        r"|ya29\.[0-9A-Za-z_\-]{20,}|\b[0-9a-f]{40}"
+    ),
     refine=refine_gcp,
     group="secret",
     max_chars=1024,

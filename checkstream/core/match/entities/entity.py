@@ -71,6 +71,19 @@ WORD = r"(?:\b|_)"
 GAP = "[ \\t.\\-/_'*\u00b7]"
 """A sign that people and models set between the groups of a number. Kinds of spaces and dashes are folded to ASCII."""
 
+MARKS = "[*~`_]{0,4}"
+"""Emphasis that models set within a value: around what stands behind the prefix of a key, as `ghp_**...**`."""
+
+
+def without_marks(text: str) -> str:
+    """Return a token without the emphasis in it; of underscores side by side one is its own."""
+    plain = text.translate(_NO_MARKS)
+    while "__" in plain:
+        plain = plain.replace("__", "_")
+    return plain
+
+
+_NO_MARKS = str.maketrans("", "", "*~`")
 _MOST_MARKS = 3
 """Underscores that set emphasis (`___both___`)."""
 

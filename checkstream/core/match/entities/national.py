@@ -21,39 +21,19 @@ from checkstream.core.match.entities.entity import (
 )
 from checkstream.core.match.entities.labels import is_labelled, nearest_label
 
-# Numbers that were printed in advertisements and never count. Source: SSA, "Myths and facts about the SSN".
-_VOID_SSNS = frozenset({"078051120", "219099999"})
 
-
-def _is_whole_number(text: str, start: int, end: int, *, named: bool = False) -> bool:
+def is_whole_number(text: str, start: int, end: int, *, named: bool = False, mixed: bool = False) -> bool:
     """Say whether the candidate is no part of a longer number, with one kind of gap throughout.
 
-    `named`: a name may stand right before it, with an underscore between (`id_123-45-6789`).
+    `named`: a name may stand right before it, with an underscore between (`id_123-45-6789`). `mixed`: gaps may differ.
     """
     gaps = "".join(char if char > "9" or char < "0" else "0" for char in text[start:end]).split("0")
     return (
-        len({gap for gap in gaps if gap}) <= 1
+        (mixed or len({gap for gap in gaps if gap}) <= 1)
         and not glued_behind(text, end)
         and ((named and before(text, start) == "_") or not glued_before(text, start))
         and not continues_number(text, start)
         and text[end : end + 1] != "-"
-    )
-
-
-def is_ssn(digits: str) -> bool:
-    """Check area, group and serial of nine digits. Source: SSA POMS RM 10201.030 (randomised numbers)."""
-    return digits < "9" and _is_ssn_form(digits)
-
-
-def _is_ssn_form(digits: str) -> bool:
-    """Check nine digits as `is_ssn` does, but that the areas 900 to 999 count too."""
-    area, group, serial = digits[:3], digits[3:5], digits[5:]
-    return (
-        area not in ("000", "666")
-        and group != "00"
-        and serial != "0000"
-        and digits not in _VOID_SSNS
-        and len(set(digits)) > 1
     )
 
 
@@ -63,41 +43,17 @@ def is_itin(digits: str) -> bool:
     return digits[0] == "9" and (50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99)
 
 
-def _is_hyphened(text: str, start: int) -> bool:
+def is_hyphened(text: str, start: int) -> bool:
     """Say whether single hyphens stand between the groups of nine digits."""
     return text[start + 3] == "-" == text[start + 6]
 
 
-_TELLING = frozenset("-._'\u00b7")
-"""Signs that stand between groups of three, two and four digits in nothing else; spaces, tabs, line ends, commas and
-slashes do (columns of tables, paths)."""
-
-
-def _is_told(text: str, start: int) -> bool:
-    """Say whether the groups are set as nothing else is."""
-    return text[start + 3] in _TELLING and text[start + 3] == text[start + 6]
-
-
-def refine_ssn(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Accept an SSN with hyphens, dots and the like; with spaces or none only after a word that says so.
-
-    No SSN is issued in the areas 900 to 999, so made-up ones are written there: with hyphens they count as well.
-    """
-    digits = only_digits(text[start:end])
-    if not _is_ssn_form(digits):
-        return ()
-    if not _is_whole_number(text, start, end, named=True):
-        return ()
-    told = _is_hyphened(text, start) or (is_ssn(digits) and (_is_told(text, start) or is_labelled(text, start, "ssn")))
-    return whole_if(told, start, end)
-
-
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an ITIN with hyphens; with spaces or none only after a word that says so."""
-    if not is_itin(only_digits(text[start:end])) or not _is_whole_number(text, start, end):
+    if not is_itin(only_digits(text[start:end])) or not is_whole_number(text, start, end):
         return ()
     announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
-    return whole_if(_is_hyphened(text, start) or announced, start, end)
+    return whole_if(is_hyphened(text, start) or announced, start, end)
 
 
 def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -110,7 +66,7 @@ def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
 def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept ten digits with a right check digit, grouped 3-3-4 by spaces or announced by a word."""
     digits = only_digits(text[start:end])
-    if not nhs_mod11(digits) or len(set(digits)) == 1 or not _is_whole_number(text, start, end):
+    if not nhs_mod11(digits) or len(set(digits)) == 1 or not is_whole_number(text, start, end):
         return ()
     # Telephone numbers share the 3-3-4 grouping, and one in eleven passes the check.
     label = nearest_label(text, start)[0]
@@ -120,13 +76,6 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 
 _BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
-_SSN_GAP = "[ \\t\\r\\n,.\\-/_'*\u00b7]{1,3}"
-US_SSN = Entity(
-    name="US_SSN",
-    regex=f"{WORD}(?:[0-9]{{3}}{_SSN_GAP}[0-9]{{2}}{_SSN_GAP}[0-9]{{4}}|[0-9]{{9}})",
-    refine=past_mark(refine_ssn),
-    group="pii",
-)
 US_ITIN = Entity(
     name="US_ITIN",
     regex=f"{WORD}(?:9[0-9]{{2}}{_BEHIND}|9[0-9]{{8}})",
@@ -149,4 +98,4 @@ UK_NHS = Entity(
     group="pii",
 )
 
-ENTITIES = (US_SSN, US_ITIN, UK_NINO, UK_NHS)
+ENTITIES = (US_ITIN, UK_NINO, UK_NHS)

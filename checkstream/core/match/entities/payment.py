@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from types import MappingProxyType
 
 from checkstream.core.match.entities.checksums import aba_routing, iban_mod97
@@ -21,6 +22,7 @@ from checkstream.core.match.entities.entity import (
     whole_if,
 )
 from checkstream.core.match.entities.labels import is_labelled, tight_label, words_of
+from checkstream.core.match.patterns import compile_regex
 
 # Length of an IBAN by country. Source: SWIFT IBAN Registry, release 99.
 _IBAN_LENGTHS = MappingProxyType(
@@ -64,7 +66,8 @@ def follows_iban_head(text: str, start: int) -> bool:
 
 def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the IBAN that begins a candidate, cut to its country's length."""
-    length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
+    second = next((at for at in range(start + 1, min(start + 5, end)) if text[at].isalnum()), start)
+    length = _IBAN_LENGTHS.get((text[start] + text[second]).upper())
     if length is None or (glued_before(text, start) and before(text, start) != "_"):
         return ()
     compact, stop = "", start
@@ -72,11 +75,25 @@ def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
         if text[stop].isalnum():
             compact += text[stop]
         stop += 1
+    if not _is_set_as_iban(text, start, stop, end):
+        return ()
     if len(compact) != length or (glued_behind(text, stop) and stop - start == length):
         return ()
     if "0" <= text[stop : stop + 1] <= "9":
         return ()
     return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact.upper()), start, stop)
+
+
+def _is_set_as_iban(text: str, start: int, stop: int, end: int) -> bool:
+    """Say whether what has gaps otherwise than in groups of four is one: capitals, and no figure stands so near."""
+    if _AS_PRINTED.match(text, start) is not None:
+        return True
+    places = [at for at in range(start, end) if text[at].isalnum()]
+    if not (text[places[0]] + text[places[1]]).isupper():
+        return False
+    inside = [after - at for at, after in pairwise(places) if after < stop]
+    behind = next((at for at in places if at >= stop and "0" <= text[at] <= "9"), None)
+    return behind is None or behind - stop + 1 > max(inside, default=0)
 
 
 def refine_account(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -110,12 +127,25 @@ def refine_sort_code(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 
 _IBAN_GAP = "[ \\t\\r\\n,.\\-/_'*\u00b7]{1,3}"
+_COUNTRIES = "|".join(sorted({*_IBAN_LENGTHS, *map(str.lower, _IBAN_LENGTHS)}))
+_GROUPED = (
+    rf"(?:{_COUNTRIES})[0-9]{{2}}"
+    rf"(?:[A-Za-z0-9]{{11,30}}|(?:{_IBAN_GAP}[A-Za-z0-9]{{4}}){{2,7}}(?:{_IBAN_GAP}[A-Za-z0-9]{{1,4}})?)"
+)
+_SIGNS = "[ \\t\\r\\n,.\\-/_'*\u00b7]{0,3}"
+_CODES = "|".join(
+    f"{first}[{''.join(sorted(code[1] for code in _IBAN_LENGTHS if code[0] == first))}]"
+    for first in sorted({code[0] for code in _IBAN_LENGTHS})
+)
+_APART = (
+    rf"\b(?:{_CODES}){_SIGNS}[0-9]{_SIGNS}[0-9](?:{_SIGNS}[A-Z]){{0,6}}"
+    rf"(?:{_SIGNS}[0-9]){{8,30}}(?:{_SIGNS}[A-Z0-9]){{0,12}}"
+)
+"""Letters and figures with any signs between, which may change from one to the next."""
+_AS_PRINTED = compile_regex(_GROUPED)
 IBAN = Entity(
     name="IBAN",
-    regex=(
-        r"(?:" + "|".join(sorted({*_IBAN_LENGTHS, *map(str.lower, _IBAN_LENGTHS)})) + r")[0-9]{2}"
-        rf"(?:[A-Za-z0-9]{{11,30}}|(?:{_IBAN_GAP}[A-Za-z0-9]{{4}}){{2,7}}(?:{_IBAN_GAP}[A-Za-z0-9]{{1,4}})?)"
-    ),
+    regex=f"{_GROUPED}|{_APART}",
     refine=refine_iban,
     group="pii",
 )

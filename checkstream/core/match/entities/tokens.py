@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from checkstream.core.match.entities.checksums import crc32_base62
-from checkstream.core.match.entities.entity import Entity, Refine, SpanPair, before, whole_if
+from checkstream.core.match.entities.entity import MARKS, Entity, Refine, SpanPair, before, whole_if, without_marks
 from checkstream.core.match.entities.randomness import entropy_bits, is_random, is_stand_in
 
 _CAP = 1024
 """For tokens whose length the vendor leaves open: what runs on to here is one, or no text that anyone reads."""
 
 
+_LINE = f"{MARKS}_{MARKS}"
+"""An underscore of a prefix, with emphasis beside it."""
 _CHECKED_CHARS = 36
 """Of a token whose last characters check the others; what stands right behind them may be the next word."""
 
@@ -43,7 +45,8 @@ def _random_after(prefixes: Sequence[str], *, bits: float, need_digit: bool = Tr
         token = text[start:end].rstrip("-_.")
         if not (glued or _begins(text, start)) or (_goes_on(text, end) and token == text[start:end]):
             return ()
-        rest = next((token[len(prefix) :] for prefix in prefixes if token.startswith(prefix)), token)
+        plain = without_marks(token)
+        rest = next((plain[len(prefix) :] for prefix in prefixes if plain.startswith(prefix)), plain)
         return whole_if(is_random(rest, bits=bits, need_digit=need_digit), start, start + len(token))
 
     return refine
@@ -60,7 +63,7 @@ def has_github_check(token: str) -> bool:
 
 def refine_checked(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept a token with a right check, or one that looks random all the same."""
-    token = text[start:end]
+    token = without_marks(text[start:end])
     if _goes_on(text, end):
         return ()
     secret = token.partition("_")[2]
@@ -94,7 +97,10 @@ def refine_slack(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 GITHUB_TOKEN = Entity(
     name="GITHUB_TOKEN",
-    regex=r"gh[pousr]_[A-Za-z0-9]{36,64}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
+    regex=(
+        rf"gh[pousr]{_LINE}[A-Za-z0-9]{{36,64}}"
+        rf"|github{_LINE}pat{_LINE}[A-Za-z0-9]{{22}}{_LINE}[A-Za-z0-9]{{59}}"
+    ),
     refine=refine_checked,
     group="secret",
 )
@@ -136,7 +142,7 @@ SLACK_TOKEN = Entity(
 )
 STRIPE_KEY = Entity(
     name="STRIPE_KEY",
-    regex=r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{10,}|whsec_[A-Za-z0-9+/]{24,64}={0,2}",
+    regex=(rf"(?:sk|rk){_LINE}(?:live|test){_LINE}[0-9A-Za-z]{{10,}}|whsec{_LINE}[A-Za-z0-9+/]{{24,64}}={{0,2}}"),
     refine=_random_after(("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"), bits=3.0, glued=False),
     group="secret",
     max_chars=_CAP,
@@ -153,11 +159,11 @@ ANTHROPIC_KEY = Entity(
 )
 HUGGINGFACE_TOKEN = Entity(
     name="HUGGINGFACE_TOKEN",
-    regex=r"(?:hf|api_org)_[A-Za-z0-9]{30,40}",
+    regex=rf"(?:hf|api{_LINE}org){_LINE}[A-Za-z0-9]{{30,40}}",
     refine=_random_after(("hf_", "api_org_"), bits=3.3, need_digit=False, glued=False),
     group="secret",
 )
-NPM_TOKEN = Entity(name="NPM_TOKEN", regex=r"npm_[A-Za-z0-9]{36,64}", refine=refine_checked, group="secret")
+NPM_TOKEN = Entity(name="NPM_TOKEN", regex=rf"npm{_LINE}[A-Za-z0-9]{{36,64}}", refine=refine_checked, group="secret")
 PYPI_TOKEN = Entity(
     name="PYPI_TOKEN",
     regex=r"pypi-AgE[A-Za-z0-9_\-]{50,}",
