@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from checkstream.errors import VaultFailed
 
@@ -23,6 +21,7 @@ LEAST_SECRET_BYTES = 32
 _SEALING = b"checkstream conversations v1: sealing"
 _NAMING = b"checkstream conversations v1: naming"
 _NONCE_BYTES = 12
+_KEY_BYTES = 32
 _FORMAT = b"\x01"
 
 
@@ -44,8 +43,8 @@ class Seal:
 
     def __init__(self, secret: bytes) -> None:
         """Take the operator's secret, of at least `LEAST_SECRET_BYTES`."""
-        self._secret = secret
-        self._naming = _derived(secret, _NAMING)
+        self._root = hmac.digest(bytes(_KEY_BYTES), secret, "sha256")  # HKDF-Extract, which is the same for each key
+        self._naming = self._derived(_NAMING)
 
     def key(self, owner: Owner) -> bytes:
         """Return the key under which a store keeps what an owner has: it tells nothing of the owner."""
@@ -69,8 +68,8 @@ class Seal:
             raise VaultFailed("what the store has was sealed with another secret, or altered") from error
 
     def _cipher(self, owner: Owner) -> AESGCM:
-        return AESGCM(_derived(self._secret, _SEALING + owner.spelled()))
+        return AESGCM(self._derived(_SEALING + owner.spelled()))
 
-
-def _derived(secret: bytes, purpose: bytes) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(secret)
+    def _derived(self, purpose: bytes) -> bytes:
+        """Return a key for one purpose: HKDF-Expand to the length of one hash."""
+        return hmac.digest(self._root, purpose + b"\x01", "sha256")

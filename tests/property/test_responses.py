@@ -231,6 +231,24 @@ def test_a_stream_without_numbers_gets_none_until_something_is_added(rules: str)
     assert numbers == [None] * (len(numbers) - len(given_)) + list(range(len(given_)))
 
 
+@pytest.mark.parametrize("text", ["zero risk", "so zero risk it", "a@b.example.com"])
+@pytest.mark.parametrize("whole", [False, True], ids=["stream", "whole"])
+def test_g35_what_stands_around_a_word_that_goes_stays(text: str, whole: bool) -> None:
+    rules = REDACT + "  - {name: p, id: P-1, stage: [midstream], phrases: [zero risk], actions: [{type: redact}]}\n"
+    found = [search(text), responses.cited("See there.", text, "x", text)]
+    if whole:
+        reply = responses.reply(rules, responses.whole(*found)).reply
+        assert reply is not None
+        answer = parsed(reply.body)
+    else:
+        answer = read(play(RESPONSES, plan(rules), request(), [responses.answer(*found)]).joined)
+    action = answer["output"][0]["action"]
+    assert action["type"] == "search"
+    assert text not in action["query"]
+    assert "[" in action["query"]
+    assert len(answer["output"][1]["content"][0]["annotations"]) == 3
+
+
 @pytest.mark.parametrize("place", ["sequence_number", "output_index", "content_index", "code", "param", "more"])
 def test_g34_an_error_of_the_upstreams_has_no_secret_anywhere(place: str) -> None:
     made = Stream()

@@ -38,8 +38,20 @@ class Decoder(Protocol):
         """Bytes of the unfinished event."""
 
     @property
-    def between(self) -> bool:
-        """What comes next begins an event, which may be cut out of the bytes as it is."""
+    def gives_back(self) -> bool:
+        """What has come of an unfinished event, if anything, says all of it: events may be cut out as they are."""
+
+    def give_back(self) -> bytes:
+        """Return what has come of the unfinished event, and forget it: somebody else goes on with it, or decodes it."""
+
+    def next_of(self, data: bytes, at: int) -> tuple[bytes, int] | None:
+        """Return what may be the event of the one form that begins at a place of some bytes, and where it ends there.
+
+        None: it is not all there, or another. Whether it has the one form is not looked at.
+        """
+
+    def is_part(self, data: bytes) -> bool:
+        """Tell whether bytes that begin an event are a part of it alone, which nobody has to look at twice."""
 
     def decode(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -26,6 +26,8 @@ class JsonSurface(ABC):
     parts_of_answers: frozenset[str] = frozenset()
     trims_beginning = False
     tells_rest = False
+    memory: Sequence[object] = ()
+    """Of most, no event says anything of those before it."""
     counts: ClassVar[Counts] = MappingProxyType({})
     """Where its events tell how many tokens were spent."""
 

@@ -7,7 +7,8 @@ else either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
 
 import msgspec
 
@@ -25,6 +26,8 @@ _MOST_FIGURES = 9
 """Of the number of an event."""
 _MOST = 16
 """Moulds of one stream: its choices, each with a few kinds of text."""
+_MOST_AT_ONCE = 256
+"""Events that are cut at once."""
 _END = 2
 """Of a frame, behind its data: a blank line."""
 
@@ -60,10 +63,24 @@ class _Mould(msgspec.Struct, frozen=True, gc=False):
     part: Path
     choices: tuple[int, ...]
     block: int | None
+    left_out: Mapping[str, int]
     opening: bytes = b""
     """All of an event before its text, where nothing but that is different in each; else empty."""
     closing: bytes = b""
     """All behind it then."""
+
+    def unit(self, raw: bytes, text: str, number: int | None) -> Unit:
+        """Return the unit of an event that is like this."""
+        delta = Delta(self.channel, text, self.path, part=self.part)
+        return Unit(
+            raw=raw, deltas=(delta,), choices=self.choices, number=number, block=self.block, left_out=self.left_out
+        )
+
+    def made(self, unit: Unit) -> bool:
+        """Tell whether a unit could be made by this: all but its text and number is the same."""
+        delta = unit.deltas[0]
+        same = delta.channel == self.channel and delta.path == self.path and delta.part == self.part
+        return same and (unit.choices, unit.block, unit.left_out) == (self.choices, self.block, self.left_out)
 
     def text_at(self, data: bytes) -> tuple[int, int | None] | None:
         """Return where the text begins, in characters, of an event that begins so, and its number; None: it differs."""
@@ -114,6 +131,53 @@ def _end_of_number(text: str | bytes, start: int) -> int:
     return end if text[start : start + 1] not in ("0", b"0") or end - start == 1 else start
 
 
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """Events that stand one behind the other."""
+
+    raws: Sequence[bytes]
+    """They, as they came."""
+    texts: Sequence[str]
+    """What each of them says."""
+    ends: Sequence[int]
+    """Where each of them ends, in bytes."""
+    numbers: Sequence[int | None] = ()
+    """Which of its stream each is; empty: none says so."""
+
+
+NextOf = Callable[[bytes, int], tuple[bytes, int] | None]
+_NOTHING_CUT = Cut((), (), ())
+
+
+def _said(said: bytes) -> str | None:
+    """Return the text of an event's string, which has no quotes; None: that is another, or is told otherwise."""
+    try:
+        text = said.decode()
+    except UnicodeDecodeError:
+        return None
+    # What can be printed no client takes for the end of a line.
+    return text if text and "\\" not in text and text.isprintable() else None
+
+
+def _cut_some(data: bytes, at: int, opening: bytes, closing: bytes) -> Cut:
+    """Return the events that begin and end so, from a place of some bytes on: two or more begin there."""
+    *pieces, last = data[at + len(opening) :].split(closing + opening, _MOST_AT_ONCE)
+    if (quote := last.find(b'"')) >= 0 and last.startswith(closing, quote):
+        pieces.append(last[:quote])
+    joined = b"".join(pieces)
+    if joined.isascii() and all(pieces) and b'"' not in joined and (text := _said(joined)) is not None:
+        texts = [text[low:high] for low, high in pairwise(accumulate(map(len, pieces), initial=0))]
+    else:
+        texts = []
+        for piece in pieces:
+            said = None if b'"' in piece else _said(piece)
+            if said is None:
+                break
+            texts.append(said)
+    frame = len(opening) + len(closing)
+    edges = list(accumulate([frame + len(piece) for piece in pieces[: len(texts)]], initial=at))
+    return Cut([data[low:high] for low, high in pairwise(edges)], texts, edges[1:])
+
+
 class Moulds:
     """What has been learnt of one stream."""
 
@@ -150,8 +214,7 @@ class Moulds:
         if fit.padded:  # behind it stands nothing but ASCII
             close = len(raw) - _END - (len(text) - fit.start - fit.padded)
             raw = raw[: close - fit.padded] + PAD.encode() * fit.padded + raw[close:]
-        delta = Delta(mould.channel, said, mould.path, part=mould.part)
-        return Unit(raw=raw, deltas=(delta,), choices=mould.choices, number=fit.number, block=mould.block)
+        return mould.unit(raw, said, fit.number)
 
     @property
     def latest(self) -> tuple[Channel, Path] | None:
@@ -163,36 +226,53 @@ class Moulds:
         """Of which block that event is."""
         return self._moulds[0].block if self._moulds else None
 
-    def cut(self, data: bytes, at: int) -> tuple[Unit, int] | None:
-        """Return the unit of the event that begins at a place of some bytes, and where it ends.
+    def cut(self, data: bytes, at: int, next_of: NextOf) -> Cut:
+        """Return the events like the one that was learnt last that begin at a place of some bytes.
 
-        None: it is not like the one that was learnt last, or not in the form that events leave in, or not all there.
+        None is returned of one that is not like it, or not in the form that events leave in, or not all there, nor of
+        what stands behind that.
+
+        Args:
+            data: What has come.
+            at: Where the first begins.
+            next_of: Tells where events end (see `framing.Decoder`).
         """
         mould = self._moulds[0]
-        if not mould.opening:
-            return self._cut_long(mould, data, at)
-        if not data.startswith(mould.opening, at):
-            return None
-        start = at + len(mould.opening)
+        opening, closing = mould.opening, mould.closing
+        if not opening or not data.startswith(opening, at):
+            return self._cut_long(mould, data, at, _MOST_AT_ONCE, next_of)
+        start = at + len(opening)
         quote = data.find(b'"', start)
-        if quote <= start or not data.startswith(mould.closing, quote):
-            return None
-        try:
-            text = data[start:quote].decode()
-        except UnicodeDecodeError:
-            return None
-        if "\\" in text or not text.isprintable():  # nor does any client take one for the end of a line
-            return None
-        end = quote + len(mould.closing)
-        raw = data if end - at == len(data) else data[at:end]
-        delta = Delta(mould.channel, text, mould.path, part=mould.part)
-        return Unit(raw=raw, deltas=(delta,), choices=mould.choices, block=mould.block), end
+        if data.startswith(closing, quote) and (text := _said(data[start:quote])) is not None:
+            end = quote + len(closing)
+            if end == len(data) or not data.startswith(opening, end):
+                return Cut((data[at:end],), (text,), (end,))
+            return _cut_some(data, at, opening, closing)
+        return self._cut_long(mould, data, at, 1, next_of)
 
-    def _cut_long(self, mould: _Mould, data: bytes, at: int) -> tuple[Unit, int] | None:
-        end = data.find(b"\n\n", at) + _END
-        frame = plain(data[at:end], mould.event) if end > at + _END else None
-        unit = None if frame is None else self.read(frame)
-        return None if unit is None or unit.deltas[0].channel != mould.channel else (unit, end)
+    def _cut_long(self, mould: _Mould, data: bytes, at: int, most: int, next_of: NextOf) -> Cut:
+        raws, texts, ends, numbers = list[bytes](), list[str](), list[int](), list[int | None]()
+        while len(raws) < most:
+            found = next_of(data, at)
+            frame = None if found is None else plain(found[0], mould.event)
+            unit = None if frame is None else self.read(frame)
+            if found is None or unit is None or not mould.made(unit):
+                break
+            raws.append(unit.raw)
+            texts.append(unit.deltas[0].text)
+            numbers.append(unit.number)
+            at = found[1]
+            ends.append(at)
+        return Cut(raws, texts, ends, numbers)
+
+    @property
+    def varies(self) -> bool:
+        """More than the text is different in each of the events that are cut."""
+        return bool(self._moulds) and not self._moulds[0].opening
+
+    def unit(self, raw: bytes, text: str, number: int | None) -> Unit:
+        """Return the unit of an event that was cut."""
+        return self._moulds[0].unit(raw, text, number)
 
     def forget_others(self, unit: Unit) -> None:
         """Forget the texts that another one has followed: whether they may still go on is not told by bytes."""
@@ -229,6 +309,7 @@ class Moulds:
             part=delta.part,
             choices=unit.choices,
             block=unit.block,
+            left_out=unit.left_out,
         )
         if not mould.hole and not mould.holes and (around := _around(frame, mould)) is not None:
             mould = msgspec.structs.replace(mould, opening=around[0], closing=around[1])
@@ -275,6 +356,7 @@ def _moulded(text: str, span: tuple[int, int] | None, holes: Mapping[str, tuple[
         part=(),
         choices=(),
         block=None,
+        left_out={},
     )
 
 

@@ -17,6 +17,7 @@ MEDIA = "application/x-ndjson"
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r"
 _DATA = b"data: "
+_BRACE = 0x7B
 
 
 class Decoder:
@@ -36,9 +37,30 @@ class Decoder:
         return len(self._held)
 
     @property
-    def between(self) -> bool:
-        """No event can be cut out of lines as it is."""
-        return False
+    def gives_back(self) -> bool:
+        """Nothing but the bytes of the unfinished line is known; of many nobody wants to know twice."""
+        return not self._first and self.fault is None and len(self._held) <= sse.MOST_GIVEN_BACK
+
+    def give_back(self) -> bytes:
+        """Return what has come of the unfinished line, and forget it."""
+        held = bytes(self._held)
+        self._held.clear()
+        return held
+
+    def is_part(self, data: bytes) -> bool:
+        """Tell whether bytes that begin a line are a part of it alone."""
+        return len(data) <= sse.MOST_GIVEN_BACK and b"\n" not in data
+
+    @staticmethod
+    def next_of(data: bytes, at: int) -> tuple[bytes, int] | None:
+        """Return the line that begins at a place as an event, and where it ends; None: it is not all there, or empty.
+
+        Not all of these are lines for every client.
+        """
+        end = data.find(b"\n", at)
+        if end <= at or data[at] != _BRACE:
+            return None
+        return _DATA + data[at:end] + b"\n\n", end + 1
 
     def decode(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes; empty lines are none.

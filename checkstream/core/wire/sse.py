@@ -42,6 +42,8 @@ MOST_OF_AN_ID = 256
 """Of the id of an event, or of a session: characters that say nothing by themselves."""
 _MOST_OF_A_WAIT = 7
 """Digits of milliseconds."""
+MOST_GIVEN_BACK = 4096
+"""Bytes of an unfinished event that are put before what comes: more would be copied with each piece."""
 KEEP_ALIVE = b": keep-alive\n"
 """Our comment. It keeps a connection open, and without a blank line ends no event."""
 
@@ -83,9 +85,32 @@ class Decoder:
         return len(self._held)
 
     @property
-    def between(self) -> bool:
-        """What comes next begins an event."""
-        return not (self._held or self._swallow or self._first or self.fault is not None)
+    def gives_back(self) -> bool:
+        """Nothing but the bytes of the unfinished event is known; of many nobody wants to know twice."""
+        is_known = self._swallow or self._first or self._mixed or self.fault is not None
+        return not is_known and len(self._held) <= MOST_GIVEN_BACK
+
+    def give_back(self) -> bytes:
+        """Return what has come of the unfinished event, and forget it."""
+        if not self._held:
+            return b""
+        held = bytes(self._held)
+        self._held.clear()
+        self._scanned = self._line = 0
+        return held
+
+    @staticmethod
+    def next_of(data: bytes, at: int) -> tuple[bytes, int] | None:
+        """Return the event that begins at a place, if lines end in line feeds, and where it ends; None: not all of it.
+
+        Not all of these have the one form.
+        """
+        end = data.find(b"\n\n", at) + 2
+        return (data[at:end], end) if end > at + 2 else None
+
+    def is_part(self, data: bytes) -> bool:
+        """Tell whether bytes that begin an event are a part of it alone."""
+        return len(data) <= MOST_GIVEN_BACK and b"\n\n" not in data and b"\r" not in data
 
     def decode(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes; blank lines that end no event are none.

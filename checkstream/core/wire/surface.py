@@ -8,7 +8,8 @@ base of theirs (`openai_surface`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Protocol
 
@@ -51,7 +52,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Fields outside the surface's table (`foo`, `messages[].foo`): scanned whole, or refused, as the route says."""
     strange: frozenset[str] = frozenset()
     """Names of those that stand at the top of the body."""
-    quiet: frozenset[int] = frozenset()
+    quiet: AbstractSet[int] = frozenset()
     """Places of the deltas that are ids, names and numbers: patterns read them, no classifier is asked."""
     files: Mapping[int, Encoding] = MappingProxyType({})
     """Place of a delta that is the text of a file -> how it stands in the body."""
@@ -78,6 +79,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Id of what it refers to last of earlier answers, which the provider keeps: it stands in the place of that."""
     conversation: str | None = None
     """Id of the conversation that it is part of, which the provider keeps."""
+    sent: tuple[bytes, frozenset[bytes]] = (b"", frozenset())
+    """Of an answer that is asked for again: key, and digests of what was sent with its request, which it repeats."""
     forwarded: Mapping[int, str] = MappingProxyType({})
     """Place of a text -> what was forwarded in its place."""
     instructed: tuple[str, ...] = ()
@@ -135,6 +138,10 @@ class Sending(Protocol):
     tells_rest: bool
     """What leaves of the rest of an answer that was cut off is told here; else it is the text alone."""
 
+    @property
+    def memory(self) -> Sequence[object]:
+        """Lists, sets and dictionaries in which it keeps something in mind, and nobody else."""
+
     def go_on(self) -> None:
         """Take what comes from here on as the rest of the same answer, which was cut off."""
 
@@ -182,6 +189,10 @@ class Receiving(Protocol):
 
     It is asked in the order in which the upstream has sent what it reads.
     """
+
+    @property
+    def memory(self) -> Sequence[object]:
+        """Lists, sets and dictionaries in which it keeps something in mind, and nobody else."""
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of the answer.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,3 +48,11 @@ def test_nothing_is_sealed_alike_twice_and_nothing_of_it_shows() -> None:
     assert one != two
     assert b"Ann" not in one
     assert b"c-77" not in one + seal.key(owner)
+
+
+@given(st.binary(min_size=32, max_size=100), owners)
+def test_keys_are_those_of_hkdf_so_that_what_older_versions_have_sealed_opens(secret: bytes, owner: Owner) -> None:
+    info = b"checkstream conversations v1: sealing" + owner.spelled()
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(secret)
+    sealed = b"\x01" + bytes(12) + AESGCM(key).encrypt(bytes(12), b"known", b"\x01")
+    assert Seal(secret).opened(owner, sealed) == b"known"

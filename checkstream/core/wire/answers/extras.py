@@ -13,7 +13,7 @@ from typing import Literal
 from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import Extra
 from checkstream.core.wire.answers.numbers import Lists, is_drawn, number
-from checkstream.core.wire.json_text.lists import ANYWHERE, is_wordy, spelled_by, telling, told_by
+from checkstream.core.wire.json_text.lists import ANYWHERE, LEAST_NAMES, is_wordy, spelled_by, telling, told_by
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strings import clean, halves_of
 from checkstream.core.wire.sealed import SEALED, is_sealed
@@ -167,6 +167,7 @@ class Extras:
         """Take what stands in a container, in document order; `known`: in a field that servers are known to send."""
         lists, count = None if known else Lists(), 0
         words: list[str] = []
+        named: list[str] = []
         open_: list[Iterator[tuple[object, Path, Path | None]]] = [iter([(value, path, place)])]
         while open_:
             for inner, at, to in open_[-1]:
@@ -175,16 +176,18 @@ class Extras:
                     yield
                 if not isinstance(inner, list | dict):
                     self._leaf(choice, inner, at, to, known=known)
-                    if isinstance(inner, str) and at[-1] != NAME and inner not in CONSTANTS and is_wordy(inner):
-                        words.append(inner)
+                    if isinstance(inner, str) and inner not in CONSTANTS and is_wordy(inner):
+                        (named if at[-1] == NAME else words).append(inner)
                 elif inner and not (yield from self._is_text(choice, inner, at, lists)):
                     open_.append(_members(inner, at, to))
                     break
             else:
                 open_.pop()
-        told = "" if known else told_by(words)
-        if told:
-            self._put(Extra(choice, told, path))
+        if len(named) < LEAST_NAMES:
+            named.clear()
+        for several in () if known else (words, named):
+            if told := told_by(several):
+                self._put(Extra(choice, told, path, words=tuple(several)))
 
     def _is_text(
         self, choice: int, value: list[object] | dict[str, object], path: Path, lists: Lists | None

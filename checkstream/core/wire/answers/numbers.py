@@ -6,8 +6,10 @@ its numbers stands in one text once, parted from the others.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
+from itertools import islice
 
+from checkstream.core.steps import dropping
 from checkstream.core.wire.json_text.lists import spelling, telling
 
 _MANY = 16
@@ -68,7 +70,10 @@ class Lists:
             if count % _A_STEP == 0:
                 yield
         whole = None if rows else (yield from telling(value))
-        return (yield from _joined(list(lines), whole))
+        told = yield from _joined(lines, whole)
+        yield from dropping(lines)
+        yield from dropping(found)
+        return told
 
     def is_figures(
         self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None
@@ -110,10 +115,12 @@ def _may_be_number(value: object) -> bool:
     return isinstance(value, int | float | list) and not isinstance(value, bool)
 
 
-def _joined(lines: list[str], whole: str | None) -> Generator[None, None, str]:
+def _joined(lines: Collection[str], whole: str | None) -> Generator[None, None, str]:
     """Return many lines as one text, in steps, and behind them what the list says as a whole."""
-    parts: list[str] = []
-    for at in range(0, len(lines), _A_STEP):
-        parts.append(_BETWEEN.join(lines[at : at + _A_STEP]))
+    told, left = "", iter(lines)
+    while some := list(islice(left, _A_STEP)):
+        told += (_BETWEEN if told else "") + _BETWEEN.join(some)  # it grows in its place
         yield
-    return _BETWEEN.join(parts if whole is None else (*parts, whole))
+    if whole is None:
+        return told
+    return told + (_BETWEEN if lines else "") + whole

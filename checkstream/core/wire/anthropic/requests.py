@@ -44,6 +44,7 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
     noted = metadata if isinstance(metadata, dict) else {}
     user = noted.get("user_id")
     tools = yield from _offered(found)
+    yield from prompt.settling()
     return msgspec.structs.replace(
         prompt.request(body, found, model=model or "", streaming=bool(streaming), counts=True),
         extension=extension,

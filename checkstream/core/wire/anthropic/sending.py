@@ -9,7 +9,7 @@ INVARIANT: while nothing was taken out or added, each event leaves as the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
@@ -63,6 +63,11 @@ class MessageSending:
         """It was said why the message ends."""
         self._over = False
         """The last word was said."""
+
+    @property
+    def memory(self) -> Sequence[object]:
+        """What is known of blocks."""
+        return self._numbers, self._left_out
 
     def go_on(self) -> None:
         """Do nothing: a message that has begun does not begin again, and a text goes on in the block that is open."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Generator, Sequence
 
 from checkstream.core.steps import done
 
 _LEAST_WORDS = 3
+LEAST_NAMES = 4
+"""Of members, that are words: fewer are what a programmer calls things."""
 _MOST_WORDY_CHARS = 32
 _MOST_TOLD_CHARS = 4096
 MOST_WORDS = _MOST_TOLD_CHARS // 2
@@ -15,10 +18,12 @@ _MARKS = str.maketrans("", "", " ,.;:!?'\u2019-")
 ANYWHERE = "*"
 """In a place: an entry of a list. Readers may join what its entries say."""
 _LEAST_BYTES = 4
-_BYTES_A_STEP = 32_768
+_BYTES_A_STEP = 8192
+_CHARS_A_STEP = 8192
+_UTF8 = codecs.getincrementaldecoder("utf-8")
 _MOST_BYTE = 255
 _FIGURES = "".join(map(chr, range(10)))
-_AS_FIGURES = bytes.maketrans(_FIGURES.encode(), b"0123456789")
+_AS_FIGURES = str.maketrans(_FIGURES, "0123456789")
 _GROUPS = range(2, 6)
 _GROUPED = range(12, 20)
 """Figures of a number that a list has in groups, of cards as they are printed: more or fewer are many numbers."""
@@ -46,15 +51,16 @@ def spelling(value: object) -> Generator[None, None, str | None]:
     """Return what `spelled_by` returns, in steps."""
     if not isinstance(value, list) or len(value) < _LEAST_BYTES:
         return None
-    spelled = bytearray()
+    reader, spelled = _UTF8("replace"), ""
     for at in range(0, len(value), _BYTES_A_STEP):
         try:
-            spelled += bytes(value[at : at + _BYTES_A_STEP])
+            some = bytes(value[at : at + _BYTES_A_STEP])
         except (TypeError, ValueError):
             return None
+        spelled += reader.decode(some, final=len(value) <= at + _BYTES_A_STEP)
         if len(value) > at + _BYTES_A_STEP:
             yield
-    return spelled.decode(errors="replace")
+    return spelled
 
 
 def telling(value: object) -> Generator[None, None, str | None]:
@@ -67,6 +73,14 @@ def telling(value: object) -> Generator[None, None, str | None]:
         if len(groups) == len(value):
             return " ".join(groups) if sum(map(len, groups)) in _GROUPED else None
     spelled = yield from spelling(value)
-    if spelled and not spelled.strip(_FIGURES):
-        return spelled.encode().translate(_AS_FIGURES).decode()
-    return spelled
+    if not spelled:
+        return spelled
+    figures = ""
+    for at in range(0, len(spelled), _CHARS_A_STEP):
+        some = spelled[at : at + _CHARS_A_STEP]
+        if some.strip(_FIGURES):
+            return spelled
+        figures += some.translate(_AS_FIGURES)
+        if len(spelled) > at + _CHARS_A_STEP:
+            yield
+    return figures

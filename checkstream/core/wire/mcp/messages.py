@@ -25,6 +25,7 @@ from checkstream.errors import RequestInvalid, WireError
 _VALUE = ("result", "structuredContent")
 _OWN = "checkstream"
 """Under `_meta`: what was done to a result."""
+_MANY_TEXTS = 1024
 _LEAST_SAID = 10**8
 """A number of a message of fewer figures is a count of messages."""
 
@@ -119,8 +120,10 @@ def _request(
 ) -> Generator[None, None, Request]:
     """Return, in steps, the request that was read: it may have tens of thousands of texts."""
     yield
+    yield from prompt.settling()
     made = prompt.request(body, found, model=head.method)
-    yield from prompt.forgetting()
+    if len(made.unit.deltas) > _MANY_TEXTS:
+        yield
     return made if tool is None else msgspec.structs.replace(made, tools=(tool,))
 
 

@@ -6,13 +6,13 @@ them and no classifier does, to which they would only be noise between sentences
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Literal
 
 from checkstream.core.match.spelled import LEAST_WORDS, names
-from checkstream.core.steps import Steps, Walk, done, dropping
+from checkstream.core.steps import Steps, Walk, done
 from checkstream.core.terms import Channel, Delta, Unit
-from checkstream.core.wire.json_text.lists import ANYWHERE, MOST_WORDS, is_wordy, telling, told_by
+from checkstream.core.wire.json_text.lists import ANYWHERE, LEAST_NAMES, MOST_WORDS, is_wordy, telling, told_by
 from checkstream.core.wire.json_text.spans import NAME, Path
 from checkstream.core.wire.json_text.strict import shown
 from checkstream.core.wire.json_text.strings import clean
@@ -127,6 +127,8 @@ class Prompt:
         """Place of a delta that is a file's text -> how it stands in the request."""
         self._runs: dict[tuple[str, int, Path], list[int]] = {}
         """Channel, position and place in the lists of a field that nobody knows -> the deltas that stand there."""
+        self.runs: tuple[tuple[int, ...], ...] = ()
+        """Places of the deltas that are entries of one list, which a reader may put together (see `settling`)."""
         self._told: list[tuple[int, ...]] = []
         """Deltas that are words of one value that nobody knows."""
         self._work = 0
@@ -151,7 +153,7 @@ class Prompt:
             unit=Unit(raw=body, deltas=deltas, unscanned=unscanned, sealed=tuple(self.sealed)),
             members=members,
             strange=self.strange,
-            quiet=frozenset(self.quiet),
+            quiet=self.quiet,
             files=self.files,
             runs=self.runs,
             told=tuple(self._told),
@@ -161,9 +163,21 @@ class Prompt:
             unknown_fields=tuple(self.unknown),
         )
 
-    def forgetting(self) -> Walk:
-        """Forget, in steps, what stands in lists: the request has it."""
-        yield from dropping(self._runs, _RUNS_A_STEP)
+    def settling(self) -> Walk:
+        """Settle, in steps, what readers may put together: places of the deltas that are entries of one list.
+
+        What it is made of is forgotten. Nothing is read afterwards.
+        """
+        runs, count = list[tuple[int, ...]](), 0
+        while self._runs:
+            _, run = self._runs.popitem()
+            if len(run) > 1:
+                runs.append(tuple(run))
+            count += 1
+            if count % _RUNS_A_STEP == 0:
+                yield
+        runs.reverse()
+        self.runs = tuple(runs)
 
     def spends(self, work: int = 1) -> bool:
         """Note that something was read; tell whether it is the others' turn (`Steps`)."""
@@ -185,11 +199,6 @@ class Prompt:
         if quiet:
             self.quiet.add(len(self.deltas))
         self.deltas.append(Delta(Channel(kind, position, index), text, path))
-
-    @property
-    def runs(self) -> tuple[tuple[int, ...], ...]:
-        """Places of the deltas that are entries of one list, which a reader may put together."""
-        return tuple(tuple(run) for run in self._runs.values() if len(run) > 1)
 
     def are_tokens(self, ids: list[object]) -> Generator[None, None, bool]:
         """Tell whether these are all ids of tokens."""
@@ -243,6 +252,7 @@ class Prompt:
             numbers: So are numbers.
         """
         wordy: list[int] = []
+        named: list[int] = []
         for form, text, at in pieces(value, path):
             if self.spends(1 + len(text) // _CHARS_A_VALUE):
                 yield
@@ -254,13 +264,24 @@ class Prompt:
             else:
                 plain = is_plain(text)
                 if words or not plain or text not in fields.MODE_WORDS:
-                    if words and text and form == "text":
-                        self._note_entry(kind, position, at)
-                        if is_wordy(text):
-                            wordy.append(len(self.deltas))
+                    if words and text:
+                        if form == "text":
+                            self._note_entry(kind, position, at)
+                        self._note_word(text, wordy if form == "text" else named)
                     self.add(kind, position, text, at, quiet=plain)
-        if len(wordy) <= MOST_WORDS and told_by([self.deltas[place].text for place in wordy]):
-            self._told.append(tuple(wordy))
+        self._take_told(wordy)
+        if len(named) >= LEAST_NAMES:
+            self._take_told(named)
+
+    def _note_word(self, text: str, words: list[int]) -> None:
+        """Note the next delta as one of the words of a value, if it is a word."""
+        if is_wordy(text):
+            words.append(len(self.deltas))
+
+    def _take_told(self, words: Sequence[int]) -> None:
+        """Note deltas that are words of one value, if they may be a sentence."""
+        if len(words) <= MOST_WORDS and told_by([self.deltas[place].text for place in words]):
+            self._told.append(tuple(words))
 
     def _note_entry(self, kind: str, position: int, path: Path) -> None:
         """Note that the next delta is an entry of a list, if it is one."""

@@ -84,6 +84,7 @@ def finish_request(
         raise RequestInvalid("`stream_options` must be an object")
     tools = yield from offered(found)
     metadata = yield from _metadata(prompt, found.get("metadata"))
+    yield from prompt.settling()
     counts = bool(options and options.get("include_usage") is True)
     return msgspec.structs.replace(
         prompt.request(body, found, model=model or "", streaming=bool(streaming), counts=counts),

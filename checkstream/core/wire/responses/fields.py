@@ -20,9 +20,13 @@ TEXT_FIELDS: Mapping[str, str] = MappingProxyType({
     "chat_template": "system",         # vLLM
     "chat_template_kwargs": "system",
     "structured_outputs": "system",
+    "grammar": "system",               # llama.cpp
+    "json_schema": "system",
     "stop": "user",
 })  # fmt: skip
 """Field -> ingress channel: every string within it is scanned."""
+FORMS = frozenset({"structured_outputs", "grammar", "json_schema"})
+"""Fields of servers' own that fix the form of the answer, besides `text`."""
 PLAIN_FIELDS = openai.MODE_FIELDS | {
     "model", "input", "stream", "stream_options", "background", "background_options", "include", "max_output_tokens",
     "max_tool_calls", "metadata", "parallel_tool_calls", "previous_response_id", "conversation", "prompt_cache_key",

@@ -45,6 +45,8 @@ class Items:
             root: Tells what is said of these items from what is said of others of the answer, which have their numbers.
         """
         self._root = root
+        self.refusal = "refusal"
+        """Channel of refusals."""
         self._answer = Answer(b"", whole=False)
         self.again: dict[Path, Path] = {}
         """Of the event that is read: where it says again what has been said -> where that belongs."""
@@ -58,6 +60,15 @@ class Items:
         """Number of an item -> its type."""
         self._latest: dict[str, Path] = {}
         """Channel -> the part that has spoken in it last."""
+        self._free = 0
+        """Number of an item that no item has."""
+        self._parts: dict[tuple[int, str], int] = {}
+        """Number of an item, and one of its lists of parts -> the part of it that has been spoken of last."""
+
+    @property
+    def memory(self) -> Sequence[object]:
+        """Lists, sets and dictionaries in which something is kept in mind."""
+        return self.again, self._said, self._values, self._ids, self._forms, self._latest
 
     def begin(self, answer: Answer) -> None:
         """Begin with another event, which `answer` collects."""
@@ -82,6 +93,39 @@ class Items:
 
     # --- events of a stream
 
+    def left_out(self, body: Mapping[str, object], kind: str) -> dict[str, int]:
+        """Return the numbers that an event leaves out of what it is about: some servers tell items apart by ids alone.
+
+        Items are numbered in the order in which they begin, and parts in theirs. What has no id either has no place.
+        """
+        found: dict[str, int] = {}
+        number = body.get("output_index")
+        if number is None:
+            number = self._known_as(body)
+            if number is None:
+                return found
+            found["output_index"] = number
+        if isinstance(number, int):
+            self._free = max(self._free, number + 1)
+        name, _, step = kind.rpartition(".")
+        list_ = _list_of(name, kind)
+        if list_ and isinstance(number, int) and body.get(events.INDEX[list_]) is None:
+            latest = self._parts.get((number, list_), -1)
+            begins = name in events.PARTS and step == "added"
+            found[events.INDEX[list_]] = latest + 1 if begins else max(latest, 0)
+        return found
+
+    def _known_as(self, body: Mapping[str, object]) -> int | None:
+        """Return the number of the item that an event names by its id, which may be the first to do so; None: none."""
+        item, given = body.get("item"), body.get("item_id")
+        names = [f"id {given}", f"call_id {given}"] if isinstance(given, str) and given else []
+        names += [_id_of(item)] if _id_of(item) else []
+        known = next((self._ids[name] for name in names if name in self._ids), None)
+        if known is None and names:
+            known = self._ids[names[0]] = self._free
+            self._free += 1
+        return known
+
     def read_text(self, form: events.Form, body: Mapping[str, object], *, over: bool) -> None:
         """Read a piece of a text, or all of it, now that it is over.
 
@@ -90,20 +134,23 @@ class Items:
         """
         number = _number(body, "output_index")
         part: Path = (number, *(_number(body, str(name)) if name in _INDICES else name for name in form.place))
-        index = number if form.channel == "tool_arguments" else 0
+        if len(part) > 2:
+            self._parts[number, str(part[1])] = int(part[2])
+        channel = self.refusal if form.channel == "refusal" else form.channel
+        index = number if channel == "tool_arguments" else 0
         member = form.member if over else "delta"
         text = body.get(member)
         if over:
-            self._say(form.channel, text, (member,), part, free=form.free)
+            self._say(channel, text, (member,), part, free=form.free)
             name = body.get("name")
             if name is not None:
                 self._say("tool_name", name, ("name",), (number, "name"))
         else:
             if text:  # what says nothing is not followed by anything
-                self._go_on(form.channel, part)
+                self._go_on(channel, part)
                 self._said.add(part)
-            self._answer.text(form.channel, 0, index, text, ("delta",), part=part, free=form.free)
-        if form.channel == "tool_arguments" and not self._answer.deltas:
+            self._answer.text(channel, 0, index, text, ("delta",), part=part, free=form.free)
+        if channel == "tool_arguments" and not self._answer.deltas:
             self._call(number, (member,), free=form.free)
         self._probabilities(body, str(text), ())
         own = _EVENT | {member, _PROBABILITIES} | ({"name"} if over else _NOTHING)
@@ -123,6 +170,7 @@ class Items:
         """Read that a part of an item begins or is over."""
         number, index = _number(body, "output_index"), _number(body, events.INDEX[name])
         part = body.get("part")
+        self._parts[number, name] = index
         self._part((number, name, index), part, ("part",))
         if over:
             self._values[number, name, index] = part
@@ -155,7 +203,10 @@ class Items:
         self._item_id(number, body)
 
     def _item_id(self, number: int, body: Mapping[str, object]) -> None:
-        self._answer.extras.known(0, body.get("item_id"), ("item_id",), (self._root, number, "id"), "first")
+        given = body.get("item_id")
+        if isinstance(given, str) and given and f"call_id {given}" not in self._ids:
+            self._ids.setdefault(f"id {given}", number)
+        self._answer.extras.known(0, given, ("item_id",), (self._root, number, "id"), "first")
 
     # --- items, wherever they stand
 
@@ -198,7 +249,8 @@ class Items:
             raise WireError("an item of the output is not an object; check the upstream")
         form, place = _form_of(item), (self._root, number)
         self._forms.setdefault(number, form)
-        self._ids.setdefault(_id_of(item), number)
+        if _id_of(item):
+            self._ids.setdefault(_id_of(item), number)
         own = {name for name, words in _WORDS.items() if isinstance(word := item.get(name), str) and word in words}
         if form in events.CALLS:
             own |= self._read_call(number, item, path)
@@ -255,6 +307,7 @@ class Items:
         form = part.get("type")
         channel, member = events.PART_CHANNELS.get(form if isinstance(form, str) else "", ("", ""))
         own = {"type", member} if channel else _NOTHING
+        channel = self.refusal if channel == "refusal" else channel
         if channel:
             text = part.get(member)
             self._say(channel, "" if text is None else text, (*path, member), (*key, member))
@@ -303,6 +356,14 @@ def _just_there(extra: Extra) -> Path:
     if extra.place is None:
         return extra.path
     return (*extra.place, *(at for at in extra.path if isinstance(at, int)))
+
+
+def _list_of(name: str, kind: str) -> str:
+    """Return the list of parts that an event speaks of a part of; empty: it speaks of none."""
+    if kind == events.ANNOTATION:
+        return "content"
+    form = events.FORMS.get(name)
+    return str(form.place[0]) if form is not None and len(form.place) > 1 else events.PARTS.get(name, "")
 
 
 def _number(body: Mapping[str, object], name: str) -> int:

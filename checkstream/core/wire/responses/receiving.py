@@ -10,7 +10,7 @@ bytes spelled as text are named in `unscanned`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
@@ -24,7 +24,7 @@ from checkstream.core.wire.json_text.objects import read_object, reading_object
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.splices import putting
 from checkstream.core.wire.responses import events
-from checkstream.core.wire.responses.echo import Echo
+from checkstream.core.wire.responses.echo import Echo, Sent
 from checkstream.core.wire.responses.items import ITEMS_A_STEP, Items
 from checkstream.core.wire.responses.shaping import instructed
 from checkstream.core.wire.surface import Request
@@ -62,11 +62,19 @@ class ResponseReceiving:
         """
         self._stored = stored
         self._items = Items("rest" if request is not None and request.goes_on else "items")
+        if request is not None and request.goes_on:
+            self._items.refusal = "content"  # of a stream that goes on it leaves in the text that is open
         self._echo = Echo({} if request is None else request.members)
+        self._repeated = Sent(*((b"", frozenset[bytes]()) if request is None else request.sent))
         self._own = None if request is None else request.members.get("instructions")
         changed = request is not None and (request.forwarded or request.instructed)
         self._sent = instructed(request) if request is not None and changed else None
         """Instructions that the upstream was given in place of the caller's own."""
+
+    @property
+    def memory(self) -> Sequence[object]:
+        """What has been said of items and their parts: there may be thousands."""
+        return self._items.memory
 
     # --- streams
 
@@ -115,6 +123,9 @@ class ResponseReceiving:
             _rest(answer, body, _NOTHING, _NOTHING, (), choice=COMMON)
             yield from answer.taking()
             return answer.unit(frame.raw, opaque=True)
+        left_out = self._items.left_out(body, kind)
+        if left_out:
+            body |= left_out
         _look_at_numbers(body)
         answer.choices.append(0)
         name, _, step = kind.rpartition(".")
@@ -131,6 +142,8 @@ class ResponseReceiving:
         else:
             self._items.read_other(body, kind)
         yield from answer.taking()
+        if self._stored:
+            yield from self._repeated.leaving_out(answer.extras.found, listed=False)
         if kind in events.SNAPSHOTS:
             self._items.whole(kind)
         yield
@@ -141,7 +154,9 @@ class ResponseReceiving:
         unit = answer.unit(frame.raw, usage=usage, failure=failure)
         ids, at = _ids_of(response, body.get("item")), _number_of(body)
         unit = done(putting(unit, own)) if own else unit
-        return msgspec.structs.replace(unit, terminator=last, again=self._items.again, kept_as=ids, number=at)
+        return msgspec.structs.replace(
+            unit, terminator=last, again=self._items.again, kept_as=ids, number=at, left_out=left_out
+        )
 
     def _read_response(self, answer: Answer, body: dict[str, object], kind: str) -> Generator[None, None, str | None]:
         """Read an event that has all of the answer as far as it goes; return why it has failed."""
@@ -197,6 +212,7 @@ class ResponseReceiving:
     def _whole(self, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
         answer = Answer(data, whole=True)
         self._items.begin(answer)
+        self._items.refusal = "refusal"
         failure = failure_of(body)
         output = body.get("output")
         if not isinstance(output, list):
@@ -204,6 +220,7 @@ class ResponseReceiving:
                 raise WireError("the answer has neither `output` nor `error`; check the upstream")
             _rest(answer, body, _EVENT | _RESPONSE, _NOTHING, (), choice=COMMON)
             yield from answer.taking()
+            yield from self._repeated.leaving_out(answer.extras.found, listed=True)
             return answer.unit(data, failure=failure)
         answer.begin(0)
         status = body.get("status")
@@ -217,6 +234,8 @@ class ResponseReceiving:
         if all(delta.channel.kind != "content" for delta in answer.deltas):
             answer.begin_text(0, ("output", len(output), "content", 0, "text"))
         yield from answer.taking()
+        if self._stored:
+            yield from self._repeated.leaving_out(answer.extras.found, listed=False)
         yield from answer.filling()
         unit = answer.unit(data, usage=body.get("usage") is not None, failure=failure)
         own = self._given_back(body)

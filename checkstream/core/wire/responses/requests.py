@@ -77,4 +77,4 @@ def is_structured(found: Mapping[str, object]) -> bool:
     form = text.get("format") if isinstance(text, dict) else None
     if form is not None and not (isinstance(form, dict) and form.get("type") == "text"):
         return True
-    return found.get("structured_outputs") is not None
+    return any(found.get(name) is not None for name in fields.FORMS)

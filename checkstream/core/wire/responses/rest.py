@@ -6,7 +6,7 @@ Its message goes on with the text that is open, so nothing tells it again. Its o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -64,16 +64,15 @@ class Rest:
         again = {path: _behind(part) for path, part in unit.again.items()}
         return msgspec.structs.replace(unit, deltas=deltas, again=again)
 
-    def untold(self, output: bytes, numbers: Mapping[int, int], told: Mapping[Path, bytes]) -> list[bytes]:
+    @staticmethod
+    def untold(output: bytes, known: Collection[int]) -> list[bytes]:
         """Return the items of the last word that no event has told before.
 
         Args:
             output: What the last word lists.
-            numbers: Position of an item there -> its number.
-            told: Items that are over, by their numbers in the answer.
+            known: Positions there of items that were told, or taken out.
         """
         there = entries(output) if output[:1] == b"[" else []
-        known = {at for at, number in numbers.items() if (self.number(number),) in told}
         return [each for at, each in enumerate(there) if at not in known and _type_of(each) != "message"]
 
 

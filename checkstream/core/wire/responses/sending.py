@@ -11,7 +11,7 @@ is the next.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -81,6 +81,11 @@ class ResponseSending:
         self._rest: Rest | None = None
         """What comes is the rest of an answer that was cut off."""
 
+    @property
+    def memory(self) -> Sequence[object]:
+        """What is known of items and texts: there may be thousands."""
+        return self._items, self._out, self._gone, self._closed.texts, self._closed.values
+
     def go_on(self) -> None:
         """Take what comes from here on as the rest of the same answer, which is told as one of its own."""
         self._rest = Rest()
@@ -143,6 +148,7 @@ class ResponseSending:
         top = members(data)
         kind = str(json.loads(top["type"])) if "type" in top else frame.event
         was, before = dict(top), b""
+        top |= {name: str(number).encode() for name, number in unit.left_out.items()}
         if self._rest is not None:
             told = self._rest.said(unit, texts)
             more = self.text_event(unit, 0, told) if told else b""
@@ -159,6 +165,8 @@ class ResponseSending:
         if kind in events.LIFE or kind in events.LAST:
             self._tell_answer(kind, unit, top)
         self._renumber(unit, top)
+        for name in unit.left_out:
+            del top[name]
         changed = any(top[name] is not was.get(name) for name in top)
         return before + (sse.reframe(raw, written(top)) if changed else raw)
 
@@ -257,7 +265,9 @@ class ResponseSending:
         began, response = members(self._answer), members(top["response"])
         values = self._closed.values
         told = [values[n,] for n in self._out if (n,) in values and n not in self._gone]
-        told += rest.untold(response.get("output", b"null"), self._numbers(unit), values)
+        numbers = {at: rest.number(number) for at, number in self._numbers(unit).items()}
+        known = {at for at, number in numbers.items() if (number,) in values or number in self._gone}
+        told += rest.untold(response.get("output", b"null"), known)
         response |= {name: began[name] for name in ("id", "created_at") if name in began}
         top["response"] = written(response | {"output": listed(told)} | self._results)
         self._renumber(unit, top)

@@ -17,6 +17,7 @@ from checkstream.core.wire.requests.fields import OWN_FIELDS
 from checkstream.core.wire.requests.shaping import ITEM_FRAME, Shaped
 from checkstream.core.wire.requests.tools import choice_allowed, tool_allowed
 from checkstream.core.wire.requests.undoing import UNDOES, wishes_of
+from checkstream.core.wire.responses import fields
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
 
@@ -94,7 +95,7 @@ def _undoing(request: Request, shaping: Shaping) -> Iterator[Path]:
         return
     doomed = request.strange.union(*(UNDOES[wish] for wish in wishes))
     if "form" in wishes:
-        doomed |= {"structured_outputs"}
+        doomed |= fields.FORMS
         if request.members.get("tool_choice") not in (None, "auto", "none"):
             doomed |= {"tool_choice"}
     yield from ((name,) for name in request.members if name in doomed)

@@ -1,8 +1,8 @@
 """Answers that the provider keeps: `GET` and `DELETE /v1/responses/{id}`, what they were asked with, and cancelling.
 
 What is kept there is what the model has said, which no rule has edited: it is read, edited and stopped when it is asked
-for as it was when it was said, whole or streamed. What it repeats of its request is read as the rest: nobody here has
-kept that.
+for as it was when it was said, whole or streamed. What it repeats of its request is the caller's own where the digest
+of that is known (see `echo`), and read as the rest where it isn't.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class StoredResponses(OpenAIResponses):
 
     def receiving(self, request: Request | None) -> Receiving:
         """Return what reads what comes: an answer, a list of items, or that an answer was deleted."""
-        del request
-        return ResponseReceiving(None, stored=True)
+        return ResponseReceiving(request, stored=True)
 
     def read_event(self, frame: Frame) -> Unit:
         """Read one event of an answer of which nothing else is known.
