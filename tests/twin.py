@@ -67,7 +67,7 @@ class Twin(Guard):
             )  # fmt: skip
         assert self._course.writer.released_chars == self.oracle._course.writer.released_chars
         assert self.state is self.oracle.state
-        return self._course.outbox.bytes_held
+        return self._course.outbox.bytes_held + self._calm.bytes_held
 
 
 @contextmanager

@@ -161,7 +161,7 @@ class Upstream(Settings, frozen=True):
     `{authorization: {env: LLM_API_KEY, prefix: "Bearer "}}`."""
     return_headers: tuple[str, ...] = ()
     """Headers of its answers that callers get besides those that the proxy knows (rate limits, ids of requests): names,
-    or beginnings of names followed by `*`."""
+    or beginnings of names followed by `*`. One in whose value a rule on answers would find something stays behind."""
     connect_ms: Ms = 5_000
     """How long connecting may take."""
     first_byte_ms: Ms = 600_000

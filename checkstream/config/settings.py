@@ -53,9 +53,9 @@ class HoldbackSettings(Settings, frozen=True):
 
     tokens: Annotated[int, Meta(ge=0, le=4096)] = 16
     """Most tokens that wait behind the classifiers once risk is raised."""
-    calm_tokens: Annotated[int, Meta(ge=0, le=4096)] = 3
-    """Tokens that wait while risk is low."""
-    check_every: Annotated[int, Meta(ge=1, le=4096)] = 8
+    calm_tokens: Annotated[int, Meta(ge=0, le=4096)] = 0
+    """Tokens that wait while risk is low; three at least where classifiers find entities."""
+    check_every: Annotated[int, Meta(ge=1, le=4096)] = 6
     """A classifier is asked each time so many tokens have come."""
     window: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Tokens that one check reads."""

@@ -36,6 +36,8 @@ VALUE_BYTES, WORD_BYTES = 16, 5
 """Of the digest of a value, and of a word: it is not often that one of a thousand words is taken for another."""
 MOST_VALUES, MOST_WORDS = 512, 1024
 """Digests of values and of words of one conversation that are known for each role: of more the latest."""
+MOST_SENT = 512
+"""Digests of texts that were sent with the requests of one answer: of more the latest."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""
 
@@ -101,6 +103,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Ends of the user's texts that are new with it, where no later request says them again: the latest."""
     mentioned: Mentioned = NOTHING_SAID
     """What is new with it, where no later request says it again."""
+    sent: bytes = b""
+    """Keyed digests of what was sent with it, one behind the other, each `KEY_BYTES` long: the provider says that again
+    when its answer is asked for."""
 
     def behind(self, begun: Turn) -> Turn:
         """Return what is still to be kept where so much of it has been: texts count once, whoever says them again."""
@@ -140,6 +145,8 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Ends of what the user said last, where no later request says it again; only what is sealed may keep it."""
     mentioned: Mentioned = NOTHING_SAID
     """What was said, where no later request says it again."""
+    sent: bytes = b""
+    """Of an answer: digests of what was sent with its requests, the latest last."""
 
     def after(self, turn: Turn) -> Conversation:
         """Return what the conversation has come to with one more request."""
@@ -166,6 +173,23 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             marks=course.marks,
             spoken=(*self.spoken, *turn.spoken)[-RECENT_TEXTS:],
             mentioned=self.mentioned.after(turn.mentioned) if turn.mentioned else self.mentioned,
+            sent=_latest(self.sent, turn.sent) if turn.sent else self.sent,
+        )
+
+    def without(self, own: Turn, before: Conversation) -> Conversation:
+        """Return what others have kept besides, where this has `own` and theirs on top of `before`.
+
+        What adds up can't be taken apart: turns, risks and peaks are those of all, and a kind that `own` has,
+        too, counts as its own. Nothing that was known before is lost.
+        """
+        mine = Counter(_all_fired(own))
+        fired = {rule: max(before.fired.get(rule, 0), times - mine[rule]) for rule, times in self.fired.items()}
+        kinds = {*before.entities, *(set(self.entities) - set(own.entities))}
+        return msgspec.structs.replace(
+            self,
+            fired={**before.fired, **{rule: times for rule, times in fired.items() if times}},
+            entities=tuple(sorted(kinds)),
+            spoken=tuple(text for text in self.spoken if text not in own.spoken),
         )
 
     def new(self, said: Sequence[Said]) -> list[bool]:
@@ -213,6 +237,17 @@ def parts_of(values: bytes) -> list[bytes]:
     return [values[at : at + VALUE_BYTES] for at in range(0, len(values), VALUE_BYTES)]
 
 
+def keys_of(said: bytes) -> list[bytes]:
+    """Return digests of texts that stand one behind the other."""
+    return [said[at : at + KEY_BYTES] for at in range(0, len(said), KEY_BYTES)]
+
+
+def _latest(before: bytes, new: bytes) -> bytes:
+    """Return digests of texts, those that are new behind all others."""
+    latest = dict.fromkeys(keys_of(new))
+    return b"".join((*(key for key in keys_of(before) if key not in latest), *latest))[-MOST_SENT * KEY_BYTES :]
+
+
 def _all_fired(turn: Turn) -> tuple[str, ...]:
     return (*turn.fired, *(rule for said in turn.said for rule in said.fired))
 
@@ -222,7 +257,7 @@ def _weight(score: float) -> float:
 
 
 def _keys(texts: bytes) -> set[bytes]:
-    return {texts[at : at + KEY_BYTES] for at in range(0, len(texts), KEY_BYTES)}
+    return set(keys_of(texts))
 
 
 def _count(counts: dict[str, int], names: Sequence[str]) -> None:

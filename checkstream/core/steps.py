@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ _LEAST_CHARS = 96
 _MOST_CHARS = 512
 _PIECE_WORK = 1200
 _DROPS_A_STEP = 2048
+_TAKEN_APART = (list, dict, set, deque)
 
 
 class Pace:
@@ -49,9 +51,9 @@ def dropping(value: object, a_step: int = _DROPS_A_STEP) -> Generator[None, None
     pending, count = [value], 0
     while pending:
         found = pending.pop()
-        while isinstance(found, list | dict) and found:
-            inner = found.pop() if isinstance(found, list) else found.popitem()[1]
-            if isinstance(inner, list | dict) and inner:
+        while isinstance(found, _TAKEN_APART) and found:
+            inner = found.popitem()[1] if isinstance(found, dict) else found.pop()
+            if isinstance(inner, _TAKEN_APART) and inner:
                 pending.append(inner)
             count += 1
             if count % a_step == 0:

@@ -103,6 +103,8 @@ class Extra(msgspec.Struct, frozen=True):
     again: Literal["read", "first", "never"] = "read"
     """What leaves of a later unit's at the same place. read: what it says, once it has been read. first: what was said
     there first, in its place. never: nothing."""
+    words: tuple[str, ...] = ()
+    """What it puts together, each of which is another of what the unit says; empty: nothing."""
     word: bool = False
     """A word of the protocol, which says nothing by itself; joined with what comes behind it, it may."""
 
@@ -132,6 +134,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """Carries the upstream's token usage."""
     number: int | None = None
     """Which event of its stream it says that it is; None: it doesn't."""
+    left_out: Mapping[str, int] = MappingProxyType({})
+    """Members that tell what it is about, and that it leaves out -> the numbers that follow from its ids."""
     block: int | None = None
     """Number of the block that it is of, where an answer has blocks one after the other."""
     failure: str | None = None

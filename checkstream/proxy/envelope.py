@@ -87,7 +87,8 @@ def around(
     given, strange = _parameters(query, keyed=keyed, strict=strict)
     for name, _ in parse_qsl(query, keep_blank_values=True):
         if name in refused:
-            raise RequestInvalid(f"`{name}` asks for a piece of an answer, which can't be checked; leave it out")
+            why = "which can't be read without what stands before it; leave it out, and read it from its beginning"
+            raise RequestInvalid(f"`{name}` asks for a piece of an answer, {why}")
     said += (Said("query", name, text) for name, text in given if not _is_said_by_form("query", name, text))
     said += (Said("query", name, name, is_name=True) for name, _ in given if name not in PARAMETERS)
     kept, behind = _headers(headers, strict=strict)

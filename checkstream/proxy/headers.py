@@ -16,6 +16,7 @@ import msgspec
 from aiohttp import hdrs
 from multidict import CIMultiDict
 
+from checkstream.core.match.patterns import compile_regex
 from checkstream.errors import MediaRefused
 
 JSON: Final = "application/json"
@@ -66,6 +67,13 @@ _OF_DURATIONS = frozenset("numshd")
 _DURATION = frozenset("0123456789.") | _OF_DURATIONS
 _OURS_BEGIN = ("x-checkstream-", "access-control-")
 _MOST_OF_A_VALUE = 256
+_BY_CHANCE = compile_regex(
+    r"\A(?:(?:req[_-])?[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9a-f]{16}-[A-Z]{3}|[a-z]{1,7}|[0-9]{1,8})\z"
+)
+"""Ids that most servers give: a UUID, with a mark before it or none, and those of networks."""
+_NO_CHANCE = compile_regex(r"[0-9-]{12}|(?:[2-6][0-9a-f]|7[0-9a-e]){8}")
+"""As many figures as numbers have that rules look for; octets that are text."""
+_APART = "\n|\n"
 _CHARSETS = frozenset({"utf-8", "utf8"})
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 """Of a body: the HTTP library undoes them, or says that it can't."""
@@ -131,6 +139,29 @@ def response_headers(
         if (lower in listed or lower.startswith(begin)) and not ours and fits and _has_form(lower, value):
             headers.add(name, value)
     return headers
+
+
+def condemned(headers: Iterable[tuple[str, str]], holds: Callable[[str], bool]) -> set[str]:
+    """Return the names of an answer's headers in whose values a rule would find something.
+
+    Args:
+        headers: Those that the caller may get.
+        holds: Tells whether a rule would find something in a text.
+    """
+    read = {name: value for name, value in headers if not _says_nothing(name.lower(), value)}
+    if not read or not holds(_APART.join(read.values())):
+        return set()
+    return {name for name, value in read.items() if holds(value)}
+
+
+def _says_nothing(name: str, value: str) -> bool:
+    """Tell whether a header's form leaves no room for a value: a number, a moment, or chance in few hex digits.
+
+    A session's id goes back where it came from alone.
+    """
+    if name in _FORMS or name.startswith(_LIMITS_BEGIN):
+        return True
+    return _BY_CHANCE.match(value) is not None and _NO_CHANCE.search(value) is None
 
 
 def _is_id(value: str) -> bool:

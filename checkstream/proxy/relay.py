@@ -31,6 +31,7 @@ from checkstream.listen import Connection, Visit
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.fetching import OF_UPSTREAM, Fetching
+from checkstream.proxy.headers import condemned
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
@@ -114,6 +115,7 @@ class Exchange:
         fail_closed: bool,
         respond: Callable[[do.Reply, Mapping[str, str]], Response] = guard_response,
         bind: Callable[[CIMultiDict[str]], None] | None = None,
+        holds: Callable[[str], bool] | None = None,
     ) -> None:
         """Hold all that the exchange needs; nothing runs yet.
 
@@ -131,6 +133,7 @@ class Exchange:
             fail_closed: An answer whose record can't be written is not finished.
             respond: Makes the response of a whole answer.
             bind: Binds what the upstream's headers name to the caller; None: nothing is to be bound.
+            holds: Tells whether a rule would find something in what a header says; None: no rule reads headers.
         """
         self._request = request
         self._connection = connection
@@ -143,6 +146,7 @@ class Exchange:
         self._fail_closed = fail_closed
         self._respond = respond
         self._bind = bind
+        self._holds = holds
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox()
         self._woken = asyncio.Event()
@@ -425,6 +429,9 @@ class Exchange:
     def _headers_of_answer(self) -> CIMultiDict[str]:
         answer = self._fetching.answer
         headers: CIMultiDict[str] = answer.headers.copy() if answer is not None else CIMultiDict()
+        for name in condemned(headers.items(), self._holds) if self._holds is not None else ():
+            del headers[name]
+            self._counts.degraded("header_dropped")
         if self._bind is not None:
             self._bind(headers)
         return headers

@@ -18,6 +18,7 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamRespon
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
 from checkstream.core.events import Assessed, Envelope, RequestReceived
+from checkstream.core.exchange.heads import holds
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.toolbook import Pins
@@ -323,6 +324,7 @@ class Proxy:
             fail_closed=guarded.plan.fail_mode == "closed",
             respond=confirming.respond,
             bind=None if sessions is None else sessions.bind,
+            holds=partial(holds, plan.program),
         )
         received = RequestReceived(body, caller, context, confirming.rules, risk, envelope, named, request.method)
         self._running.add(exchange)

@@ -25,14 +25,17 @@ class Breaker:
         self._opened_at = 0.0
         self.state: State = "closed"
 
-    def admit(self, now: float) -> Literal["pass", "probe", "refuse"]:
-        """Say whether a request may go ahead; `probe` means that its result decides over the circuit.
+    def admit(self, now: float) -> Literal["pass", "probe", "wait", "refuse"]:
+        """Say whether a request may go ahead.
 
-        Whoever gets `probe` must answer with `succeed`, `fail` or `release`.
+        `probe`: its result decides over the circuit; whoever gets it must answer with `succeed`, `fail` or `release`.
+        `wait`: another's result does; ask again when it is there.
         """
         if self.state == "closed":
             return "pass"
-        if self.state == "open" and now - self._opened_at >= self._open_s:
+        if self.state == "half_open":
+            return "wait"
+        if now - self._opened_at >= self._open_s:
             self.state = "half_open"
             return "probe"
         return "refuse"

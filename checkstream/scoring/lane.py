@@ -147,16 +147,33 @@ class Lane:
         if admission == "refuse":
             self._report(self, 0.0, "rested")
             raise self._rested()
+        if admission == "wait":
+            self._wait_for(ticket)
+            self._first.postpone(ticket, lambda: self._begin(ticket))
+            return ticket
         if self._known is not None and key is not None and admission == "pass":
             reading = self._known.find(key)
             if reading is not None:
                 ticket.recall(reading)
                 return ticket
             ticket.caller = caller
-        self._tickets.add(ticket)
-        self._open[share] += ticket.chars
+        self._wait_for(ticket)
         self._go_on_cutting(ticket)
         return ticket
+
+    def _wait_for(self, ticket: Ticket) -> None:
+        self._tickets.add(ticket)
+        self._open[ticket.share] += ticket.chars
+
+    def _begin(self, ticket: Ticket) -> None:
+        """Read a text that has waited for what comes of a probe."""
+        match self._first.admit(ticket):
+            case "refuse":
+                ticket.fail(self._rested())
+            case "wait":
+                self._first.postpone(ticket, lambda: self._begin(ticket))
+            case "pass" | "probe":
+                self._go_on_cutting(ticket)
 
     @property
     def work_s(self) -> float:
@@ -253,8 +270,17 @@ class Lane:
             if isinstance(outcome, ScoringError):
                 ticket.owed = 0  # whatever the model owes, it was not the one that failed
             self._take(entry, outcome)
-        elif not ticket.doubted and self._line.admit(ticket) == "refuse":
+        else:
+            self._doubt(entry)
+
+    def _doubt(self, entry: Waiting) -> None:
+        """Have the model read a window that its gate doubts, if its circuit lets it."""
+        ticket = entry.asker
+        admission = "pass" if ticket.doubted else self._line.admit(ticket)
+        if admission == "refuse":
             ticket.fail(self._rested())
+        elif admission == "wait":
+            self._line.postpone(ticket, lambda: self._doubt(entry))
         else:
             ticket.doubted = True
             ticket.owed += 1

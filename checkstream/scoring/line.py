@@ -99,6 +99,8 @@ class Line:
         self._hung = 0
         self._probe: Ticket | None = None
         """Whose result decides over the circuit."""
+        self._postponed: list[tuple[Ticket, Callable[[], None]]] = []
+        """What waits for that."""
         self._take = take
         self._runner = runner
         self._limits = limits
@@ -121,8 +123,11 @@ class Line:
 
     # --- whether it works
 
-    def admit(self, ticket: Ticket) -> Literal["pass", "probe", "refuse"]:
-        """Say whether a ticket may be read here; of one that may, `succeed`, `fail` or `release` is called."""
+    def admit(self, ticket: Ticket) -> Literal["pass", "probe", "wait", "refuse"]:
+        """Say whether a ticket may be read here; of one that may, `succeed`, `fail` or `release` is called.
+
+        One that is to wait is asked about again when it is known what comes of the probe (see `postpone`).
+        """
         if self._hung >= MOST_HUNG:
             return "refuse"
         admission = self.breaker.admit(time.monotonic())
@@ -132,16 +137,34 @@ class Line:
 
     def succeed(self, ticket: Ticket) -> None:
         """Note that all was read that a ticket has here."""
-        self.breaker.succeed(probe=self._ends(ticket))
+        probe = self._ends(ticket)
+        self.breaker.succeed(probe=probe)
+        self._go_on(probe=probe)
 
     def fail(self, ticket: Ticket) -> None:
         """Note that a ticket was not read for a reason that lies here."""
-        self.breaker.fail(time.monotonic(), probe=self._ends(ticket))
+        probe = self._ends(ticket)
+        self.breaker.fail(time.monotonic(), probe=probe)
+        self._go_on(probe=probe)
 
     def release(self, ticket: Ticket) -> None:
         """Note that a ticket says nothing of how reading goes; harmless after its result."""
         if self._ends(ticket):
             self.breaker.release()
+            self._go_on(probe=True)
+
+    def postpone(self, ticket: Ticket, again: Callable[[], None]) -> None:
+        """Have `again` called when it is known what comes of the probe, unless the ticket is over by then."""
+        self._postponed.append((ticket, again))
+
+    def _go_on(self, *, probe: bool) -> None:
+        """Go on with what has waited for a probe that has ended."""
+        if not probe or not self._postponed:
+            return
+        waited, self._postponed = self._postponed, []
+        for ticket, again in waited:
+            if not ticket.over:
+                again()
 
     def _ends(self, ticket: Ticket) -> bool:
         if self._probe is not ticket:

@@ -231,6 +231,31 @@ async def test_g24_the_breaker_opens_fails_at_once_and_closes_after_a_good_probe
         assert r.told.checks[3] == ("fake", "rested")
 
 
+@pytest.mark.parametrize(("probe", "mended"), [("wait", True), ("wait|crash", False)])
+async def test_g24_what_is_asked_while_a_detector_is_tried_again_waits_for_what_comes_of_it(
+    probe: str, *, mended: bool
+) -> None:
+    async with rig(inline=False, limits=ScorerLimits(breaker_failures=1, breaker_open_s=0.0)) as r:
+        assert await r.reason("crash") == "crash"
+        breaker = r.scorer._lanes["fake", False]._line.breaker
+        tried = asyncio.ensure_future(r.score(probe))
+        await asyncio.to_thread(r.session.started.wait, 20)
+        breaker._open_s = 1_000.0
+        others = [asyncio.ensure_future(r.score(f"fine {number}")) for number in range(3)]
+        left = asyncio.ensure_future(r.score("left"))
+        await asyncio.sleep(0)
+        left.cancel()
+        await asyncio.sleep(0.01)
+        assert not any(each.done() for each in others)
+        assert r.session.batches[-1] == ["wait"]
+        r.session.go.set()
+        ended = await asyncio.gather(tried, *others, return_exceptions=True)
+        reasons = [each.reason for each in ended if isinstance(each, ScoringError)]
+        assert reasons == ([] if mended else ["crash", "rested", "rested", "rested"])
+        assert breaker.state == ("closed" if mended else "open")
+        assert not any("left" in batch for batch in r.session.batches)
+
+
 @both
 async def test_a_probe_whose_asker_leaves_is_asked_again(inline: bool) -> None:
     async with rig(inline=inline, limits=ScorerLimits(breaker_failures=1, breaker_open_s=0.0)) as r:

@@ -136,9 +136,6 @@ async def test_g24_only_a_text_that_the_model_reads_closes_the_circuit_behind_a_
         left = scorer.ask(("fake",), "probe", PATIENT_MS)
         states = [lane.state]
         assert (await scorer.score(("fake",), "calm", PATIENT_MS)).scores
-        with pytest.raises(ScoringError) as caught:
-            await scorer.score(("fake",), "doubted", PATIENT_MS)
-        assert caught.value.reason == "rested"
         left.leave()
         states.append(lane.state)
         session.go.set()
@@ -146,6 +143,29 @@ async def test_g24_only_a_text_that_the_model_reads_closes_the_circuit_behind_a_
         assert [*states, lane.state] == ["half_open", "open", "closed"]
         assert [state for _, _, state in told.states] == ["open", "half_open", "closed"]
         assert (await scorer.score(("fake",), "doubted", PATIENT_MS)).scores
+
+
+@pytest.mark.parametrize(("probe", "mended"), [("wait", True), ("wait|crash", False)])
+async def test_g24_what_a_gate_doubts_while_the_model_is_tried_again_waits_for_what_comes_of_it(
+    probe: str, *, mended: bool
+) -> None:
+    async with gated(ScorerLimits(breaker_failures=1, breaker_open_s=0.0)) as (session, scorer):
+        with pytest.raises(ScoringError):
+            await scorer.score(("fake",), "crash", PATIENT_MS)
+        breaker = scorer._lanes["fake", False]._line.breaker
+        tried = asyncio.ensure_future(scorer.score(("fake",), probe, PATIENT_MS))
+        await asyncio.to_thread(session.started.wait, 20)
+        breaker._open_s = 1_000.0
+        read = len(session.batches)
+        doubted = [asyncio.ensure_future(scorer.score(("fake",), f"doubted|doubted {n}", PATIENT_MS)) for n in range(3)]
+        assert (await scorer.score(("fake",), "calm", PATIENT_MS)).scores
+        assert not any(each.done() for each in doubted)
+        assert len(session.batches) == read
+        session.go.set()
+        ended = await asyncio.gather(tried, *doubted, return_exceptions=True)
+        reasons = [each.reason for each in ended if isinstance(each, ScoringError)]
+        assert reasons == ([] if mended else ["crash", "rested", "rested", "rested"])
+        assert breaker.state == ("closed" if mended else "open")
 
 
 async def test_g24_a_model_that_fails_some_texts_and_reads_others_is_not_rested() -> None:

@@ -27,10 +27,13 @@ from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
+from checkstream.demo.script import Choice, Script, Split
 from tests.drawn import split
 from tests.fuzz.exchange import run_exchange
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.test_fuzz import seeds
+from tests.generated import APIS, told
+from tests.generated import request as in_words
 from tests.guarded import DONE, ends, event, request, says
 from tests.playbook import Exchange
 from tests.property.test_match_words import WORDS
@@ -42,10 +45,12 @@ RULES = """
 pack: {name: t, version: 1.0.0}
 policies:
   - {name: mail, id: M-1, stage: [midstream], entities: [EMAIL, CREDIT_CARD, PHONE], actions: [{type: redact}]}
-  - {name: word, id: W-1, stage: [midstream], phrases: [the wood], actions: [{type: rewrite_span, words: {wood: coal}}]}
   - {name: halt, id: H-1, stage: [midstream], phrases: [sword], actions: [{type: stop, message: Halt.}]}
   - {name: log, id: L-1, stage: [midstream], phrases: [tower], actions: [{type: log_event}]}
   - {name: end, id: E-1, stage: [egress], phrases: [john], actions: [{type: inject_disclaimer, text: Ask him.}]}
+"""
+SENTENCES = """
+  - {name: word, id: W-1, stage: [midstream], phrases: [the wood], actions: [{type: rewrite_span, words: {wood: coal}}]}
 """
 SCORED = """
   - {name: tox, id: T-1, stage: [midstream], channels: [content],
@@ -55,11 +60,16 @@ INSERTED = """
   - {name: say, id: S-1, stage: [midstream], phrases: [walk], actions: [{type: inject_disclaimer, text: Mind.,
      position: after_sentence}]}
 """
+RESTORED = """
+  - {name: psn, id: P-1, stage: [ingress], entities: [EMAIL], actions: [{type: pseudonymise}]}
+"""
 LABELS = (ClassifierLabel(TOXICITY),)
 PLANS = {
     "patterns": Plan(program=compile_sources([("t.yaml", RULES)], LABELS)),
+    "sentences": Plan(program=compile_sources([("t.yaml", RULES + SENTENCES + SCORED)], LABELS)),
     "scored": Plan(program=compile_sources([("t.yaml", RULES + SCORED)], LABELS)),
     "inserted": Plan(program=compile_sources([("t.yaml", RULES + INSERTED)], LABELS)),
+    "restored": Plan(program=compile_sources([("t.yaml", RULES + RESTORED)], LABELS)),
     "small": Plan(program=compile_sources([("t.yaml", RULES + SCORED)], LABELS), held_bytes=700, answer_bytes=9000),
     "defaults": Plan(program=compile_sources([("d.yaml", with_classifiers())])),
 }
@@ -69,7 +79,10 @@ REASONS = ("reasoning_content", "refusal")
 def _told(draw: st.DrawFn) -> list[bytes]:
     """Return the events of a stream: mostly more of one text, now and then something else."""
     said = draw(
-        st.lists(st.one_of(WORDS, WORDS, WORDS, st.sampled_from([" x", "\n", '"', "\\", "\u2028"])), max_size=40)
+        st.lists(
+            st.one_of(WORDS, WORDS, WORDS, st.sampled_from([" x", "\n", '"', "\\", "\u2028", " <EMAIL_1>"])),
+            max_size=40,
+        )
     )
     pieces = [event((0, {"role": "assistant", "content": ""}, None))]
     for text in said:
@@ -91,10 +104,13 @@ def _told(draw: st.DrawFn) -> list[bytes]:
 @st.composite
 def _streams(draw: st.DrawFn) -> list[AnyEvent]:
     pieces = _told(draw)
-    cut = draw(st.sampled_from(["events", "some", "anywhere"]))
+    cut = draw(st.sampled_from(["events", "some", "bytes", "anywhere"]))
     if cut == "some":
-        size = draw(st.integers(1, 9))
+        size = draw(st.integers(1, 60))
         pieces = [b"".join(pieces[at : at + size]) for at in range(0, len(pieces), size)]
+    elif cut == "bytes":
+        said, size = b"".join(pieces), draw(st.integers(100, 4000))
+        pieces = [said[at : at + size] for at in range(0, len(said), size)]
     elif cut == "anywhere":
         pieces = split(draw, b"".join(pieces))
     played: list[AnyEvent] = [UpstreamOpened(200, streaming=True)]
@@ -114,7 +130,11 @@ def _streams(draw: st.DrawFn) -> list[AnyEvent]:
 def _play(plan: Plan, events: list[AnyEvent], patience: int) -> None:
     """Play one exchange; a classifier answers when so many questions wait."""
     exchange = Exchange(SURFACES["openai.chat"], plan)
-    exchange.send(RequestReceived(request()))
+    exchange.send(RequestReceived(request("Write to ann.lee@northwind.example.")))
+    _take(exchange, events, patience)
+
+
+def _take(exchange: Exchange, events: list[AnyEvent], patience: int) -> None:
     for each in events:
         exchange.now += 0.02
         if exchange.out.record is None:
@@ -140,7 +160,7 @@ def test_g03_most_events_of_prose_are_taken_quickly(name: str) -> None:
     events = [UpstreamBytes(each) for each in (says("A"), *map(says, said), ends(), DONE)]
     with watched() as made:
         _play(PLANS[name], [UpstreamOpened(200, streaming=True), *events, UpstreamClosed()], 0)
-    assert sum(twin.calm_events for twin in made) > (0.6 if name == "scored" else 0.85) * len(events)
+    assert sum(twin.calm_events for twin in made) > (0.6 if name in ("scored", "sentences") else 0.85) * len(events)
 
 
 @pytest.mark.parametrize("folder", sorted(CORPUS.iterdir()), ids=lambda folder: folder.name)
@@ -172,8 +192,25 @@ def test_g03_texts_of_all_kinds_come_to_what_they_come_to_in_full() -> None:
             size = chance.choice((1, 2, 3, 5, 8))
             pieces.append(says(json.loads(json.dumps(text[at : at + size]))))
             at += size
+        many = chance.choice((1, 1, 7, 40))
+        pieces = [b"".join(pieces[low : low + many]) for low in range(0, len(pieces), many)]
         events: list[AnyEvent] = [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, [*pieces, ends(), DONE])]
         for name in ("scored", "defaults"):
             with watched() as made:
                 _play(PLANS[name], [*events, UpstreamClosed()], chance.randrange(3))
             assert isinstance(made[0], Twin)
+
+
+@pytest.mark.parametrize("surface", APIS)
+def test_g03_texts_on_each_surface_come_to_what_they_come_to_in_full(surface: str) -> None:
+    chance = random.Random(f"surfaces {surface}")
+    for path in sorted(TEXTS.glob("*.txt")):
+        said = Choice(content=path.read_text("utf-8")[: chance.choice((900, 2500))])
+        script = Script(choices=[said], split=chance.choice((Split(by="words"), Split(by="random", size=9))))
+        data, size = told(surface, script), chance.choice((90, 600, 2000, 9000))
+        events: list[AnyEvent] = [UpstreamBytes(data[at : at + size]) for at in range(0, len(data), size)]
+        for name in ("scored", "defaults"):
+            with watched():
+                exchange = Exchange(SURFACES[surface], PLANS[name])
+                exchange.send(RequestReceived(in_words(surface, script)))
+                _take(exchange, [UpstreamOpened(200, streaming=True), *events, UpstreamClosed()], chance.randrange(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from random import Random
@@ -138,6 +139,51 @@ def test_requests_at_once_know_what_was_found_in_the_prompts_of_each_other_and_a
     assert came[0] == came[1]
     if came[0][1] is not None:
         assert came[0][1].fired.get("MAIL-1", 0) == sum(has_mail for _, has_mail in texts)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7]), min_size=2, max_size=5), st.randoms())
+def test_of_prompts_that_are_read_at_the_same_time_none_goes_on_over_what_all_come_to(
+    scores: list[float], chance: Random
+) -> None:
+    """However their questions of what is known are answered, and their findings kept, in turns."""
+    known, out = _memory(), list[Exchange]()
+    asking, told = list[tuple[Exchange, Recall]](), list[tuple[Exchange, Conversation | None]]()
+    for number, score in enumerate(scores):
+        said = {"role": "user", "content": f"Text {number} scores {score}"}
+        body = {"model": "m", "messages": [said], "checkstream": {"conversation": "c"}}
+        exchange = Exchange(CHAT, COUNTING, _scored)
+        exchange.send(RequestReceived(json.dumps(body).encode()))
+        asking += [(exchange, each) for each in exchange.out.commands if isinstance(each, Recall)]
+        out.append(exchange)
+    while asking or told:
+        if asking and (not told or chance.random() < 0.5):
+            exchange, asked = asking.pop(chance.randrange(len(asking)))
+            told.append((exchange, known.recall("", asked.key)))
+            continue
+        exchange, seen = told.pop(chance.randrange(len(told)))  # what it is told may be old by now
+        done = len(exchange.out.commands)
+        exchange.send(Recalled(seen))
+        for each in exchange.out.commands[done:]:
+            if isinstance(each, Remember):
+                assert known.remember("", each.key, each.turn, each.before)
+            elif isinstance(each, Recall):
+                told.append((exchange, known.recall("", each.key)))
+    refused = [exchange for exchange in out if exchange.out.forwarded is None]
+    assert bool(refused) >= (_least([score for score in scores if score > 0.05]) > 0.6)
+    assert all(exchange.out.reply is not None for exchange in refused)
+
+
+def _least(scores: Sequence[float]) -> float:
+    """Return the highest risk on the way, in the order of texts in which that is least."""
+    least = 1.0
+    for order in set(itertools.permutations(scores)):
+        course, highest = Conversation(), 0.0
+        for number, score in enumerate(order):
+            course = course.after(Turn(said=(Said(bytes([number] * KEY_BYTES), {LABEL: score}),)))
+            highest = max(highest, course.risks.get(LABEL, 0.0))
+        least = min(least, highest)
+    return least
 
 
 @settings(max_examples=20)

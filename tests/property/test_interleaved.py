@@ -125,6 +125,52 @@ def late_ends(*blocks: list[bytes]) -> list[bytes]:
     return [*(each for block in blocks for each in block if each not in ends), *ends]
 
 
+def test_g34_texts_of_a_message_that_come_by_turns_wait_for_each_other() -> None:
+    """Each leaves whole, one behind the other, and a value that is cut over the turns is found."""
+    pieces = ["Card ", "4111 ", "1111 ", "1111 ", "1111 ", "it is."]
+    one, two = messages.text(0, *pieces), messages.text(1, *["so "] * len(pieces))
+    order = [each for pair in itertools.zip_longest(one, two) for each in pair if each is not None]
+    third = messages.text(2, "Well.")
+    out = through("anthropic.messages", [messages.head(), *order, *third, messages.end()])
+    message = messages.read(out.joined)
+    assert [block["text"] for block in message["content"]] == [
+        "Card [CREDIT_CARD] it is.",
+        "so " * len(pieces),
+        "Well.",
+    ]
+    assert out.record is not None
+    assert out.record.outcome == "complete"
+
+
+def test_a_text_behind_one_that_is_over_waits_for_nothing() -> None:
+    order = [messages.head(), *messages.text(0, "One."), *messages.text(1, *["two "] * 50)[:-1]]
+    assert through("anthropic.messages", order).joined.count(b'"two "') > 40
+
+
+def test_g10_texts_that_all_stay_open_are_read_twice_at_most_and_told_at_the_end() -> None:
+    count = 60
+    begun = [messages.begun(at, type="text", text=f"{at} ") for at in range(count)]
+    ends = [messages.over(at) for at in reversed(range(count))]
+    message = messages.read(through("anthropic.messages", [messages.head(), *begun, *ends, messages.end()]).joined)
+    assert messages.said(message) == "".join(f"{at} " for at in range(count))
+
+
+@pytest.mark.parametrize("kind", ["text", "call"])
+def test_g22_what_waits_for_another_block_counts_as_held(kind: str) -> None:
+    first = messages.text(0, "One.") if kind == "text" else messages.call(0, "look", '{"q": 1}')
+    rest = [messages.begun(1, type="text", text=""), *(messages.delta(1, "text_delta", text="x" * 1000),) * 40]
+    small = plan(
+        "  - {name: m, id: PII-1, stage: [midstream], entities: [EMAIL], actions: [{type: redact}]}\n",
+        held_bytes=20_000,
+    )
+    out = play(
+        SURFACES["anthropic.messages"], small, asked("anthropic.messages"), [messages.head(), *first[:-1], *rest]
+    )
+    assert out.record is not None
+    assert out.record.upstream_failure == "held_too_large"
+    assert b"bytes of the answer had to be held" in out.joined
+
+
 def test_g34_a_text_waits_for_no_block_that_is_said_to_be_over_at_the_end() -> None:
     thought, said = messages.thought(0, "Well, ", "so. "), messages.text(1, *["It is so. "] * 3000)
     order = [messages.head(), *late_ends(thought, said)]

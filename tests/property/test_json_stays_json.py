@@ -32,20 +32,34 @@ PLANS = {
     for scope in ("span", "sentence")
     for numbers in ("label", "json_null", "0")
 }
-FORMS: dict[str, dict[str, Any]] = {
-    "openai.chat": {"response_format": {"type": "json_object"}},
-    "openai.completions": {"response_format": {"type": "json_object"}},
-    "openai.responses": {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}},
-    "anthropic.messages": {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
-    "ollama.chat": {"format": "json"},
-    "ollama.generate": {"format": {"type": "object"}},
-}
+_SCHEMA = {"type": "object"}
+_NAMED = {"name": "n", "schema": _SCHEMA}
+FORMS: list[tuple[str, dict[str, Any]]] = [
+    ("openai.chat", {"response_format": {"type": "json_object"}}),
+    ("openai.chat", {"response_format": {"type": "json_schema", "json_schema": _NAMED}}),
+    ("openai.chat", {"guided_json": _SCHEMA}),
+    ("openai.chat", {"structured_outputs": {"json": _SCHEMA}}),
+    ("openai.completions", {"response_format": {"type": "json_object"}}),
+    ("openai.completions", {"guided_json": _SCHEMA}),
+    ("openai.responses", {"text": {"format": {"type": "json_schema", **_NAMED}}}),
+    ("openai.responses", {"text": {"format": {"type": "json_object"}}}),
+    ("openai.responses", {"structured_outputs": {"json": _SCHEMA}}),
+    ("anthropic.messages", {"output_config": {"format": {"type": "json_schema", "schema": _SCHEMA}}}),
+    ("anthropic.messages", {"output_format": {"type": "json_schema", "schema": _SCHEMA}}),
+    ("ollama.chat", {"format": "json"}),
+    ("ollama.chat", {"format": _SCHEMA}),
+    ("ollama.generate", {"format": "json"}),
+    ("ollama.generate", {"format": _SCHEMA}),
+]
+"""API -> how an answer of a fixed form is asked for there."""
+NAMES = sorted({name for name, _ in FORMS})
 CALLING = ["openai.chat", "openai.responses", "anthropic.messages", "ollama.chat"]
 QUIET = st.sampled_from(
     ["plain", "fine \u00c4rger", 'a "quoted" \\ word', "line\nend", "\U0001f30a", "", True, None, 0.5, 2.25]
 )
 LOUD = st.sampled_from([
-    "joe@example.com", "Ask joe@example.com now.", "4111 1111 1111 1111", 4111111111111111, "a zebra here",
+    "joe@example.com", "Ask joe@example.com now.", "4111 1111 1111 1111", 4111111111111111, -4111111111111111,
+    "a zebra here",
     "the lion king", "Lion\tKing", "\u200bzebra", "joe\u0040example.com and zebra",
 ])  # fmt: skip
 LEAVES = st.one_of(QUIET, LOUD)
@@ -78,9 +92,11 @@ def is_quiet(value: Any) -> bool:
     return not any(word in str(value).lower() for word in LOUD_TEXTS)
 
 
-def held(name: str, asked: bytes, answer: bytes, ways: tuple[str, str], cut: list[float], *, stream: bool) -> bytes:
+def held(
+    name: str, asked: bytes, answer: bytes, ways: tuple[str, str] | Plan, cut: list[float], *, stream: bool
+) -> bytes:
     """Return what the caller gets of an answer."""
-    exchange = Exchange(SURFACES[name], PLANS[ways])
+    exchange = Exchange(SURFACES[name], ways if isinstance(ways, Plan) else PLANS[ways])
     exchange.send(RequestReceived(asked))
     exchange.send(UpstreamOpened(200, stream))
     edges = sorted({0, len(answer), *(int(each * len(answer)) for each in cut)})
@@ -110,13 +126,46 @@ def check(before: str, after: str, numbers: str) -> None:
 CUTS = st.lists(st.floats(0, 1), max_size=5)
 
 
-@given(st.sampled_from(sorted(FORMS)), TEXTS, st.booleans(), st.integers(1, 12), CUTS)
-def test_g35_text_of_a_fixed_form_stays_json(name: str, text: str, stream: bool, size: int, cut: list[float]) -> None:
+@settings(max_examples=60)
+@given(st.sampled_from(FORMS), TEXTS, st.booleans(), st.integers(1, 12), CUTS)
+def test_g35_text_of_a_fixed_form_stays_json(
+    form: tuple[str, dict[str, Any]], text: str, stream: bool, size: int, cut: list[float]
+) -> None:
+    name, wanted = form
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    asked = continued.request(name, stream=stream, **FORMS[name])
+    asked = continued.request(name, stream=stream, **wanted)
     for ways in PLANS:
         data = held(name, asked, continued.answer(name, pieces, stream=stream), ways, cut, stream=stream)
         check(text, continued.told(name, data, stream=stream)[0], ways[1])
+
+
+ADDING = """pack: {name: a, version: 1.0.0}
+policies:
+  - {name: end, id: ADD-1, stage: egress, conditions: ["true"],
+     actions: [{type: inject_disclaimer, text: "Mind {this}."}]}
+  - {name: near, id: ADD-2, stage: midstream, channels: [content], phrases: [zebra],
+     actions: [{type: inject_disclaimer, text: Wild., position: after_sentence}]}
+  - {name: must, id: ADD-3, conditions: ["true"], actions: [{type: require_disclaimer, text: By a machine.}]}
+  - {name: mail, id: PII-1, stage: midstream, entities: [EMAIL], actions: [{type: redact}]}
+"""
+ADDS = Plan(program=compile_sources([("p.yaml", ADDING.replace("{this}", "{{this}}"))]))
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(FORMS), TEXTS, st.booleans(), st.integers(1, 12))
+def test_g35_nothing_is_added_to_a_text_of_a_fixed_form(
+    form: tuple[str, dict[str, Any]], text: str, stream: bool, size: int
+) -> None:
+    name, wanted = form
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    asked = continued.request(name, stream=stream, **wanted)
+    data = held(name, asked, continued.answer(name, pieces, stream=stream), ADDS, [], stream=stream)
+    one, other = (dict(leaves(json.loads(each))) for each in (text, continued.told(name, data, stream=stream)[0]))
+    assert one.keys() == other.keys()
+    for place, value in one.items():
+        assert type(value) is type(other[place])
+        assert "Mind" not in str(other[place])
+        assert "machine" not in str(other[place])
 
 
 FENCES = st.sampled_from(["```json", "~~~ JSON", "  ```json", "````jsonc"])
@@ -126,7 +175,7 @@ FENCED = st.tuples(LEADS, FENCES)
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(sorted(FORMS)), TEXTS, FENCED, st.booleans(), st.integers(1, 12))
+@given(st.sampled_from(NAMES), TEXTS, FENCED, st.booleans(), st.integers(1, 12))
 def test_g35_json_in_a_fence_stays_json(name: str, text: str, fenced: tuple[str, str], stream: bool, size: int) -> None:
     lead, fence = fenced
     close = "".join(char for char in fence if char in " `~").rstrip()

@@ -103,7 +103,7 @@ def test_g33_no_step_on_a_prompt_with_very_many_findings_or_texts_is_long(kind: 
     bodies = {
         "edits of one text": chat("mail u@ex.io " * 9000),
         "findings that overlap": chat("postgres://u:p@h/" * 4000),
-        "messages": json.dumps({"messages": [{"role": "user", "content": f"hi {n}"} for n in range(2500)]}).encode(),
+        "messages": json.dumps({"messages": [{"role": "user", "content": f"hi {n}"} for n in range(4000)]}).encode(),
     }
     received = answered(bodies[kind], b'{"choices":[]}', streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []

@@ -45,7 +45,15 @@ def told(draw: st.DrawFn, order: str = ORDER) -> Any:
         words = [" ".join(words[:cut]), *words[cut:]]
     numbered = draw(st.booleans())
     value: Any = words
-    match draw(st.sampled_from(["list", "objects", "members", "lists"])):
+    kind = draw(st.sampled_from(["list", "objects", "members", "lists", "names", "nested names"]))
+    if kind.endswith("names"):
+        words = order.split()
+    match kind:
+        case "names":
+            value = {word: draw(st.sampled_from([1, True, None, "x", [], {}])) for word in words}
+        case "nested names":
+            for word in reversed(words):
+                value = {word: 1 if value is words else value}
         case "objects":
             value = [{"w": word} | ({"n": at} if numbered else {}) for at, word in enumerate(words)]
         case "members":

@@ -73,7 +73,8 @@ class Answers:
 
     def reach(self, check: Check) -> Reach:
         """Return how far a check lets go of text, if nothing fires."""
-        return self._holdback.reach(check, self._decider.risk, self._decider.language(check.position))
+        risk, language = self._decider.risk, self._decider.language(check.position)
+        return self._holdback.reach(check, risk, language, entities=self.entities is not None)
 
     def scored(self, check: Check, scores: Iterable[tuple[int, float]]) -> list[Firing]:
         """Return the firings of rules that scores of a check reach."""
@@ -82,6 +83,8 @@ class Answers:
         scored: list[Firing] = []
         fired: set[int] = set()
         for signal, score in scores:
+            if self._decider.is_low(signal, score):  # nearly always
+                continue
             for number, firing in self._decider.fired(signal, span, score, covered=True).items():
                 fired.add(number)
                 # A rule that only records fires where its score rises, not on every window over the same text.

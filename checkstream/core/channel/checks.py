@@ -6,6 +6,7 @@ check reads does not depend on how the text was cut.
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from collections import deque
@@ -27,10 +28,10 @@ class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     tokens: int = 16
     """The most tokens that wait, when risk is high."""
-    calm_tokens: int = 3
-    """Tokens that wait while risk is low."""
-    check_every: int = 8
-    """Tokens between two checks, after those at 1, 2, 4 and 8."""
+    calm_tokens: int = 0
+    """Tokens that wait while risk is low; three at least where classifiers find entities."""
+    check_every: int = 6
+    """Tokens between two checks, after those at 1, 2 and 4."""
     window: int = 64
     """Tokens that a check reaches back."""
     max_delay_ms: float = 250.0
@@ -44,6 +45,11 @@ class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
         return max((self.tokens, *self.by_language.values()))
 
     @property
+    def left(self) -> float:
+        """Share of the risk that is left after a quiet check: as much goes with a token, however often one comes."""
+        return math.pow(_LEFT_OF_RISK, self.check_every / 8)
+
+    @property
     def entity_tokens(self) -> int:
         """The most tokens that wait, besides, for an entity to end which a model has seen begin.
 
@@ -51,10 +57,10 @@ class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
         """
         return max(min(_MAX_ENTITY_TOKENS, self.window - self.check_every - self.most_tokens), 0)
 
-    def hold(self, risk: float, language: str = UNDETERMINED) -> int:
+    def hold(self, risk: float, language: str = UNDETERMINED, *, entities: bool = False) -> int:
         """Return how many tokens wait at a risk of 0..1: few up to 0.3, all from 0.7 on."""
         most = self.by_language.get(language, self.tokens)
-        calm = min(self.calm_tokens, most)
+        calm = min(max(self.calm_tokens, _ENTITY_CONTEXT if entities else 0), most)
         return max(calm + round((most - calm) * min(max((risk - 0.3) / 0.4, 0.0), 1.0)), 0)
 
 
@@ -116,6 +122,10 @@ class Reach(msgspec.Struct, frozen=True):
 CHECK_WORK = 3
 """Of a check that is asked for (see `match.work`)."""
 _EARLY_CHECKS = frozenset({1, 2, 4})
+_LEFT_OF_RISK = 0.8
+"""After eight quiet tokens."""
+_ENTITY_CONTEXT = 3
+"""So many tokens behind a name a model wants to see to know that it is one."""
 _MAX_ENTITY_TOKENS = 16
 """An address or a long name has no more; what goes on for longer is decided as it stands."""
 
@@ -256,15 +266,16 @@ class Checks:
         self._taken = check.position
         return check
 
-    def reach(self, check: Check, risk: float, language: str = UNDETERMINED) -> Reach:
+    def reach(self, check: Check, risk: float, language: str = UNDETERMINED, *, entities: bool = False) -> Reach:
         """Return how far a quiet check lets go of text.
 
         Args:
             check: Has been handed out.
             risk: 0..1; the higher, the more tokens before the end of the check still wait.
             language: Of the text; how many wait depends on it.
+            entities: Classifiers that find entities are asked.
         """
-        hold = 0 if check.final else self._settings.hold(risk, language)
+        hold = 0 if check.final else self._settings.hold(risk, language, entities=entities)
         starts, held = check.starts, hold + self._settings.entity_tokens
         end = (check.position if hold == 0 else starts[-hold]) if len(starts) >= hold else self.cleared
         begun = (end if held == 0 else starts[-held]) if len(starts) >= held else 0

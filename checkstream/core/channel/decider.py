@@ -48,6 +48,7 @@ class Decider:
         "_leader",
         "_leading",
         "_leads",
+        "_left",
         "_machine",
         "_postponed",
         "_program",
@@ -75,7 +76,8 @@ class Decider:
         self._facts = Facts(scope.stage, scope.channel, brief.exchange)
         self._machine = Machine(brief.program, self._facts)
         self._reading = Reading(before) if scope.reads_stream or reads_language else None
-        self.risks = Risks()
+        self._left = brief.settings.left
+        self.risks = Risks(self._left)
         self._leader: Decider | None = None
         self._leading = (0.0, 0.0)
         """The risk of the text that leads, and its change, at the place that is being read."""
@@ -108,7 +110,7 @@ class Decider:
         facts.counts.update(known.counts)
         facts.scores.update(known.scores)
         facts.peaks.update(known.peaks)
-        self.risks = Risks(last.risks.latest)
+        self.risks = Risks(self._left, last.risks.latest)
         facts.stream.risk, facts.stream.trend = self.risks.latest
 
     @property
@@ -202,6 +204,13 @@ class Decider:
             else:
                 self._postpone(waits, entry, span, confidence)
         return firings
+
+    def is_low(self, signal: int, score: float) -> bool:
+        """Tell whether a score that a check has just given is below all that rules ask of it here, now or later."""
+        for entry in self._scope.rules.get(signal, ()):
+            if entry.floor is None or score >= entry.floor or self._program.rules[entry.rule].waits is Waits.END:
+                return False
+        return True
 
     def fired_by_check(self, position: int) -> list[Firing]:
         """Return the rules that fire over what has waited for the check at `position`."""

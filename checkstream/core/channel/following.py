@@ -22,9 +22,10 @@ class Following:
         self.behind = False
         """The last time, more could have been passed on than one piece."""
 
-    def is_due(self, end: int) -> bool:
-        """Tell whether enough has come before `end` to be passed on."""
-        return end - self._at >= _FOLLOW_CHARS
+    @property
+    def due(self) -> int:
+        """Once the text before this is sure to be released, some is to be passed on."""
+        return self._at + _FOLLOW_CHARS
 
     def piece(self, end: int, *, settled: bool, bounded: bool) -> Span | None:
         """Return what is to be passed on now; None: too little has come.

@@ -18,6 +18,7 @@ knows no rules, no wire and no clock: `Judge` asks it for decisions and tells it
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator, Sequence
 
 from checkstream.core.channel.checks import CHECK_WORK, EVERYTHING, NO_CHECKS, Check, Checks, HoldSettings, Reach
@@ -29,13 +30,18 @@ from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
 from checkstream.core.terms import Finding, Span
 
 _TRIM_CHARS = 512
+_PIECE_CHARS = 65_536
+"""Of a text that is kept in pieces."""
 
 
 class Holdback:
     """One channel's text on its way through the guard."""
 
     __slots__ = (
+        "_at",
         "_base",
+        "_pieces",
+        "_starts",
         "_text",
         "checks",
         "cut",
@@ -86,7 +92,15 @@ class Holdback:
         self.matches = Matches(patterns) if before is None else Again(before)
         self.grain = Grain(grain, joints)
         self._text = ""
+        """The end of what has come ..."""
+        self._at = 0
+        """... from here on."""
+        self._pieces: list[str] = []
+        """What is still needed of the text before that: one that grew as a whole would be copied as a whole ..."""
+        self._starts: list[int] = []
+        """... and where each begins."""
         self._base = 0
+        """Text before it is not needed any more."""
 
     @property
     def cleared(self) -> int:
@@ -97,14 +111,26 @@ class Holdback:
 
     def feed(self, text: str) -> list[Check]:
         """Take text from the upstream; return the checks that it makes due."""
+        self.matches.feed(text)
+        return self._keep(text)
+
+    def feed_words(self, text: str) -> list[Check] | None:
+        """Take text if nothing is found in it by words that are known, as `feed` does; None: nothing was done."""
+        return self._keep(text) if self.matches.feed_words(text) else None
+
+    def _keep(self, text: str) -> list[Check]:
+        """Keep text that has been searched; return the checks that it makes due."""
         self.received += len(text)
         held, self._text = self._text, ""  # nobody else has it: it grows in its place, and is not copied each time
         held += text
         self._text = held
+        if len(held) > _PIECE_CHARS:
+            self._pieces.append(held)
+            self._starts.append(self._at)
+            self._text, self._at = "", self.received
         if self.grain.segmented:
             self.grain.feed(text)
             self.matches.work.done += len(text) // 2
-        self.matches.feed(text)
         due = self.checks.feed(text)
         if due:
             self.matches.work.done += CHECK_WORK * len(due) + len(text) // 16
@@ -137,13 +163,29 @@ class Holdback:
         return self.checks.let_go(self.received)
 
     def _from(self, start: int) -> str:
-        return self._text[start - self._base :]
+        return self._slice(start, self.received)
+
+    def _slice(self, start: int, end: int) -> str:
+        """Return the text between two places, as far as it is still there."""
+        at = self._at
+        start = max(start, self._base)
+        if start >= at:
+            return self._text[start - at : max(end - at, 0)]
+        found: list[str] = []
+        for place in range(max(bisect_right(self._starts, start) - 1, 0), len(self._pieces)):
+            begins = self._starts[place]
+            if begins >= end:
+                break
+            found.append(self._pieces[place][max(start - begins, 0) : end - begins])
+        if end > at:
+            found.append(self._text[: end - at])
+        return "".join(found)
 
     def seed(self, text: str) -> None:
         """Begin behind a text that has been sent already: what comes is matched and scored together with it."""
         self.received = self.sent = len(text)
         self._text = text
-        self.matches.feed(text)
+        self.matches.seed(text)
         self.grain.feed(text)
         self.checks.seed(text)
 
@@ -262,9 +304,9 @@ class Holdback:
 
     # --- what follows from a decision
 
-    def reach(self, check: Check, risk: float, language: str = UNDETERMINED) -> Reach:
+    def reach(self, check: Check, risk: float, language: str = UNDETERMINED, *, entities: bool = False) -> Reach:
         """Return how far a quiet check lets go of text (see `Checks`)."""
-        return self.checks.reach(check, risk, language)
+        return self.checks.reach(check, risk, language, entities=entities)
 
     def clear(self, position: int) -> None:
         """Let go of the text before `position`: classifiers have no say over it any more."""
@@ -306,11 +348,11 @@ class Holdback:
 
     def text(self, span: Span) -> str:
         """Return the original text of a span that is not older than a window."""
-        return self._text[max(span.start - self._base, 0) : max(span.end - self._base, 0)]
+        return self._slice(span.start, span.end)
 
     def end_of(self, chars: int) -> str:
         """Return the end of what has been received, of no more than so many characters."""
-        return self._text[-chars:]
+        return self._slice(self.received - chars, self.received)
 
     def render(self, start: int, end: int, *, hidden: bool = False) -> str:
         """Return what is sent for the original text `start..end`: a replacement stands where its span starts.
@@ -349,10 +391,20 @@ class Holdback:
             keep = min(keep, self.matches.found[0].span.start)
         if keep - self._base > _TRIM_CHARS:
             self.checks.forget(keep)
-            self._text = self._text[keep - self._base :]
-            self._base = keep
+            self._forget_text(keep)
             return self.forget()
         return False
+
+    def _forget_text(self, keep: int) -> None:
+        """Forget the text before a place."""
+        self._base = keep
+        if keep >= self._at:
+            self._pieces.clear()
+            self._starts.clear()
+            self._text, self._at = self._text[keep - self._at :], keep
+        else:
+            gone = bisect_right(self._starts, keep) - 1
+            del self._pieces[:gone], self._starts[:gone]
 
     def forget(self) -> bool:
         """Forget some of what was sent in place of text that has been released; return whether there is more."""

@@ -17,7 +17,7 @@ import msgspec
 from checkstream.core.channel.actions import Exceptions, Firing, Halt, Outcome, Pivot
 from checkstream.core.channel.answers import Answers
 from checkstream.core.channel.brief import AS_IT_COMES, Brief, Manner, Place
-from checkstream.core.channel.checks import Check, Reach
+from checkstream.core.channel.checks import EVERYTHING, Check, Reach
 from checkstream.core.channel.decider import Decider
 from checkstream.core.channel.execution import Execution
 from checkstream.core.channel.fences import Fences
@@ -230,10 +230,29 @@ class Judge:
         self._read_along(text)
         return self.holdback.feed(text)
 
+    def feed_words(self, text: str) -> list[Check] | None:
+        """Take text if nothing is found in it by words that are known, as `feed` does; None: nothing was done."""
+        checks = self.holdback.feed_words(text)
+        if checks is not None:
+            self._read_along(text)
+        return checks
+
+    def words_in(self, text: str) -> int:
+        """Return how many characters of a text, which `feed_words` did not take, it may take."""
+        return self.holdback.matches.words_in(text)
+
     @property
     def ahead(self) -> int:
         """How many characters can be read until each may be dear."""
         return self.holdback.matches.ahead
+
+    @property
+    def steady_to(self) -> int:
+        """Up to here, at least, nothing is decided however much text comes, unless something is found in it."""
+        due = self.holdback.checks.due
+        if self.holdback.matches.found or (due and due[0].answered):
+            return 0
+        return self._following.due if self.followers else EVERYTHING
 
     def rests(self, releasable: int) -> bool:
         """Tell whether nothing is to be decided now, and nothing to be passed on of the text before `releasable`."""
@@ -241,7 +260,7 @@ class Judge:
             return False
         if self._insertions is not None and self._insertions.waiting:
             return False
-        return not (self.followers and self._following.is_due(releasable))
+        return not (self.followers and releasable >= self._following.due)
 
     @property
     def unedited(self) -> bool:

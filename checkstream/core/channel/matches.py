@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 import msgspec
 
 from checkstream.core.channel.seam import Seam, Stretch
+from checkstream.core.channel.spaced import Spaced
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, NOTHING, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.work import Work
@@ -39,8 +40,8 @@ class Matches:
     """The findings of one text that have not been handed out, in its order."""
 
     __slots__ = (
-        "_alone", "_alone_at", "_group", "_known", "_known_most", "_patterns", "_read_again", "_scan", "_seams", "_two",
-        "found", "free", "heard",
+        "_alone", "_alone_at", "_group", "_known", "_known_most", "_own", "_own_most", "_patterns", "_read_again",
+        "_scan", "_seams", "_sent", "_spaced", "_two", "found", "free", "heard",
     )  # fmt: skip
 
     def __init__(self, patterns: PatternSet) -> None:
@@ -58,8 +59,15 @@ class Matches:
         """Where that part starts."""
         self._read_again = 0, 0
         """From where to where the text was read once more when its first part had ended."""
+        self._sent = 0
+        """End of text that had been sent before this one began: what is found in it alone is nobody's to decide."""
         self._seams: list[Seam] = []
         """What stands before this text elsewhere, as long as a match could go over to it."""
+        self._spaced: Spaced | None = None
+        """Reads the parts with spaces between them, as long as a match could go over one."""
+        self._own: list[tuple[int, Span]] = []
+        """What parts have by themselves, as far as it may matter to that."""
+        self._own_most = _MANY
         self._two = False
         """It is read in more than one way, so that one thing may be found twice."""
         self._known: set[tuple[int, Span]] = set()
@@ -79,6 +87,8 @@ class Matches:
         live = self._scan.live
         if self._alone is not None:
             live = min(live, self._alone_at + self._alone.live)
+        if self._spaced is not None:
+            live = min(live, self._spaced.live)
         for seam in self._seams:
             live = min(live, seam.at)
         return live
@@ -92,6 +102,8 @@ class Matches:
     def ahead(self) -> int:
         """How many characters can be read until each may be dear, in either reading."""
         ahead = self._scan.ahead if self._alone is None else min(self._scan.ahead, self._alone.ahead)
+        if self._spaced is not None:
+            ahead = min(ahead, self._spaced.ahead)
         return min([ahead, *[seam.ahead for seam in self._seams]]) if self._seams else ahead
 
     @property
@@ -109,12 +121,31 @@ class Matches:
         found = self._scan.feed(text)
         if self._two:
             alone = [] if self._alone is None else self._alone.feed(text)
+            if alone:
+                self._note_own(alone)
+            if self._spaced is not None:
+                found += self._spaced.feed(text, self._own)
+                if self._spaced.over:
+                    self._spaced = None
             if self._seams:
                 found += self._over_seams(text)
             if found or alone:
                 self._take(found, alone, self._alone_at)
         elif found:
             self._hear(found)
+
+    def feed_words(self, text: str) -> bool:
+        """Take the next piece, if nothing is found in it by words that are known; False: nothing was done."""
+        return not self._two and self._scan.feed_words(text)
+
+    def words_in(self, text: str) -> int:
+        """Return how many characters of a text, which `feed_words` did not take, it may take."""
+        return 0 if self._two else self._scan.words_in(text)
+
+    def seed(self, text: str) -> None:
+        """Begin behind a text that has been sent already (see `Holdback.seed`)."""
+        self.feed(text)
+        self._sent = len(text)
 
     def _hear(self, found: Sequence[Finding]) -> None:
         """Take findings that stand behind all others."""
@@ -170,22 +201,51 @@ class Matches:
             spaced: Readers may put a space between the two.
         """
         self._two = True
-        if spaced and self._scan.live < received:
-            start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
-            before = Stretch(kept(start), start, own=True, cut=start > 0)
-            self._add(Seam(self._patterns, [before], received, self._scan.work, (" ",)))
-        if self._alone is None:
+        if spaced:
+            yield from self._space(received, kept, oldest)
+        if self._alone is not None and received == self._alone_at:
+            return  # nothing has come since the last one
+        if self._alone is None and received == self._sent:
+            undecided, least = list[Finding](), 0
+        elif self._alone is None:
             # What has been decided is the same either way; what was still live is read again, with what stands before.
             start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
             self._alone, self._alone_at = Scan(self._patterns, self._scan.work), start
             undecided = yield from _reading(self._alone, kept(start))
+            undecided += self._alone.end()
             least = self._scan.live
             self._read_again = start, received
         else:
-            undecided, least = [], 0
-        undecided += self._alone.end()
-        self._take([], [each for each in undecided if each.span.start + self._alone_at >= least], self._alone_at)
+            undecided, least = self._alone.end(), 0
+        alone = [each for each in undecided if each.span.start + self._alone_at >= least]
+        self._note_own(alone)
+        self._take([], alone, self._alone_at)
         self._alone, self._alone_at = Scan(self._patterns, self._scan.work), received
+
+    def _space(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
+        """Read a space behind a part; the arguments are those of `parting`."""
+        spaced = self._spaced
+        if spaced is None:
+            # No part before could go over to this one, so what is live here begins in it.
+            live = self._scan.live if self._alone is None else self._alone_at + self._alone.live
+            if live >= received:
+                return
+            start = max(live - LEFT_CONTEXT_CHARS, oldest)
+            spaced = Spaced(self._patterns, start, live, self._scan.work)
+            yield from spaced.begin(kept(start))
+            self._spaced = spaced
+        self._take(spaced.part(self._own), [], 0)
+        if spaced.over:
+            self._spaced = None
+
+    def _note_own(self, found: Sequence[Finding]) -> None:
+        """Remember what the latest part has by itself."""
+        at = self._alone_at
+        self._own += [(each.signal, Span(each.span.start + at, each.span.end + at)) for each in found]
+        if len(self._own) > self._own_most:
+            live = self.live
+            self._own = [each for each in self._own if each[1].end > live]
+            self._own_most = max(2 * len(self._own), _MANY)
 
     def letting_go(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
         """Hold nothing of what has come for what may follow; what is found only if nothing does is found now.
@@ -211,8 +271,10 @@ class Matches:
         if self._two:
             over = self._over_seams(None)
             alone = [] if self._alone is None else self._alone.end()
+            if self._spaced is not None:
+                over += self._spaced.end(self._own)
             self._take(self._scan.end() + over, alone, self._alone_at)
-            self._alone = None
+            self._alone = self._spaced = None
         elif found := self._scan.end():
             self._hear(found)
 
@@ -222,7 +284,7 @@ class Matches:
         self.found.clear()
         self._group = 0, 0
         self._scan.end()
-        self._alone = None
+        self._alone = self._spaced = None
         self._seams.clear()
 
     def _take(self, joined: Sequence[Finding], alone: Sequence[Finding], at: int) -> None:

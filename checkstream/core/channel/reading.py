@@ -75,10 +75,11 @@ class Risks:
     Answers for every place, until it is forgotten.
     """
 
-    __slots__ = ("_positions", "_start", "_trends", "_values", "latest")
+    __slots__ = ("_left", "_positions", "_start", "_trends", "_values", "latest")
 
-    def __init__(self, start: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Start with a risk, and its latest change, that is known already."""
+    def __init__(self, left: float, start: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Start with a risk, and its latest change, that is known already; `left`: its share after a quiet check."""
+        self._left = left
         self.latest = self._start = start
         """The risk after the latest check, 0..1, and the change that it made."""
         self._positions = array("q")
@@ -88,7 +89,7 @@ class Risks:
     def take(self, position: int, scores: Iterable[float]) -> None:
         """Take the scores of the check that ends at `position`."""
         before, _ = self.latest
-        risk = max(_RISK_DECAY * before, *scores, 0.0)
+        risk = max(self._left * before, *scores, 0.0)
         self.latest = risk, risk - before
         self._positions.append(position)
         self._values.append(risk)
@@ -105,7 +106,3 @@ class Risks:
         old = bisect_right(self._positions, position)
         for known in (self._positions, self._values, self._trends):
             del known[:old]
-
-
-_RISK_DECAY = 0.8
-"""Share of a text's risk that is left after one quiet check: about 60 tokens to a tenth of it."""

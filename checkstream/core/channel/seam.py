@@ -30,8 +30,8 @@ class Owner(Protocol):
         """Take what was found over the end of a stretch of the text."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """A text before, or the end of one."""
+class Stretch(msgspec.Struct, eq=False):
+    """A text before, or the end of one. It stands before many others, and is read by itself once for all of them."""
 
     text: str
     start: int = 0
@@ -42,6 +42,14 @@ class Stretch(msgspec.Struct, frozen=True):
     """It is of the same text that goes on."""
     cut: bool = False
     """Something stood before it in the same word: what begins near its beginning is not known."""
+    _alone: tuple[PatternSet, list[Finding]] | None = None
+
+    def alone(self, patterns: PatternSet, work: Work) -> list[Finding]:
+        """Return what it has by itself."""
+        if self._alone is None or self._alone[0] is not patterns:
+            scan = Scan(patterns, work)
+            self._alone = patterns, scan.feed(self.text) + scan.end()
+        return self._alone[1]
 
 
 class _Reading:
@@ -149,8 +157,7 @@ class Seam:
         """Tell whether a text before has by itself, where a finding is, what it is."""
         if not finding.span.start < at + len(stretch.text) or not at < finding.span.end:
             return False
-        scan = Scan(self._patterns, self._work)
-        alone = scan.feed(stretch.text) + scan.end()
+        alone = stretch.alone(self._patterns, self._work)
         return any(each.signal == finding.signal and each.span.end + at > finding.span.start for each in alone)
 
 

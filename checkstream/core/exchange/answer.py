@@ -52,6 +52,8 @@ class Answer:
         """The upstream is to be cut off and asked to go on from here, once all before it has been sent."""
         self.turned_down = False
         """A rule has ended it before the place where it was to turn: of what stands behind that nothing is sent."""
+        self.before_turn: dict[Channel, str] = {}
+        """What texts other than the content had said last before it turned."""
         self.may_turn = True
         """The upstream can still be asked to go on."""
         self.failed: RuleMeta | None = None

@@ -36,17 +36,22 @@ class Border:
 
     __slots__ = ("_before", "_fresh", "_since", "_turns", "before_calls", "latest", "owed")
 
-    def __init__(self) -> None:
-        """Begin before any text."""
-        self.latest: Judge | None = None
+    def __init__(self, latest: Judge | None = None, said: str = "") -> None:
+        """Begin before any text, or behind what was said of an answer that goes on.
+
+        Args:
+            latest: Has the text that goes on; None: there is none.
+            said: What has been sent of it.
+        """
+        self.latest = latest
         """Has the text that speaks last."""
         self.owed: list[Judge] = []
         """Texts before it that are held for what may follow them."""
         self.before_calls: dict[int, tuple[str, ...]] = {}
         """Number of a call -> what was said before it, and behind the call before."""
-        self._fresh: list[str] = []
-        self._before: list[Stretch] = []
-        self._since = 0
+        self._fresh = [said[-_END_CHARS:]] if said else []
+        self._before = [Stretch(said[-BEFORE_CHARS:], cut=len(said) > BEFORE_CHARS)] if said else []
+        self._since = 0 if latest is None else latest.holdback.received
         self._turns = 0
 
     def cross(self, judge: Judge) -> None:
@@ -72,6 +77,8 @@ class Border:
         holdback = last.holdback
         if last.channel.kind in SPOKEN:
             size = holdback.received - self._since
+            if not size:
+                return  # what it has said was sent before the answer went on
             said = holdback.end_of(min(size, BEFORE_CHARS))
             stretch = Stretch(said, holdback.received - len(said), holdback.matches, cut=len(said) < size)
             self._before.append(stretch)

@@ -35,6 +35,7 @@ searched, since each word of a long history would cost twice."""
 _ROW_WORK = 20
 _STEP_CHARS = 16
 _EDGES_A_STEP, _EDGES_WORK = 256, 100
+_MESSAGES_A_STEP = 256
 _EDITS_A_STEP = 256
 
 
@@ -48,8 +49,8 @@ class Edge(msgspec.Struct, frozen=True):
     text: str
 
 
-def edges(deltas: Sequence[Delta], messages: Sequence[Sequence[int]]) -> list[list[Edge]]:
-    """Return what is read as one: ends and beginnings of texts that follow one another, and all of short ones between.
+def edges(deltas: Sequence[Delta], messages: Sequence[Sequence[int]]) -> Generator[None, None, list[list[Edge]]]:
+    """Return, in steps, what is read as one: ends and beginnings of texts that follow one another, short ones whole.
 
     Args:
         deltas: The texts of the request.
@@ -57,8 +58,10 @@ def edges(deltas: Sequence[Delta], messages: Sequence[Sequence[int]]) -> list[li
     """
     rows: list[list[Edge]] = []
     row: list[Edge] = []
-    for message in messages:
-        first, last = (deltas[place].text for place in (message[0], message[-1]))
+    for count, message in enumerate(messages, 1):
+        if count % _MESSAGES_A_STEP == 0:
+            yield
+        first, last = deltas[message[0]].text, deltas[message[-1]].text
         if len(message) == 1 and _is_midst(first):
             row.append(Edge(message[0], 0, first))
             continue
@@ -85,6 +88,11 @@ class Borders(Joined):
         self._end = 0
         self._edges: list[tuple[int, Edge]] = []
         """With the place in `text` at which each begins; of one place there may be several."""
+
+    @property
+    def memory(self) -> Sequence[object]:
+        """Lists of what it is made of."""
+        return *super().memory, self._edges, self._said, self.seams
 
     def take(self, row: Sequence[Edge], between: str) -> Generator[None, None, None]:
         """Take a row, in steps."""

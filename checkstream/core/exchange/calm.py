@@ -1,61 +1,92 @@
-"""The common event, told by comparison and let go at once: more of the one text that an answer tells.
+"""The common events, told by comparison and let go at once: more of the one text of an answer, and scores of it.
 
 Nothing is decided here. `begin` looks whether nothing is to be decided: one choice speaks, in one text, in which
 nothing has been found and nothing is edited, and nothing waits but more of it. As long as events go on like that, all
-that follows from one is how far the text may be released, which its holdback says. At any other event, and as soon as
-there is something to decide, the exchange goes on as ever, as if it had not been calm.
+that follows from one is how far the text may be released, which its holdback says. What comes in one read is taken
+together. At any other event, and as soon as there is something to carry out, the exchange goes on as ever, as if it had
+not been calm.
 
 INVARIANT: nobody can see whether an exchange is calm: of the same events the same commands come.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 
-from checkstream.core.channel.checks import NO_CHECKS, Check
+from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import AnyCommand
+from checkstream.core.events import AnyEvent, Scored, TimerFired, UpstreamBytes
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.course import Course, State
 from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import FEW_CHARS, Steps
-from checkstream.core.exchange.outbox import MOST_UNITS
 from checkstream.core.exchange.rendering import RENDERED_CHARS
-from checkstream.core.exchange.waiting import CALL, Part, Released, Waiting
+from checkstream.core.exchange.row import Row
+from checkstream.core.exchange.waiting import CALL, Waiting
+from checkstream.core.wire.moulds import Cut
 
-_EVENT_WORK = 80
-"""Of an event, besides what reading its text costs (see `match.work`)."""
+_WORK = 60
+"""Of reading a piece of the text, besides what its characters cost (see `match.work`) ..."""
+_EVENT_WORK = 4
+"""... and of each event that has some of it."""
+_MOST_AT_ONCE = 128
+"""Events whose texts are read as one."""
 
 
 class Calm:
-    """One exchange while nothing is to be decided."""
+    """One exchange while nothing is to be carried out."""
 
-    __slots__ = ("_course", "_incoming", "_judge", "_leaving", "_room", "_scored", "_seen", "_waiting", "rest")
+    __slots__ = (
+        "_course",
+        "_free",
+        "_incoming",
+        "_judge",
+        "_most",
+        "_part",
+        "_room",
+        "_row",
+        "_scored",
+        "_seen",
+        "rest",
+    )
 
     def __init__(self, course: Course, incoming: Incoming, leaving: Leaving) -> None:
         """Begin with an exchange that is not calm."""
         self._course = course
         self._incoming = incoming
-        self._leaving = leaving
+        self._row = Row(course, leaving)
+        """What waits, in order."""
         self._judge: Judge | None = None
         """Has the text."""
+        self._part = b""
+        """What has come of an event that is not all there."""
         self._room = 0
         """So many characters can be read, at least, until each may be dear."""
+        self._free = 0
+        """Text before this may leave."""
+        self._most = _MOST_AT_ONCE
+        """So many events may be read as one, as far as the last ones tell."""
         self._scored = False
         """Classifiers have a say over the answer."""
-        self._waiting: deque[Waiting] = deque()
-        """What the outbox has, in order."""
         self._seen: Waiting | None = None
-        """The last of it that is known to be more of the text."""
-        self.rest: Steps = iter(())
-        """What is to be done when it is calm no more."""
+        """The last of what the outbox has that is known to be more of the text."""
+        self.rest: Steps | None = None
+        """What is to be done when it is calm no more; None: the event is to be taken as ever."""
 
     @property
     def on(self) -> bool:
         """It is calm."""
         return self._judge is not None
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of events that wait here."""
+        return self._row.bytes_held
 
     def begin(self) -> None:
         """Look whether nothing is to be decided."""
@@ -73,8 +104,10 @@ class Calm:
         waiting = course.outbox.only(number)
         if waiting is None or not self._all_plain(waiting, judge):
             return
-        self._judge, self._waiting, self._room = judge, waiting, judge.ahead
+        self._judge, self._room, self._free = judge, judge.ahead, judge.holdback.releasable
+        self._row.begin(judge, waiting, self._incoming.moulds)
         self._scored = any(each.asked for each in answer.judges.values())
+        self._part = self._incoming.give_back()
 
     def _all_plain(self, some: deque[Waiting], judge: Judge) -> bool:
         """Tell whether all that waits is more of one text."""
@@ -86,6 +119,8 @@ class Calm:
                 return False
             if unit.finished or unit.usage or unit.terminator or len(unit.choices) != 1 or len(unit.deltas) != 1:
                 return False
+        if some:
+            self._seen = some[-1]
         return True
 
     def _is_quiet(self, choice: Choice, judge: Judge) -> bool:
@@ -102,82 +137,191 @@ class Calm:
             return False
         return judge.unedited and judge.rests(judge.holdback.releasable)
 
-    def end(self) -> None:
-        """Go on as ever: another event comes."""
-        self._judge = None
-
-    def receive(self, data: bytes, now: float) -> list[AnyCommand] | None:
-        """Take bytes of the upstream and return what follows; None: it is calm no more, and `rest` is to be done."""
-        judge, course = self._judge, self._course
-        checking = course.checking
-        meter = checking.meter
-        checking.commands = []
-        checking.now = now
-        meter.begin_turn()
-        if judge is None or not self._incoming.has_room(len(data)):
-            self._stop(data, 0)
+    def take(self, event: AnyEvent, now: float) -> list[AnyCommand] | None:
+        """Take an event and return what follows; None: it is calm no more, and `rest` says what is to be done."""
+        judge = self._judge
+        self.rest = None
+        if judge is None:
             return None
-        holdback, outbox, cut = judge.holdback, course.outbox, self._incoming.cut
-        at, size = 0, len(data)
-        while (found := cut(data, at)) is not None:
-            unit, end = found
-            text = unit.deltas[0].text
-            chars = len(text)
-            if chars > self._room:
-                self._room = judge.ahead
-            if chars > FEW_CHARS or chars > self._room:
-                break
-            self._room -= chars
-            start, at = holdback.received, end
-            checks = judge.feed(text)
-            meter.spent += _EVENT_WORK
-            if judge.unread_work > _EVENT_WORK:
-                meter.spent += judge.take_work()
-            self._seen = waiting = Waiting(unit, (Part(judge, start, holdback.received),), now)
-            outbox.put(waiting)
-            releasable = holdback.releasable
-            if checks or not judge.rests(releasable):
-                self._stop(data, at, checks, decides=True)
-                return None
-            if meter.spent >= meter.stops_at or (at < size and meter.pauses):
-                break
-            if at == size and self._release(releasable, now):
-                self._incoming.count(size)
-                return checking.commands
-        self._stop(data, at)
+        if isinstance(event, UpstreamBytes):
+            return self._receive(judge, event.data, now)
+        if isinstance(event, Scored):
+            asker = self._course.checking.asker(event.ticket)
+            if asker is not None and (asker is judge or asker in judge.followers):
+                return self._hear(judge, asker, event, now)
+        elif isinstance(event, TimerFired) and event.timer == "stall" and not self._course.watch.is_silent(now):
+            self._begin_turn(now)
+            self._course.watch.rang("stall")
+            self._course.watch.stalls()
+            return self._look_after()
+        self._end()
         return None
 
-    def _release(self, releasable: int, now: float) -> bool:
-        """Send what may leave; False: something else is to be done about what waits."""
-        course, waiting = self._course, self._waiting
-        outbox = course.outbox
-        if not course.watch.looks_after(outbox.bytes_held, scored=self._scored):
-            return False
-        if not waiting or waiting[0].parts[0].end > releasable:
-            return True
-        if len(waiting) > MOST_UNITS:
-            return False
-        held_s, data = now - waiting[0].arrived, outbox.let_go(waiting[0])
-        while waiting and waiting[0].parts[0].end <= releasable:
-            data += outbox.let_go(waiting[0])
-        self._leaving.send(Released(data, held_s))
-        return True
+    def _begin_turn(self, now: float) -> None:
+        checking = self._course.checking
+        checking.commands = []
+        checking.now = now
+        checking.meter.begin_turn()
 
-    def _stop(self, data: bytes, at: int, checks: Sequence[Check] = NO_CHECKS, *, decides: bool = False) -> None:
-        """Be calm no more; of some bytes those before `at` have been taken."""
-        self._incoming.count(at)
-        judge, self._judge = self._judge, None
-        self.rest = self._going_on(judge if decides else None, checks, data[at:])
+    # --- bytes of the upstream
 
-    def _going_on(self, judge: Judge | None, checks: Sequence[Check], data: bytes) -> Steps:
-        """Decide what is to be decided, in steps, and take the rest of some bytes."""
-        course = self._course
-        if judge is not None:
+    def _receive(self, judge: Judge, data: bytes, now: float) -> list[AnyCommand] | None:
+        """Take bytes."""
+        incoming = self._incoming
+        self._begin_turn(now)
+        new = len(data)
+        if self._part:
+            data = self._part + data
+        if not incoming.has_room(len(data)):
+            return self._stop(data, 0, new)
+        at, size = 0, len(data)
+        cut = incoming.cut
+        while at < size:
+            events = cut(data, at)
+            if not events.raws:
+                if not incoming.is_part(data[at:]):
+                    return self._stop(data, at, new)
+                break
+            taken, steps = self._read(judge, events, now, more=events.ends[-1] < size)
+            at = events.ends[taken - 1] if taken else at
+            if steps is not None or taken < len(events.raws):
+                return self._stop(data, at, new, steps)
+        self._part = data[at:] if at < size else b""
+        incoming.count(new)
+        self._row.release(judge, self._free, now)
+        return self._look_after()
+
+    def _read(self, judge: Judge, events: Cut, now: float, *, more: bool) -> tuple[int, Steps | None]:
+        """Read events until something is to be carried out, or others are to have their turn.
+
+        Returns:
+            How many, and what is to be carried out, None: nothing.
+        """
+        checking, holdback = self._course.checking, judge.holdback
+        meter, at, size = checking.meter, 0, len(events.texts)
+        while at < size:
+            start, end, checks = holdback.received, at, None
+            if size - at > 1:
+                end, checks = self._read_some(judge, events.texts, at)
+            if checks is None:
+                end, checks = at + 1, self._read_one(judge, events.texts[at])
+                if checks is None:
+                    break
+            self._room -= holdback.received - start
+            self._row.put(events, at, end, start, now)
+            meter.spent += _WORK + _EVENT_WORK * (end - at)
+            at = end
+            if judge.unread_work > _WORK:
+                meter.spent += judge.take_work()
             if checks:
-                course.answer.ask(judge, checks)
-            yield from course.decisions.deciding(judge)
+                self._course.answer.ask(judge, checks)
+            self._free = free = holdback.releasable
+            if not judge.rests(free):
+                steps = self._decide(judge, judge)
+                if steps is not None:
+                    return at, steps
+                self._free = holdback.releasable
+            if meter.spent >= meter.stops_at or ((more or at < size) and meter.pauses):
+                return at, iter(())
+        return at, None
+
+    def _read_some(self, judge: Judge, texts: Sequence[str], at: int) -> tuple[int, list[Check] | None]:
+        """Read the texts of some events as one, if they are of known words and nothing could be decided between them.
+
+        Returns:
+            Up to which, and the checks that they make due; None: none was read.
+        """
+        text = "".join(texts[at : at + self._most])
+        left = min(judge.ahead, judge.steady_to - judge.holdback.received - 1)
+        if left >= len(text):
+            checks = judge.feed_words(text)
+            if checks is not None:
+                count = min(self._most, len(texts) - at)
+                self._most = min(2 * self._most, _MOST_AT_ONCE)
+                return at + count, checks
+            left = judge.words_in(text)
+        edges = list(accumulate(map(len, texts[at : at + self._most])))
+        end = bisect_right(edges, left)
+        self._most = 2 * end + 2
+        return at + end, judge.feed_words(text[: edges[end - 1]]) if end > 1 else None
+
+    def _read_one(self, judge: Judge, text: str) -> list[Check] | None:
+        """Read the text of one event; return the checks that it makes due, None where it takes steps."""
+        chars = len(text)
+        if chars > self._room:
+            self._room = judge.ahead
+        return judge.feed(text) if chars <= FEW_CHARS and chars <= self._room else None
+
+    def _decide(self, judge: Judge, decides: Judge) -> Steps | None:
+        """Take the decisions that can be taken now; return what is to be carried out, None: nothing.
+
+        Args:
+            judge: Has the text.
+            decides: The same, or one that follows it.
+        """
+        checking = self._course.checking
+        rulings = checking.advance_some(decides)
+        while decides.behind and not rulings and not checking.meter.pauses:
+            rulings = checking.advance_some(decides)
+        if rulings or decides.behind or not judge.unedited:
+            return self._course.decisions.carrying_out(decides, rulings)
+        return None
+
+    # --- scores
+
+    def _hear(self, judge: Judge, asker: Judge, event: Scored, now: float) -> list[AnyCommand] | None:
+        """Take an answer of classifiers to a question that was asked for the text, or for one that follows it."""
+        checking = self._course.checking
+        self._begin_turn(now)
+        checking.answered(event)
+        steps = self._decide(judge, asker)
+        if steps is not None:
+            return self._stop(b"", 0, 0, steps)
+        self._free = judge.holdback.releasable
+        self._row.release(judge, self._free, now)
+        return self._look_after()
+
+    # --- what follows
+
+    def _look_after(self) -> list[AnyCommand] | None:
+        """Keep what waits within its bounds, and return what is to be done."""
+        course = self._course
+        watch, checking = course.watch, course.checking
+        held, scored = course.bytes_held + self._row.bytes_held, self._scored
+        if not watch.looks_after(held, scored=scored) and watch.holds_too_much(held, scored=held > 0 and scored):
+            return self._stop(b"", 0, 0)
+        if scored and checking.waiting:
+            watch.arm()
+        return checking.commands
+
+    def _end(self) -> None:
+        """Go on as ever: another event comes."""
+        self._judge = None
+        self._seen = self._row.give_back() or self._seen
+        self._incoming.keep(self._part)
+        self._part = b""
+
+    def _stop(self, data: bytes, at: int, new: int, steps: Steps | None = None) -> list[AnyCommand] | None:
+        """Be calm no more, and do some steps; of some bytes, so many of them new, those before `at` have been taken."""
+        part = len(data) - new
+        if at:
+            self._part = b""
+        elif part:
+            data = data[part:]
+        if new:
+            self._incoming.count(max(at - part, 0))
+        self.rest = self._going_on(self._course.checking.commands, steps, data[at:])
+        self._end()
+        return None
+
+    def _going_on(self, commands: Sequence[AnyCommand], steps: Steps | None, data: bytes) -> Steps:
+        """Ask for what was asked for already, carry out what is to be carried out, and take the rest of some bytes."""
+        checking = self._course.checking
+        checking.commands += commands
+        if steps is not None:
+            yield from steps
             self._incoming.look_whether_cut_off()
-        if course.checking.meter.pauses:
+        if checking.meter.pauses:
             yield
         if data:
             yield from self._incoming.take_stream_bytes(data)

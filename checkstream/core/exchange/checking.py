@@ -238,6 +238,12 @@ class Checking:
                 )
             )
 
+    def asker(self, ticket: int) -> Judge | None:
+        """Return the one judge that a question is asked for; None: there are several, or nobody waits for it."""
+        asked = self._tickets.get(ticket)
+        about = asked.question.about if asked is not None else ()
+        return about[0][0] if len(about) == 1 else None
+
     def answered(self, event: Scored | ScoringFailed) -> list[Judge]:
         """Note a classifier's answer; return the judges that go on with it."""
         asked = self._tickets.pop(event.ticket, None)

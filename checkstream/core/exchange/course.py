@@ -22,6 +22,7 @@ from checkstream.core.commands import (
 )
 from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.assessment import Assessment
+from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.decisions import Decisions
 from checkstream.core.exchange.endings import Endings
@@ -95,6 +96,8 @@ class Course:
         self.whole = WholeAnswer(surface, self.outbox, self.writer, self.answer.choices)
         self.assessment = Assessment(plan)
         self.watch = Watch(plan, self.checking)
+        self.blocks = Blocks()
+        """Of the upstream's answer, as far as they wait for each other."""
         self.status = 200
         """Of the upstream's answer."""
         self.streaming = False
@@ -110,6 +113,11 @@ class Course:
         """End the channels of an answer that is closing, if it is; nothing is told of its end before that."""
         while self.closing:
             yield from self.closing.popleft()
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of events that wait: for decisions, or for other blocks."""
+        return self.outbox.bytes_held + self.blocks.held
 
     @property
     def ended_badly(self) -> bool:

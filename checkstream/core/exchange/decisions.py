@@ -20,6 +20,10 @@ from checkstream.core.terms import Channel
 
 _SPOKEN = ("reasoning", "content", "refusal")
 _OF_CALLS = ("tool_name", "tool_arguments", "extra")
+_GO_ON = frozenset({"reasoning", "refusal", "extra"})
+"""Texts of an answer that its rest may go on with, besides its content."""
+_SAID_CHARS = 256
+"""Of the end of such a text."""
 _RULINGS = 128
 """That are carried out in one step."""
 
@@ -191,8 +195,11 @@ class Decisions:
         channel = Channel("content")
         last = next((judge for judge in choice.judges if judge.channel == channel), None)
         judge = self._answer.judges[channel] = self._answer.judge(channel, choice, said=said)
-        choice.border = Border()
+        choice.border = Border(judge, said)
         choice.members.clear()
+        self._answer.before_turn = {
+            each.channel: each.holdback.end_of(_SAID_CHARS) for each in choice.judges if each.channel.kind in _GO_ON
+        }
         if last is not None:
             judge.take_over(last)
         choice.judges = [judge]

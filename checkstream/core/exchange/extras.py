@@ -21,7 +21,7 @@ from checkstream.core.pseudonyms.register import Register
 from checkstream.core.steps import Steps
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.answers.answer import LEGACY_CALL
-from checkstream.core.wire.json_text.lists import ANYWHERE
+from checkstream.core.wire.json_text.lists import ANYWHERE, told_by
 from checkstream.core.wire.json_text.spans import NAME, Path
 
 _STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
@@ -150,7 +150,8 @@ class Extras:
     @property
     def known(self) -> tuple[object, ...]:
         """What is known of the places, to be taken apart when the exchange is forgotten: there may be thousands."""
-        return self._places, self._by_channel, self._last, self._words, self._first, self._states
+        places = (self._places, self._by_channel, self._last, self._words, self._first, self._entries)
+        return *places, self._states, self._quiet
 
     def sift(self, unit: Unit, *, whole: bool, most: int) -> Generator[None, None, Unit]:
         """Return a unit with those of its extras among its deltas that a judge must see.
@@ -165,6 +166,7 @@ class Extras:
         if not unit.extras:
             return unit
         loud = yield from self._loud(unit.extras, whole=whole)
+        unit = yield from self._without_loud(unit, loud)
         yield from self._loud_together(unit.extras, loud)
         amid = set[int]() if whole else self._amid(unit.extras, loud)
         self._runs = set[tuple[int, Path, int]]() if whole else (yield from self._quiet_runs(unit.extras, loud))
@@ -339,6 +341,24 @@ class Extras:
             self._meter.spent += _EXTRAS
             yield
         return loud
+
+    def _without_loud(self, unit: Unit, loud: set[int]) -> Generator[None, None, Unit]:
+        """Return a unit that puts no words together in which, each by itself, something is found: those are edited.
+
+        What is edited for the sake of several is all that they stand in. Those of which nothing is left are not `loud`.
+        """
+        several = [number for number in loud if unit.extras[number].words]
+        extras = list(unit.extras) if several else []
+        for number in several:
+            words = extras[number].words
+            found = yield from self._search(list(dict.fromkeys(words)))
+            if found:
+                told = told_by([word for word in words if word not in found])
+                extras[number] = msgspec.structs.replace(extras[number], text=told)
+                if not told or not (self._asked or (yield from self._finds(told))):
+                    loud.discard(number)
+            yield
+        return msgspec.structs.replace(unit, extras=tuple(extras)) if several else unit
 
     def _loud_together(self, extras: Sequence[Extra], loud: set[int]) -> Steps:
         """Put into `loud` the numbers of quiet extras in which something is found as one text: entries of one list."""

@@ -9,7 +9,7 @@ States::
       \     /     \            \-> WHOLE ----/ \-> ASSESSING -> CLOSED
     RECALLING      \-> CLOSED (refused)
 
-A request of a conversation waits in RECALLING for what is known of that.
+A request of a conversation waits in RECALLING for what is known of that, and once more where something was found in it.
 An answer that a rule turns goes back to STREAMING, or to FORWARDED when it is not streamed, with a second request.
 
 An event only changes what is known (`_TRANSITIONS`); then the exchange goes as far as it can (`_go_on`). What takes
@@ -70,6 +70,8 @@ _LOOK_WORK = 5
 _WRITING_WORK = 500
 """Of a step of writing a whole answer."""
 _JUDGES_A_STEP = 512
+_NOTING_WORK = 300
+"""Of a step of noting what was found in channels."""
 _OF_UPSTREAM = (UpstreamOpened, UpstreamBytes, UpstreamClosed, UpstreamFailed)
 _UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 
@@ -116,14 +118,12 @@ class Guard(Stepping):
         """
         calm = self._calm
         if calm.on:
-            if type(event) is UpstreamBytes:
-                commands = calm.receive(event.data, now)
-                if commands is not None:
-                    return commands
+            quick = calm.take(event, now)
+            if quick is not None:
+                return quick
+            if calm.rest is not None:
                 self._steps = self._going_on(calm.rest)
                 event = Resumed()
-            else:
-                calm.end()
         commands = super().receive(event, now)
         if self._steps is None and not self._events and not self._exhausted:
             calm.begin()
@@ -142,7 +142,9 @@ class Guard(Stepping):
     def _forgetting(self) -> Steps:
         """Take apart what the exchange has known, in steps."""
         answer, checking = self._course.answer, self._course.checking
-        checking.left += (answer.judges, answer.choices, *answer.sieve.extras.known)
+        checking.left += (answer.judges, answer.choices, *answer.sieve.extras.known, *self._incoming.memory)
+        checking.left += (*self._course.writer.sending.memory, *self._course.prompt.conversation.memory)
+        checking.left.append(self._course.intake.memory)
         answer.common = Choice()
         self._course.prompt.request = None
         yield from checking.forgetting()
@@ -163,6 +165,8 @@ class Guard(Stepping):
         while True:
             if course.closing:
                 yield from course.close_channels()
+            if course.state is State.CLOSING and not course.checking.waiting:
+                yield from self._noting()
             if not course.cannot_be_checked() and not self._go_on():
                 break
             yield
@@ -219,6 +223,11 @@ class Guard(Stepping):
                 yield
         return True
 
+    def _noting(self, *, whatever: bool = False) -> Steps:
+        """Note for the record, in steps, what was found in the channels (see `Ledger.noting`)."""
+        course = self._course
+        return course.checking.meter.stepping(course.ledger.noting(whatever=whatever), _NOTING_WORK)
+
     def _release(self) -> bool:
         """Send what may leave of a stream; return whether that has opened a further way to go."""
         course = self._course
@@ -263,10 +272,11 @@ class Guard(Stepping):
     def _on_recalled(self, event: Recalled) -> Steps:
         course = self._course
         course.state = State.INGRESS
-        refusal = course.prompt.recalled(event)
+        again = course.prompt.conversation.is_begun
+        refusal = course.prompt.looked_again(event) if again else course.prompt.recalled(event)
         if refusal is not None:
             course.refuse(refusal)
-        else:
+        elif not again:
             yield from course.prompt.begin()
 
     def _go_on_with_prompt(self) -> Steps:
@@ -278,10 +288,15 @@ class Guard(Stepping):
         if not course.prompt.settle():
             return
         refusal = course.prompt.refusal
-        if refusal is not None:
-            course.refuse(refusal)
+        begun = course.prompt.begun() if refusal is None else ()
+        if begun:  # what others find at the same time counts here, or this counts there
+            course.state = State.RECALLING
+            for each in begun:
+                course.do(each)
+            course.do(Recall(course.prompt.conversation.key))
             return
-        refusal = yield from course.prompt.outside.looking(course.prompt.judged)
+        refusal = refusal or (yield from course.prompt.outside.looking(course.prompt.judged))
+        yield from self._noting(whatever=refusal is not None)
         if refusal is not None:
             course.refuse(refusal)
             return
@@ -342,8 +357,6 @@ class Guard(Stepping):
         most_chars = max(course.plan.scored_chars, MOST_CHARS if course.assessment.waits else 0)
         course.writer.telling = Spoken() if course.prompt.conversation.keeps and request.choices == 1 else None
         course.writer.heard = Heard(whole=course.plan.program.turns, most_chars=most_chars)
-        for each in course.prompt.begun():
-            course.do(each)
         course.do(ForwardRequest(body, request.streaming, course.prompt.outside.left_out))
 
     # --- the answer
@@ -464,6 +477,7 @@ class Guard(Stepping):
                 yield from course.checking.advancing(judge)
                 course.checking.meter.spent += CHANNEL_WORK
                 yield
+        yield from self._noting(whatever=True)
         course.close(self._leaving.delivered or "downstream_closed")
 
     # What each event means in each state; any other pair is ignored.

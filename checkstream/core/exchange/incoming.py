@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.course import Course, Ending, State
@@ -11,7 +11,7 @@ from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
 from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
 from checkstream.core.wire.json_text.spans import Path
-from checkstream.core.wire.moulds import Moulds
+from checkstream.core.wire.moulds import Cut, Moulds
 from checkstream.core.wire.surface import Frame, Receiving
 from checkstream.errors import EventTooLarge, WireError
 
@@ -35,7 +35,6 @@ class Incoming:
         self._course = course
         self._decoder = self._made()
         self._moulds = Moulds()
-        self._blocks = Blocks()
         self._receiving: Receiving | None = None
         self._body = bytearray()
         self._answer_bytes = 0
@@ -48,7 +47,7 @@ class Incoming:
         """Read another answer: the request was sent again."""
         self._decoder = self._made()
         self._moulds = Moulds()
-        self._blocks = Blocks()
+        self._course.blocks = Blocks()
         self._receiving = None
         self._body.clear()
 
@@ -58,6 +57,11 @@ class Incoming:
         if self._receiving is None:
             self._receiving = self._course.surface.receiving(self._course.prompt.request)
         return self._receiving
+
+    @property
+    def memory(self) -> Sequence[object]:
+        """What is kept in mind of what has come."""
+        return () if self._receiving is None else self._receiving.memory
 
     # --- streams
 
@@ -91,12 +95,30 @@ class Incoming:
     @property
     def latest(self) -> tuple[Channel, Path] | None:
         """Whose text the events have that may be like the last ones, and where; None: none may be."""
-        may_be = self._decoder.between and self._blocks.goes_on(self._moulds.latest_block)
+        may_be = self._decoder.gives_back and self._course.blocks.goes_on(self._moulds.latest_block)
         return self._moulds.latest if may_be else None
 
-    def cut(self, data: bytes, at: int) -> tuple[Unit, int] | None:
-        """Return the unit of an event like the last one that begins at a place of some bytes, and where it ends."""
-        return self._moulds.cut(data, at)
+    @property
+    def moulds(self) -> Moulds:
+        """What is known of events like the last ones."""
+        return self._moulds
+
+    def cut(self, data: bytes, at: int) -> Cut:
+        """Return the events like the last ones that begin at a place of some bytes."""
+        return self._moulds.cut(data, at, self._decoder.next_of)
+
+    def give_back(self) -> bytes:
+        """Return what has come of an unfinished event, which is put before what comes or brought back by `keep`."""
+        return self._decoder.give_back()
+
+    def is_part(self, data: bytes) -> bool:
+        """Tell whether bytes that begin an event are a part of it alone."""
+        return self._decoder.is_part(data)
+
+    def keep(self, part: bytes) -> None:
+        """Keep a part of an event until the rest comes."""
+        if part:
+            self._decoder.decode(part)
 
     def has_room(self, size: int) -> bool:
         """Tell whether so many bytes may come, and be one event."""
@@ -156,7 +178,7 @@ class Incoming:
             course.fail("upstream_error", str(error))
             return
         for frame in frames:
-            if frame.data is not None and not self._is_unwanted():
+            if frame.data and not self._is_unwanted():
                 yield from self._take_frame(frame, self._moulds.read(frame))
         if not self._is_unwanted():
             course.begin_closing(self._ended())
@@ -177,7 +199,7 @@ class Incoming:
 
     def _take_alike(self, unit: Unit) -> Iterable[None] | None:
         """Take an event like others before it; return what is left to do, None where more is to be: nothing is done."""
-        left = self._course.intake.take_more(unit) if self._blocks.goes_on(unit.block) else None
+        left = self._course.intake.take_more(unit) if self._course.blocks.goes_on(unit.block) else None
         if left is not None:
             self._course.checking.meter.spent += _FRAME_WORK
             if left is not DONE:
@@ -191,7 +213,7 @@ class Incoming:
     def _take_frame(self, frame: Frame, known: Unit | None) -> Steps:
         """Take an event, and those that have waited for it; `known`: its unit, where it is like others before it."""
         yield from self._taking(frame, known, waited=False)
-        while following := self._blocks.following():
+        while following := self._course.blocks.following():
             for each in following:
                 if self._is_unwanted():
                     return
@@ -204,7 +226,7 @@ class Incoming:
         course.checking.meter.spend(_FRAME_WORK + (len(frame.raw) + len(frame.data or b"")) // _BYTES_A_UNIT)
         try:
             if known is not None:
-                unit = None if self._blocks.waits(frame, known, waited=waited) else known
+                unit = None if self._course.blocks.waits(frame, known, waited=waited) else known
             else:
                 unit = yield from self._read(frame, waited=waited)
             if unit is None:
@@ -236,7 +258,7 @@ class Incoming:
             read = yield from course.checking.meter.stepping(self._answer.reading_event(frame), _READING_WORK)
         else:
             read = self._answer.read_event(frame)
-        if self._blocks.waits(frame, read, waited=waited):
+        if self._course.blocks.waits(frame, read, waited=waited):
             return None
         self._moulds.forget_others(read)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)

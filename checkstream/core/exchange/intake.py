@@ -53,6 +53,11 @@ class Intake:
         self._details: dict[int, Channel] = {}
         """Of each choice the detail of its reasoning that has begun last: readers join them."""
 
+    @property
+    def memory(self) -> object:
+        """What is known of each channel that has spoken."""
+        return self._paths
+
     def take(self, unit: Unit) -> Steps:
         """Give a unit's text to its channels, put the unit in the queue, take the decisions that it allows."""
         ledger = self._checking.ledger
@@ -249,11 +254,12 @@ class Intake:
         return judge
 
     def _said_before(self, channel: Channel) -> str:
-        """Return what readers join to the text of a new channel, and has come in others."""
+        """Return what readers join to the text of a new channel: it has come in others, or before a turn."""
+        said = self._answer.before_turn.get(channel, "")
         if channel.kind == "extra":
-            return self._sieve.extras.said_before(channel)
-        if channel.kind != "reasoning" or channel.index < REASONING_NAMES:
-            return ""
+            return said or self._sieve.extras.said_before(channel)
+        if said or channel.kind != "reasoning" or channel.index < REASONING_NAMES:
+            return said
         before = self._judges.get(self._details.get(channel.choice, channel))
         self._details[channel.choice] = channel
         return "" if before is None else before.holdback.end_of(_SAID_CHARS)

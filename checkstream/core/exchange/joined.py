@@ -69,6 +69,11 @@ class Joined:
                 yield
         self.text = "".join([*said, *texts])
 
+    @property
+    def memory(self) -> Sequence[object]:
+        """Lists of what it is made of: there may be tens of thousands."""
+        return self._parts, self.besides
+
     def touched(self, span: Span) -> list[int]:
         """Return the places of the texts that a span touches."""
         found: list[int] = []

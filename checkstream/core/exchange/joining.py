@@ -122,7 +122,7 @@ class Joining:
             patterns = self._checking.program.scope(Stage.INGRESS, kind).hold
             if len(messages) < 2 or not len(patterns):
                 continue
-            rows = edges(self._deltas, messages)
+            rows = yield from self._checking.meter.stepping(edges(self._deltas, messages), PLACES_WORK)
             borders = yield from looking(rows, kind, patterns, self._checking.meter, self._checking.quiet)
             if borders.text:
                 manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -159,12 +160,30 @@ class Ledger:
         while at < len(self.judges):
             some = self.judges[at : at + _JUDGES_A_STEP]
             over = [judge for judge in some if judge.holdback.settled]
-            self._seen.take(over)
-            del self._seen.findings[_MAX_FINDINGS + 1 :]
-            self.gone += over
+            self._note(over)
             self.judges[at : at + len(some)] = kept = [judge for judge in some if not judge.holdback.settled]
             at += len(kept)
             yield
+
+    def noting(self, *, whatever: bool = False) -> Walk:
+        """Note, in steps, what the record says of the first channels: as far as they are decided, or of `whatever` is.
+
+        In their order, so that the record is the same whenever they were decided. Nothing is to be decided about those
+        that are noted.
+        """
+        while self.judges:
+            some = self.judges[:_JUDGES_A_STEP]
+            over = some if whatever else list(takewhile(lambda judge: judge.holdback.settled, some))
+            self._note(over)
+            del self.judges[: len(over)]
+            yield
+            if len(over) < len(some):
+                break
+
+    def _note(self, judges: Sequence[Judge]) -> None:
+        self._seen.take(judges)
+        del self._seen.findings[_MAX_FINDINGS + 1 :]
+        self.gone += judges
 
     def record(
         self,
@@ -186,8 +205,7 @@ class Ledger:
         `answer_chars` counts characters of answers that were judged otherwise than midstream.
         """
         seen = self._seen
-        seen.take(self.judges)  # at once: a prompt can have thousands, and nobody else has a turn meanwhile
-        self.gone += self.judges
+        self._note(self.judges)
         self.judges.clear()
         if seen.uncounted or len(seen.findings) > _MAX_FINDINGS:
             self.degraded("findings_not_listed")

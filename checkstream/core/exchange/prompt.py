@@ -52,6 +52,7 @@ read it."""
 
 _KEYED_WORK = 300
 """Of a step of telling texts that count from those that have counted."""
+_NOT_KNOWN = Refusal(503, "overloaded", "what this conversation has come to can't be read; try again")
 _RECENT = 5
 """Index of the channel that the user's last texts are read as one in."""
 READ_WORK = 700
@@ -103,6 +104,8 @@ class Prompt:
         self._event = RequestReceived(b"")
         self._context: object = None
         self._settled = False
+        self._decided: set[int] = set()
+        """Rules that ask for all of the prompt and have fired."""
         self._recent: Judge | None = None
         """Has what the user said last, read as one text."""
         self._joined: list[Joined] = []
@@ -147,6 +150,8 @@ class Prompt:
             finding = self.conversation.finding(event.caller, request, self._session(event))
             yield from self._checking.meter.stepping(finding, READ_WORK)
         again = self.outside.said("path", "id") if self._surface.name in STORED else ""
+        if again and self._plan.recalls:
+            self.conversation.ask_again(event.caller, again)
         self.naming.begin(event.caller or "", request, again)
         return fault
 
@@ -159,9 +164,22 @@ class Prompt:
         """Take what is known of the conversation; return why the request is refused without it."""
         if event.failed:
             if self._plan.fail_mode == "closed" and self.conversation.loses:
-                return Refusal(503, "overloaded", "what this conversation has come to can't be read; try again")
+                return _NOT_KNOWN
             self._checking.degrade("conversation_not_known")
         self.conversation.recall(event.conversation)
+        if self._surface.name in STORED and self.request is not None:
+            self.request = msgspec.structs.replace(self.request, sent=self.conversation.sent())
+        return None
+
+    def looked_again(self, event: Recalled) -> Refusal | None:
+        """Take what others of the conversation have come to meanwhile; return why the request is refused without it."""
+        if event.failed:
+            if self._plan.fail_mode == "closed" and self.conversation.loses:
+                return _NOT_KNOWN
+            self._checking.degrade("conversation_not_known")
+        elif self.conversation.look_again(event.conversation):
+            self._settled, self._recent = False, None
+            self._checking.exchange.known.clear()  # what conditions came to is of what was known then
         return None
 
     def begin(self) -> Steps:
@@ -190,6 +208,8 @@ class Prompt:
         joining = Joining(request, self._checking, of_tools=self._of_tools)
         self._joined = yield from joining.steps()
         self._checking.left += (self._joined, self._places)
+        for joined in self._joined:
+            self._checking.left += joined.memory
         self.chars = joining.chars
 
     def _judging(self) -> Steps:
@@ -314,12 +334,13 @@ class Prompt:
         machine = Machine(program, Facts(Stage.INGRESS, "request", exchange))
         firings: list[Firing] = []
         for entry in program.bare:
-            if (entry.rule in program.late) is not late:
+            if (entry.rule in program.late) is not late or entry.rule in self._decided:
                 continue
             rule, fires = program.rules[entry.rule], machine.decide(entry)
             if fires is None:
                 self._checking.degrade(f"rule_undecided:{rule.id}")
             if fires or (fires is None and counts_undecided(rule, self._plan.fail_mode)):
+                self._decided.add(entry.rule)
                 firings.append(
                     Firing(
                         rule=rule,
@@ -466,7 +487,8 @@ class Prompt:
             meter.spend(1)
             yield
         edits = {place: found for place, found in edits.items() if not self.outside.has(place)}
-        if any(edit.alias is not None for found in edits.values() for edit in found):
+        named = frozenset(place for place, found in edits.items() if any(edit.alias is not None for edit in found))
+        if named:
             yield from self.naming.steps(request, edits)
         for place, found in edits.items():
             texts[place] = yield from meter.stepping(rewriting(request.unit.deltas[place], found), EDITS_WORK)
@@ -484,6 +506,9 @@ class Prompt:
             said = shaping.instructions if shaping is not None else ()
             again = continue_from is not None
             self.request = msgspec.structs.replace(request, forwarded=texts, instructed=said, goes_on=again)
+        if continue_from is None and self._surface.name == RESPONSES:
+            sending = self.conversation.send(self.request or request, named)
+            yield from meter.stepping(sending, READ_WORK)
         writing = self._surface.writing_request(request, texts, shaping)
         return (yield from meter.stepping(writing, READ_WORK))
 

@@ -17,6 +17,7 @@ from checkstream.core.commands import ConversationRecord, Remember
 from checkstream.core.conversation import (
     ALARM,
     KEY_BYTES,
+    MOST_SENT,
     MOST_TEXTS,
     NOTHING_SAID,
     RECENT_CHARS,
@@ -25,6 +26,7 @@ from checkstream.core.conversation import (
     Course,
     Said,
     Turn,
+    keys_of,
 )
 from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.joined import Joined
@@ -32,6 +34,7 @@ from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.exchange.mentions import Mentions
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Channel, Delta, Past, Span, Stage
+from checkstream.core.wire.responses import echo
 from checkstream.core.wire.surface import Request
 
 _SAID_IN = frozenset({"messages", "prompt", "input", "params"})
@@ -43,6 +46,7 @@ _KEPT_ALONE = frozenset({"fired", "refused", "entities"})
 """What rules can ask of a conversation and no history tells."""
 _TEXTS_A_STEP, _KEYS_A_STEP, _CHARS_A_STEP = 256, 64, 16_384
 _DIGITS = 4
+_KEY_CHARS = 64
 
 
 class History:
@@ -124,8 +128,14 @@ class Recollection:
         """Id of the answer behind which all that the request says is said for the first time."""
         self._begun: Turn | None = None
         """What was kept of the request before its answer was there."""
+        self._beside = Conversation()
+        """What those have come to whose prompts were read at the same time, and this one with them."""
         self.kept_as: tuple[str, ...] = ()
         """Ids by which a later request goes on from the answer."""
+        self._sent = b""
+        """Digests of what is sent with the request, which the provider says again when its answer is asked for."""
+        self._again = False
+        """An answer is asked for again: that is no turn of its conversation."""
 
     def finding(self, caller: str | None, request: Request, session: str = "") -> Generator[None, None, None]:
         """Tell, in steps, which conversation a request is part of.
@@ -148,6 +158,29 @@ class Recollection:
         else:
             self._is_told = True
             yield from self._recognising(request)
+
+    def ask_again(self, caller: str | None, answer: str) -> None:
+        """Have it told what was sent with the request of an answer, which is asked for again by its id."""
+        self._caller, self._again = caller or "", True
+        self.key = self._named("answer", answer)
+
+    def send(self, request: Request, named: frozenset[int]) -> Generator[None, None, None]:
+        """Keep, in steps, what is sent: of a request as it is forwarded, whose answer its provider keeps.
+
+        Args:
+            request: What was read, and what was forwarded in place of its texts.
+            named: Places of texts with placeholders.
+        """
+        if self.keeps and request.members.get("store") is not False:
+            self._sent = b"".join((yield from echo.sent(request, named, self._key_of_sent, MOST_SENT)))
+
+    def sent(self) -> tuple[bytes, frozenset[bytes]]:
+        """Return what was sent with the request of an answer that is asked for again: the key, and digests."""
+        return self._key_of_sent, frozenset(keys_of(self._sent))
+
+    @property
+    def _key_of_sent(self) -> bytes:
+        return self._digest(f"sent:{self._caller}").encode()[:_KEY_CHARS]
 
     def _named(self, kind: str, name: str) -> str:
         """Return the key of a name: two callers that name theirs alike share nothing.
@@ -188,9 +221,18 @@ class Recollection:
             if count % _TEXTS_A_STEP == _TEXTS_A_STEP - 1:
                 yield
 
+    @property
+    def memory(self) -> Sequence[object]:
+        """Lists of texts that nobody else keeps."""
+        return (self._texts,)
+
     def recall(self, conversation: Conversation | None) -> None:
         """Take what is known of it."""
-        before = self._before = conversation or Conversation()
+        before = conversation or Conversation()
+        if self._again:
+            self._sent = before.sent
+            return
+        self._before = before
         self._id = before.id or self._id or self._digest(self.key)
         self._marks = before.marks
         self.mentions.recall(before.mentioned)
@@ -233,8 +275,9 @@ class Recollection:
         self._marks = course.marks
         for name, signal in labels.items():
             if name not in unknown:
-                self.past.risks[signal] = course.highest.get(name, course.risks.get(name, 0.0))
-                self.past.peaks[signal] = course.peaks.get(name, 0.0)
+                risk = course.highest.get(name, course.risks.get(name, 0.0))
+                self.past.risks[signal] = max(risk, self._beside.risks.get(name, 0.0))
+                self.past.peaks[signal] = max(course.peaks.get(name, 0.0), self._beside.peaks.get(name, 0.0))
             self.past.recents[signal] = 0.0
 
     @property
@@ -257,6 +300,11 @@ class Recollection:
         self.past.recents.clear()
         self.past.recents.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
 
+    @property
+    def is_begun(self) -> bool:
+        """Others know of it while it runs."""
+        return self._begun is not None
+
     def begun(self, ledger: Ledger, places: Mapping[Channel, Joined]) -> tuple[Remember, ...]:
         """Return what others of the conversation are to know while the exchange runs: nothing where nothing was found.
 
@@ -269,6 +317,24 @@ class Recollection:
             return ()
         self._begun = turn
         return (Remember(self.key, turn),)
+
+    def look_again(self, conversation: Conversation | None) -> bool:
+        """Take what is known now that this prompt is, too; tell whether rules are to decide anew.
+
+        Each of two prompts that are read at the same time is kept before it looks: the later one sees the other.
+        """
+        if conversation is None or self._begun is None:
+            return False
+        known, past = conversation.without(self._begun, self._before), self.past
+        risks = ((known.risks.get(name, 0.0), past.risks.get(signal, 1.0)) for name, signal in self._labels.items())
+        more = any(now > before for now, before in risks) or known.refused > past.refused
+        if not more and dict(known.fired) == dict(past.fired) and known.entities == past.entities:
+            return False
+        self._beside = known
+        self._before = msgspec.structs.replace(self._before, spoken=known.spoken)
+        past.turns, past.refused = max(past.turns, known.turns), max(past.refused, known.refused)
+        past.fired, past.entities = known.fired, known.entities
+        return True
 
     def outcome(
         self, ledger: Ledger, places: Mapping[Channel, Joined], outcome: str, spoken: Spoken | None
@@ -292,6 +358,8 @@ class Recollection:
             return tuple(found)  # what was not answered is in no history
         keys = [self._named("answer", each) for each in self.kept_as]
         turns = dict.fromkeys(keys, turn)
+        if keys:  # its own id
+            turns[keys[0]] = msgspec.structs.replace(turn, sent=self._sent)
         if self._is_told and spoken is not None:
             self._history.end(spoken)
             turns[self._history.told] = msgspec.structs.replace(turn, spoken=(), mentioned=NOTHING_SAID)
@@ -328,6 +396,8 @@ class Recollection:
     def loses(self) -> bool:
         """Rules in force may decide otherwise if nothing is known: a history that is sent tells the rest."""
         asked = self._asked
+        if self._again:
+            return False
         return bool(asked & _KEPT_ALONE) if self._is_told else bool(asked)
 
     def record(self, ledger: Ledger) -> ConversationRecord | None:

@@ -41,7 +41,7 @@ class Timers:
         course = self._course
         if course.outbox.call_bytes_held > course.plan.call_bytes:
             return self._gives_up_call()
-        held = course.outbox.bytes_held
+        held = course.bytes_held
         scored = held > 0 and any(judge.asked for judge in course.answer.judges.values())
         if course.watch.holds_too_much(held, scored=scored):
             self._hold_too_much()

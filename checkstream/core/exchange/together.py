@@ -144,18 +144,19 @@ def _crossing(
     found += search.end()
     checking.meter.spend(search.take_work())
     crossing: dict[Span, set[int]] = {}
+    alone: dict[str, set[int]] = {}  # a part stands in many rows, and under many findings
     for finding in found:
         first, last = bisect_right(starts, finding.span.start) - 1, bisect_left(starts, finding.span.end) - 1
         touched = parts[first : last + 1]
         if first >= last or any(part.between == _APART for part in touched[:-1]) or _are_ids(touched):
             continue
-        own = set[int]()
         for part in touched:
-            alone = Search(patterns)
-            own |= {each.signal for each in (yield from checking.meter.feeding(alone, part.said))}
-            own |= {each.signal for each in alone.end()}
-            yield
-        if finding.signal not in own:
+            if part.said not in alone:
+                own = Search(patterns)
+                each = (yield from checking.meter.feeding(own, part.said)) + own.end()
+                alone[part.said] = {one.signal for one in each}
+                yield
+        if all(finding.signal not in alone[part.said] for part in touched):
             calls = {part.call for part in touched if part.call != _NO_CALL}
             crossing.setdefault(finding.span, set()).update(calls)
     return crossing

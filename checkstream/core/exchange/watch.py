@@ -38,7 +38,9 @@ class Watch:
 
     def looks_after(self, held_bytes: int, *, scored: bool) -> bool:
         """Tell whether nothing is to be done about so many bytes that wait."""
-        return not self.paused and held_bytes <= self._plan.held_bytes and (not scored or "stall" in self._timers)
+        if self.paused or held_bytes > self._plan.held_bytes:
+            return False
+        return not scored or ("stall" in self._timers and self._checking.pending < _MAX_PENDING_CHECKS)
 
     def begin_stream(self) -> None:
         """Keep the connection of a stream alive from here on."""
@@ -84,13 +86,17 @@ class Watch:
         self._arm("keepalive", max(self._plan.keepalive_ms - quiet_ms, _LEAST_KEEPALIVE_MS))
         return wanted
 
+    def is_silent(self, now: float) -> bool:
+        """Tell whether the upstream has said nothing for so long that what is there may be checked early."""
+        return (now - self._heard_at) * 1000 >= self._plan.hold.max_delay_ms
+
     def stalls(self) -> bool:
         """Tell, when the timer has run out, whether the upstream has been silent for so long; else arm it anew."""
+        if self.is_silent(self._checking.now):
+            return True
         silent_ms = (self._checking.now - self._heard_at) * 1000
-        if silent_ms < self._plan.hold.max_delay_ms:
-            self._arm("stall", self._plan.hold.max_delay_ms - silent_ms)
-            return False
-        return True
+        self._arm("stall", self._plan.hold.max_delay_ms - silent_ms)
+        return False
 
     def holds_too_much(self, held_bytes: int, *, scored: bool) -> bool:
         """Keep what is held within its caps, in bytes, in checks and in time; tell whether that can't be done.

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 import msgspec
 
 from checkstream.core.channel.holdback import Holdback
+from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.heard import Heard, Spoken
 from checkstream.core.exchange.rendering import RENDERED_CHARS, Rendering
@@ -104,6 +105,13 @@ class Writer:
             if delta.channel.kind == "content":
                 self._note(delta.channel.choice, delta.text)
         return self.sending.as_it_came(waiting.unit) if self.sending.alters else waiting.unit.raw
+
+    def let_go(self, judge: Judge, end: int, text: str) -> None:
+        """Note that text of one channel, up to `end`, leaves as it came."""
+        judge.holdback.release(end)
+        self.released_chars += len(text)
+        if judge.channel.kind == "content":
+            self._note(judge.channel.choice, text)
 
     # --- units that are edited
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from checkstream.core.commands import Decided
 from checkstream.core.terms import Channel, Stage, Verdict
 from checkstream.errors import CallerUnknown, RouteUnknown
 from checkstream.proxy.counts import Counted, News
+from checkstream.telemetry.logs import Log, _Sink
 from checkstream.telemetry.metrics import Metrics
 from tests.records import record
 
@@ -21,14 +24,16 @@ VERDICT = Verdict(
 )
 
 
-class Lines:
+class Lines(Log):
     """A log that keeps its lines."""
 
     def __init__(self) -> None:
+        super().__init__(_Sink(io.BytesIO()), lambda _: b"", logging.DEBUG)
         self.lines: list[tuple[str, str, dict[str, Any]]] = []
 
-    def __getattr__(self, level: str) -> Any:
-        return lambda event, **more: self.lines.append((level, event, more))
+    def _say(self, number: int, level: str, event: str, fields: dict[str, Any]) -> None:
+        assert number == logging.getLevelName(level.upper())
+        self.lines.append((level, event, fields))
 
     def of(self, event: str) -> list[str]:
         return [level for level, name, _ in self.lines if name == event]

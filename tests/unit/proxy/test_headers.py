@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkstream.core.exchange.heads import holds
+from checkstream.core.policy.compile import compile_sources
 from checkstream.errors import MediaRefused
 from checkstream.proxy import headers as rules
-from checkstream.proxy.headers import JSON, media_of_request, read_media, request_headers, response_headers
+from checkstream.proxy.headers import JSON, condemned, media_of_request, read_media, request_headers, response_headers
+from checkstream.proxy.specimens import SPECIMENS
 
 GIVEN = [
     ("Host", "proxy"),
@@ -139,6 +144,49 @@ def test_g36_a_moment_has_no_room_for_a_card(name: str) -> None:
 )
 def test_what_servers_say_in_listed_headers_reaches_the_caller(name: str, value: str) -> None:
     assert dict(response_headers([(name, value)])) == {name: value}
+
+
+SECRETS = ["AKIAIOSFODNN7EXAMPLQ", "x4111-1111-1111-1111", "card:4111111111111111", "id-521-45-6789"]
+SECRETS += [SPECIMENS["GITHUB_TOKEN"], "QUtJQUlPU0ZPRE5ON0VYQU1QTFE", b"AKIAIOSFODNN7EXAMPLQ".hex()]
+IDS = st.uuids(version=4).map(str) | st.uuids(version=4).map(lambda each: f"req_{each.hex}")
+IDS |= st.text("0123456789abcdef", min_size=16, max_size=16).map(lambda each: f"{each}-FRA")
+ENTITIES = """
+pack: {name: t, version: 1.0.0}
+policies:
+  - {name: e, id: E-1, stage: [midstream], entities: ["group:pii", "group:secret"], actions: [{type: redact}]}
+"""
+FINDS = partial(holds, compile_sources([("p.yaml", ENTITIES)]))
+NAMED = ["x-request-id", "request-id", "cf-ray", "openai-organization", "apim-request-id", "traceresponse", "x-ours"]
+
+
+@given(st.sampled_from(NAMED), st.sampled_from(SECRETS), st.sampled_from(["", "a.", "x:"]), IDS)
+def test_g36_an_id_in_which_a_rule_would_find_something_stays_behind(
+    name: str, secret: str, ahead: str, other: str
+) -> None:
+    headers = response_headers([(name, ahead + secret), ("x-ms-request-id", other)], names=["x-ours", "x-ms-*"])
+    assert condemned(headers.items(), FINDS) == set(headers) - {"x-ms-request-id"}
+
+
+@given(st.lists(IDS, min_size=1, max_size=3))
+def test_ids_as_servers_give_them_reach_the_caller(ids: list[str]) -> None:
+    headers = [
+        *zip(NAMED, ids, strict=False),
+        ("x-ratelimit-reset-requests", "1m30.951s"),
+        ("openai-model", "gpt-4o-mini"),
+    ]
+    assert condemned(headers, FINDS) == set()
+
+
+@given(st.text("AaBb0123456789", min_size=21, max_size=21))
+def test_ids_of_letters_and_figures_are_asked_about(said: str) -> None:
+    asked: list[str] = []
+
+    def nothing(text: str) -> bool:
+        asked.append(text)
+        return False
+
+    condemned([("request-id", f"req_011C{said}"), ("x-request-id", "1234")], nothing)
+    assert asked == [f"req_011C{said}"]
 
 
 def test_the_operator_adds_to_the_list_and_can_not_add_what_is_the_proxys() -> None:

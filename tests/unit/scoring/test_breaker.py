@@ -19,12 +19,12 @@ def test_opens_after_failures_in_a_row_only() -> None:
     assert breaker.state == "closed"
 
 
-def test_an_open_circuit_refuses_until_its_time_and_then_lets_one_probe_through() -> None:
+def test_an_open_circuit_refuses_until_its_time_and_then_lets_one_probe_through_for_which_others_wait() -> None:
     breaker = opened()
     assert breaker.admit(9.9) == "refuse"
     assert breaker.admit(10.0) == "probe"
     assert breaker.state == "half_open"
-    assert breaker.admit(10.0) == "refuse"
+    assert breaker.admit(10.0) == "wait"
 
 
 def test_the_probe_closes_or_opens_again() -> None:

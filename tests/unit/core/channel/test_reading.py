@@ -77,7 +77,7 @@ def test_what_is_known_of_a_place_is_the_same_after_what_lies_before_it_is_forgo
 def test_the_risk_of_a_place_is_the_same_after_what_lies_before_it_is_forgotten(
     steps: list[tuple[int, float]], floors: list[int]
 ) -> None:
-    made, whole = Risks((0.3, 0.1)), Risks((0.3, 0.1))
+    made, whole = Risks(0.8, (0.3, 0.1)), Risks(0.8, (0.3, 0.1))
     floors, position, floor = sorted(floors, reverse=True), 0, 0
     for step, score in steps:
         position += step

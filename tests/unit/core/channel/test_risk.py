@@ -65,8 +65,9 @@ def held(made: Judge) -> int:
     return round((holdback.received - holdback.releasable) / len("word "))
 
 
-def test_the_risk_is_the_highest_score_and_fades_by_a_fifth_with_each_check() -> None:
-    risks = Risks()
+def test_the_risk_is_the_highest_score_and_fades_by_a_fifth_with_eight_tokens() -> None:
+    assert HoldSettings(check_every=8).left == pytest.approx(0.8)
+    risks = Risks(HoldSettings(check_every=8).left)
     for position, scores in enumerate(([0.5, 0.2], [0.1], [0.9], []), 1):
         risks.take(position * 10, scores)
     assert risks.at(9) == (0.0, 0.0)
@@ -76,41 +77,42 @@ def test_the_risk_is_the_highest_score_and_fades_by_a_fifth_with_each_check() ->
     assert risks.latest == pytest.approx((0.72, -0.18))
 
 
-@pytest.mark.parametrize(("risk", "tokens"), [(0.0, 3), (0.3, 3), (0.5, 10), (0.7, 16), (1.0, 16)])
+@pytest.mark.parametrize(("risk", "tokens"), [(0.0, 0), (0.3, 0), (0.5, 8), (0.7, 16), (1.0, 16)])
 def test_the_hold_grows_with_the_risk(risk: float, tokens: int) -> None:
     assert HoldSettings().hold(risk) == pytest.approx(tokens, abs=1)
 
 
-@pytest.mark.parametrize(("language", "most", "calm"), [("fi", 24, 3), ("tr", 1, 1), ("en", 16, 3), ("und", 16, 3)])
+@pytest.mark.parametrize(("language", "most", "calm"), [("fi", 24, 0), ("tr", 1, 0), ("en", 16, 0), ("und", 16, 0)])
 def test_each_language_has_its_hold(language: str, most: int, calm: int) -> None:
     settings = HoldSettings(by_language={"fi": 24, "tr": 1})
     assert (settings.hold(1.0, language), settings.hold(0.0, language)) == (most, calm)
     assert settings.most_tokens == 24
+    assert settings.hold(0.0, language, entities=True) == min(3, most)
 
 
 def test_what_waits_for_an_entity_fits_into_the_window() -> None:
     assert HoldSettings().entity_tokens == 16
-    assert HoldSettings(window=30).entity_tokens == 6
+    assert HoldSettings(window=30).entity_tokens == 8
     assert HoldSettings(window=16).entity_tokens == 0
-    assert HoldSettings(by_language={"fi": 50}).entity_tokens == 6
+    assert HoldSettings(by_language={"fi": 50}).entity_tokens == 8
 
 
 def test_while_the_risk_is_high_more_text_waits() -> None:
     calm, risky = judge(STOP), judge(STOP)
     played(calm, [{}] * 3)
     played(risky, [{}, {"safety.toxicity": 0.9}, {"safety.toxicity": 0.9}])
-    assert (held(calm), held(risky)) == (3, 16)
+    assert (held(calm), held(risky)) == (0, 16)
     played(risky, [{}] * 6)
-    assert held(risky) == 3
+    assert held(risky) == 0
 
 
 def test_scores_that_no_rule_acts_against_are_no_risk() -> None:
     made = judge(STOP, MEDICAL)
     played(made, [{"domain.medical": 0.99, "safety.hate": 0.99}] * 3)
-    assert held(made) == 3
+    assert held(made) == 0
     read = judge(STOP, "phrases: [word], conditions: [scores.hate > 2], actions: [{type: redact}]")
     played(read, [{"safety.hate": 0.99}] * 3)
-    assert held(read) > 3
+    assert held(read) > 0
 
 
 def test_rising_risk_ends_an_answer_early() -> None:

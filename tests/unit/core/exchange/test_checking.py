@@ -237,9 +237,9 @@ def test_a_check_says_what_of_its_window_is_new_and_where_entities_may_still_be_
         exchange.send(UpstreamBytes(says(word)))
     asked = [command for command in exchange.out.commands if isinstance(command, Score)]
     new = [len(score.text[-score.fresh_chars :].split()) for score in asked]
-    assert new == [1, 1, 2, 4, *[8] * (len(asked) - 4)]
+    assert new == [1, 1, 2, 2, *[6] * (len(asked) - 4)]
     assert len(asked[-1].text.split()) == 64
-    assert len(asked[-1].text[-asked[-1].open_chars :].split()) == 40  # 8 that are new, 16 that are held, 16 to end
+    assert len(asked[-1].text[-asked[-1].open_chars :].split()) == 38  # 6 that are new, 16 that are held, 16 to end
 
 
 def test_a_prompt_is_all_new() -> None:

@@ -32,12 +32,13 @@ def answer(field: object, *, turn_work: int, streaming: bool) -> tuple[Played, l
     spent = [0]
 
     def send(event: Any) -> None:
-        exchange.send(event)
         while True:
+            before = len(exchange.out.commands)
+            exchange.send(event)
             spent.append(exchange.guard._course.checking.meter.spent)
-            if not exchange.out.commands or not isinstance(exchange.out.commands[-1], Yield):
+            if not any(isinstance(command, Yield) for command in exchange.out.commands[before:]):
                 return
-            exchange.send(Resumed())
+            event = Resumed()
 
     send(RequestReceived(request(stream=streaming)))
     send(UpstreamOpened(200, streaming))

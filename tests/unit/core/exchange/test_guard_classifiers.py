@@ -43,7 +43,7 @@ def test_text_waits_for_its_score_and_the_calm_hold() -> None:
         "one",
         "one two",
         "one two three four",
-        "one two three four five six seven eight",
+        "one two three four five six",
     ]
     assert exchange.out.sent == []
     for score in exchange.unanswered:

@@ -146,8 +146,8 @@ def test_g22_an_event_without_end_and_an_answer_without_end_meet_their_caps() ->
 
 
 def test_g22_held_bytes_pause_the_upstream_and_resume_it() -> None:
-    exchange = open_stream(TOX, held_bytes=1000)
-    for i in range(12):
+    exchange = open_stream(TOX, held_bytes=450)
+    for i in range(11):
         exchange.send(UpstreamBytes(says(f"word{i}\n")))
     assert PauseUpstream() in exchange.out.commands
     while exchange.unanswered:

@@ -123,10 +123,10 @@ def test_g01_an_answer_that_has_been_ended_is_not_turned_any_more(streaming: boo
     assert running.out.record is not None
     assert [verdict.rule_id for verdict in running.out.record.verdicts] == ["SAFE-1", "STOP-1"]
     if running.out.reply is None:
-        assert content(running.out) == "One [Stopped.]"
+        assert content(running.out) == "One two three four so alpha[Stopped.]"
     else:
         (choice,) = json.loads(running.out.reply.body)["choices"]
-        assert choice["message"]["content"] == "One [Stopped.]"
+        assert choice["message"]["content"] == "One two three four so alpha[Stopped.]"
 
 
 STOP_BEFORE = """  - name: before
