@@ -98,7 +98,7 @@ class _Workload:
 
         def run() -> None:
             for data in self.events:
-                moulds.cut(data, 0)
+                moulds.cut(data, 0, Decoder.next_of)
 
         return run
 

@@ -29,8 +29,11 @@ from checkstream.core.policy.program import Program
 from checkstream.core.wire.surfaces import SURFACES
 
 KEPT = Path(__file__).with_name("kept.json")
-NAMES = ("patterns", "default")
+TOGETHER = "x25"
+NAMES = ("patterns", "default", f"patterns {TOGETHER}", f"default {TOGETHER}")
 _EVENTS = 280
+_READ = 25
+"""Events of one read, where several come together."""
 _WAITING = 1
 """Questions to classifiers that wait while the stream goes on."""
 _PARTS: Mapping[str, str] = {
@@ -77,13 +80,16 @@ def count(name: str) -> Count:
     """Count a calm answer, all of whose words have come before, through the core.
 
     Args:
-        name: `patterns` (the default policies without classifiers) or `default` (all of them; scores are low).
+        name: `patterns` (the default policies without classifiers) or `default` (all of them; scores are low); with
+            `x25` behind it so many events come in each read.
     """
-    source, labels = (with_classifiers(), ()) if name == "patterns" else with_scores()
+    policies, _, together = name.partition(" ")
+    source, labels = (with_classifiers(), ()) if policies == "patterns" else with_scores()
     program = compile_sources([("bench.yaml", source)], labels)
     known = [label.name for label in labels]
-    _stream(program, known)[0]()
-    run, events = _stream(program, known)
+    read = _READ if together else 1
+    _stream(program, known, read)[0]()
+    run, events = _stream(program, known, read)
     steps: Counter[str] = Counter()
     calls = 0
 
@@ -114,7 +120,7 @@ def count(name: str) -> Count:
     return Count(steps=round(sum(parts.values()) / events, 1), calls=round(calls / events, 1), parts=of_core)
 
 
-def _stream(program: Program, labels: Sequence[str]) -> tuple[Callable[[], None], int]:
+def _stream(program: Program, labels: Sequence[str], read: int) -> tuple[Callable[[], None], int]:
     """Return what takes an answer's events through a guard whose stream has begun, and how many they are."""
     guard = Guard(surface=SURFACES["openai.chat"], plan=Plan(program=program), digest=lambda _: "")
     asked: list[Score] = []
@@ -131,7 +137,8 @@ def _stream(program: Program, labels: Sequence[str]) -> tuple[Callable[[], None]
     take(UpstreamOpened(200, streaming=True), 0.2)
     take(UpstreamBytes(FIRST), 0.3)
     said = answer("benign.txt")[:_EVENTS]
-    events = [UpstreamBytes(event({"content": text})) for text in said]
+    told = [event({"content": text}) for text in said]
+    events = [UpstreamBytes(b"".join(told[at : at + read])) for at in range(0, len(told), read)]
 
     def run() -> None:
         now = 1.0
@@ -140,7 +147,7 @@ def _stream(program: Program, labels: Sequence[str]) -> tuple[Callable[[], None]
             take(each, now)
             scored(now, _WAITING)
 
-    return run, len(events)
+    return run, len(told)
 
 
 def version() -> str:
@@ -170,7 +177,8 @@ def section() -> list[str]:
     """Return the section of a report."""
     told = (
         "The default policies without classifiers (`patterns`), and with all of them (`default`), which answer before "
-        "two questions wait. A calm answer whose words have come before. What a call in C costs is not seen."
+        "two questions wait. A calm answer whose words have come before, an event in each read, or 25 (`x25`). What a "
+        "call in C costs is not seen."
     )
     return ["## One event through the guard, counted", "", told, "", *lines({name: count(name) for name in NAMES}), ""]
 

@@ -1,10 +1,11 @@
 """The hot path: CPU of the proxy for one token of calm English, beside nginx and beside another checkout, in turn.
 
     python -m bench.hot [--streams 50 200] [--saturated 8] [--mode guarded|default] [--rounds N] [--beside FOLDER]
+                        [--ledger]
 
 One token an event, 50 a second in each stream, then as fast as they are read. The proxies share a core and run in turn,
 round by round; the load has another. Each figure is the median of the rounds; ratios bear a busy machine better than
-figures do. Without nginx its rows are left out.
+figures do. Without nginx its rows are left out. `--ledger` says of which parts a token's cost is made (`ledger`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from bench import report
+from bench import ledger, report
 from bench.load import Caller, Model
 from bench.proxy import ROOT, serving
 from bench.scenario import answer, event, request
@@ -33,6 +34,7 @@ _PROMPT = "Tell me in a few paragraphs how a lighthouse works, please."
 _TEXT = "benign.txt"
 _PER_S = 50.0
 _SETTLE_S = 0.3
+_LEAST_SHARE = 0.005
 _TOGETHER = 25
 """Streams that are begun at once."""
 
@@ -40,6 +42,7 @@ _TOGETHER = 25
 class _Measured(msgspec.Struct, frozen=True):
     name: str
     port: int
+    pid: int
     cpu_s: Callable[[], float]
     rss_bytes: Callable[[], int]
 
@@ -59,17 +62,35 @@ async def _running(model_port: int, beside: Path | None) -> AsyncIterator[list[_
         nginx = await opened.enter_async_context(targets.nginx(model_port, cores[:1] if core is not None else ()))
         if nginx is not None:
             cpu_s, rss = nginx.cpu_s, nginx.rss_bytes
-            found.append(_Measured("nginx", nginx.place.port, lambda: cpu_s() or 0.0, lambda: rss() or 0))
+            found.append(_Measured("nginx", nginx.place.port, 0, lambda: cpu_s() or 0.0, lambda: rss() or 0))
         trees = {"checkstream": ROOT}
         if beside is not None:
             trees = {"beside": beside, **trees}
         for name, root in trees.items():
             proxy = opened.enter_context(serving(model_port, core, others, root=root))
-            found.append(_Measured(name, proxy.port, proxy.cpu_s, proxy.rss_bytes))
+            found.append(_Measured(name, proxy.port, proxy.pid, proxy.cpu_s, proxy.rss_bytes))
         yield found
 
 
 async def _turn(measured: _Measured, model: Model, mode: str, streams: int, window_s: float) -> _Turn:
+    async with _load(measured, model, mode, streams) as tokens:
+        cpu_s, before, start = measured.cpu_s(), tokens(), time.perf_counter()
+        await asyncio.sleep(window_s)
+        cpu_s, got, seconds = measured.cpu_s() - cpu_s, tokens() - before, time.perf_counter() - start
+        return _Turn(cpu_s / max(got, 1) * 1e6, got / seconds, measured.rss_bytes() / 1e6)
+
+
+async def _sampled(measured: _Measured, model: Model, mode: str, streams: int, window_s: float) -> ledger.Ledger | None:
+    """Return the parts of what a token costs; None: nobody here can look."""
+    async with _load(measured, model, mode, streams):
+        cpu_s = measured.cpu_s()
+        found = await ledger.sampled(measured.pid, window_s)
+        return None if found is None else ledger.ledger(found, measured.cpu_s() - cpu_s)
+
+
+@asynccontextmanager
+async def _load(measured: _Measured, model: Model, mode: str, streams: int) -> AsyncIterator[Callable[[], int]]:
+    """Have so many streams run; yields what says how many tokens have come."""
     loop = asyncio.get_running_loop()
     tokens = 0
 
@@ -89,10 +110,7 @@ async def _turn(measured: _Measured, model: Model, mode: str, streams: int, wind
         for at in range(0, streams, _TOGETHER):
             await asyncio.gather(*(begin() for _ in range(min(_TOGETHER, streams - at))))
         await asyncio.sleep(_SETTLE_S)
-        cpu_s, before, start = measured.cpu_s(), tokens, time.perf_counter()
-        await asyncio.sleep(window_s)
-        cpu_s, got, seconds = measured.cpu_s() - cpu_s, tokens - before, time.perf_counter() - start
-        return _Turn(cpu_s / max(got, 1) * 1e6, got / seconds, measured.rss_bytes() / 1e6)
+        yield lambda: tokens
     finally:
         model.finish()
         for caller in callers:
@@ -105,6 +123,7 @@ async def run(args: argparse.Namespace, say: Callable[[str], None]) -> None:
     said = [event({"content": text}) for text in answer(_TEXT)]
     say("| load | proxy | us a token | all rounds | against nginx | tokens/s | memory |")
     say("|---|---|---|---|---|---|---|")
+    parts: list[str] = []
     loads = [(streams, _PER_S) for streams in args.streams] + [(streams, None) for streams in args.saturated]
     for streams, per_s in loads:
         model = Model(said, per_s)
@@ -115,10 +134,28 @@ async def run(args: argparse.Namespace, say: Callable[[str], None]) -> None:
             for _ in range(args.rounds):
                 for each in found:
                     turns[each.name].append(await _turn(each, model, args.mode, streams, args.window))
+            book = await _sampled(found[-1], model, args.mode, streams, args.sampled) if args.ledger else None
         await model.close()
         load = f"{streams} x {per_s:.0f}/s" if per_s else f"{streams} at full speed"
         for row in _rows(load, turns):
             say(row)
+        if book is not None:
+            token_us = statistics.median(turn.token_us for turn in turns[found[-1].name])
+            parts += _parts(f"{load}, {args.mode}", book, token_us)
+    if args.ledger:
+        for line in parts or ["", "There is no `py-spy` on the path: no ledger."]:
+            say(line)
+
+
+def _parts(load: str, book: ledger.Ledger, token_us: float) -> list[str]:
+    """Return the ledger of one load, with what each part costs of a token."""
+    rows = [
+        [line.part, f"{line.share * token_us:.1f}", f"{line.share:.1%} ± {line.error:.1%}"]
+        for line in book.lines
+        if line.share >= _LEAST_SHARE
+    ]
+    told = f"{load}: {token_us:.1f} us a token, {book.samples} samples"
+    return ["", *report.table([told, "us a token", "share"], rows)]
 
 
 def _rows(load: str, turns: dict[str, list[_Turn]]) -> Sequence[str]:
@@ -141,6 +178,8 @@ def main(given: list[str]) -> int:
     parser.add_argument("--mode", choices=("guarded", "default"), default="guarded")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--window", type=float, default=2.0)
+    parser.add_argument("--ledger", action="store_true", help="what a token's cost is made of, with py-spy")
+    parser.add_argument("--sampled", type=float, default=8.0, help="seconds that the ledger looks at each load")
     parser.add_argument(
         "--beside", type=lambda given: Path(given).resolve(), help="another checkout, to be measured in the same run"
     )

@@ -81,6 +81,7 @@ class Proxy:
     def __init__(self, process: subprocess.Popen[bytes], port: int, admin: int) -> None:
         """Know the process and its ports."""
         self.port = port
+        self.pid = process.pid
         self._admin = admin
         self._schedule = Path(f"/proc/{process.pid}/task/{process.pid}/schedstat")
         self._statm = Path(f"/proc/{process.pid}/statm")
