@@ -1,5 +1,5 @@
 """The matrix action x stage x channel x surface (G8): what a policy may ask for is carried out, streamed and whole;
-what can't be is refused by name when the policy is compiled. `policies/LANGUAGE.md` publishes the same matrix.
+what can't be is refused by name when the policy is compiled. The cases are made of the table in `policies/LANGUAGE.md`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,13 @@ import pytest
 from checkstream.core.commands import ForwardRequest
 from checkstream.core.events import AnyEvent, RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
-from checkstream.core.policy.capabilities import (
-    CAN,
-    CHAT,
-    COMPLETIONS,
-    MESSAGES,
-    RESPONSES,
-    SURFACE_ACTIONS,
-    Target,
-)
-from checkstream.core.policy.capabilities import (
-    SURFACES as SPEAKING,
-)
+from checkstream.core.policy.capabilities import CAN, CHAT, COMPLETIONS, MCP, MESSAGES, RESPONSES, Target
 from checkstream.core.policy.compile import compile_sources
-from checkstream.core.policy.placing import ACTION_STAGES, POSITION_STAGES
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import PolicyError
+from tests.conformance.page import ROWS
+from tests.conformance.page import SURFACES as SURFACES_OF_PAGE
 from tests.conformance.surfaces import CHANNELS, answer, received, request
 from tests.playbook import Exchange, Played
 
@@ -47,44 +37,47 @@ ACTIONS = {
     "remove_message": "{type: remove_message}",
     "stop": "{type: stop}",
     "inject_disclaimer": f"{{type: inject_disclaimer, text: {ADDED}}}",
-    "inject_disclaimer start": f"{{type: inject_disclaimer, text: {ADDED}, position: start}}",
-    "inject_disclaimer after_sentence": f"{{type: inject_disclaimer, text: {ADDED}, position: after_sentence}}",
+    "inject_disclaimer position: start": f"{{type: inject_disclaimer, text: {ADDED}, position: start}}",
+    "inject_disclaimer position: after_sentence": (
+        f"{{type: inject_disclaimer, text: {ADDED}, position: after_sentence}}"
+    ),
     "require_disclaimer": f"{{type: require_disclaimer, text: {ADDED}}}",
     "attribute_sources": "{type: attribute_sources}",
-    "safe_mode": "{type: safe_mode, temperature: 0.25, bad_words: [stripes]}",
+    "safe_mode": "{type: safe_mode, temperature: 0.25}",
+    "safe_mode bad_words": "{type: safe_mode, temperature: 0.25, bad_words: [stripes]}",
+    "safe_mode logit_bias": "{type: safe_mode, temperature: 0.25, logit_bias: {7: -5}}",
+    "safe_mode tools": "{type: safe_mode, temperature: 0.25, tools: [look_up]}",
+    "safe_mode instruction": "{type: safe_mode, temperature: 0.25, instruction: Be kind.}",
     "lower_temp": "{type: lower_temp, temperature: 0.25}",
-    "allow_constrained": "{type: allow_constrained, json_schema: {type: object}}",
+    "allow_constrained json_schema": "{type: allow_constrained, json_schema: {type: object}}",
+    "allow_constrained grammar": "{type: allow_constrained, grammar: root ::= yes}",
     "adapt_tone": "{type: adapt_tone, instruction: Be kind.}",
     "log_event": "{type: log_event}",
 }
 _OPENAI = frozenset({CHAT, COMPLETIONS})
 
 
-def policy(action: str, stage: Stage, channel: str, surface: str = CHAT) -> str:
-    banning = surface in SURFACE_ACTIONS["safe_mode.bad_words"]
-    asked = ACTIONS[action] if banning else ACTIONS[action].replace(", bad_words: [stripes]", "")
-    rule = f"stage: [{stage}], channels: [{channel}], phrases: [{FOUND}], actions: [{asked}]"
+def policy(action: str, stage: Stage, channel: str) -> str:
+    rule = f"stage: [{stage}], channels: [{channel}], phrases: [{FOUND}], actions: [{ACTIONS[action]}]"
     rules = [f"  - {{name: r, id: R-1, priority: 5, {rule}}}"]
     if action == "allow":
         rules.append(f"  - {{name: s, id: R-2, {rule.replace('allow}', 'redact}')}}}")
     return "pack: {name: p, version: 1.0.0}\npolicies:\n" + "\n".join(rules) + "\n"
 
 
-def stages(action: str) -> tuple[Stage, ...]:
-    name, _, position = action.partition(" ")
-    return POSITION_STAGES[position] if position else ACTION_STAGES[name]
-
-
 def combinations() -> Iterator[tuple[str, Stage, str, str, bool]]:
-    for action, surface, streamed in itertools.product(ACTIONS, CHANNELS, (True, False)):
-        if surface in SURFACE_ACTIONS[action.partition(" ")[0]]:
-            for stage in stages(action):
-                only_content = stage is Stage.MIDSTREAM and action in {"safe_mode", "inject_disclaimer after_sentence"}
-                channels = ("content",) if only_content else CHANNELS[surface][stage]
-                if action == "remove_message":
-                    channels = tuple(channel for channel in channels if channel in {"tool_result", "document"})
-                for channel in channels:
-                    yield action, stage, channel, surface, streamed
+    """Yield every cell that says yes; messages of tools are asked elsewhere."""
+    for action, row in ROWS.items():
+        for surface, streamed in itertools.product(sorted(row.surfaces - {MCP}), (True, False)):
+            for stage, only in row.stages.items():
+                for channel in CHANNELS[surface][stage]:
+                    if not only or channel in only:
+                        yield action, stage, channel, surface, streamed
+
+
+def test_every_row_of_the_matrix_is_asked_for_and_looked_at() -> None:
+    assert ACTIONS.keys() == ROWS.keys() == CHECKS.keys()
+    assert set(SURFACES_OF_PAGE) == {*CHANNELS, MCP}
 
 
 def play(rules: str, surface: str, streamed: bool, texts: dict[str, str], *, confirmed: tuple[str, ...] = ()) -> Played:
@@ -196,18 +189,25 @@ def check_sources(ran: Ran) -> None:
 def check_safe_mode(ran: Ran) -> None:
     sent = [body | body.get("options", {}) for body in forwards(ran.played)]
     assert len(sent) == (2 if ran.stage == Stage.MIDSTREAM else 1)
-    assert (sent[-1]["temperature"], sent[-1].get("bad_words", ["stripes"])) == (0.25, ["stripes"])
-    assert ("bad_words" in sent[-1]) == (ran.surface in _OPENAI)
+    assert sent[-1]["temperature"] == 0.25
     if ran.stage == Stage.MIDSTREAM:
         assert ran.got["content"] == "Hello there. A Hello there. Safe."
 
 
+def check_safe_mode_with(*checks: Check) -> Check:
+    def check(ran: Ran) -> None:
+        for each in (check_safe_mode, *checks):
+            each(ran)
+
+    return check
+
+
 def check_tools(ran: Ran) -> None:
-    assert [tool.get("function", tool)["name"] for tool in forwards(ran.played)[0]["tools"]] == ["look_up"]
+    assert [tool.get("function", tool)["name"] for tool in forwards(ran.played)[-1]["tools"]] == ["look_up"]
 
 
 def check_tone(ran: Ran) -> None:
-    (sent,) = forwards(ran.played)
+    sent = forwards(ran.played)[-1]
     if ran.surface in {MESSAGES, RESPONSES}:
         assert sent["system" if ran.surface == MESSAGES else "instructions"].endswith("\n\nBe kind.")
     else:
@@ -245,18 +245,23 @@ CHECKS: dict[str, Check] = {
     "remove_message": check_removal,
     "stop": check_stop,
     "inject_disclaimer": check_end,
-    "inject_disclaimer start": check_start,
-    "inject_disclaimer after_sentence": check_sentence,
+    "inject_disclaimer position: start": check_start,
+    "inject_disclaimer position: after_sentence": check_sentence,
     "require_disclaimer": check_end,
     "attribute_sources": check_sources,
     "safe_mode": check_safe_mode,
+    "safe_mode bad_words": check_safe_mode_with(check_fields(bad_words=["stripes"])),
+    "safe_mode logit_bias": check_safe_mode_with(check_fields(logit_bias={"7": -5})),
+    "safe_mode tools": check_safe_mode_with(check_tools),
+    "safe_mode instruction": check_safe_mode_with(check_tone),
     "lower_temp": check_fields(temperature=0.25),
-    "allow_constrained": check_fields(
+    "allow_constrained json_schema": check_fields(
         response_format={
             "type": "json_schema",
             "json_schema": {"name": "policy", "schema": {"type": "object"}, "strict": True},
         }
     ),
+    "allow_constrained grammar": check_fields(structured_outputs={"grammar": "root ::= yes"}),
     "adapt_tone": check_tone,
     "log_event": check_nothing,
 }
@@ -267,7 +272,7 @@ def test_g08_what_the_matrix_allows_is_carried_out(
     action: str, stage: Stage, channel: str, surface: str, streamed: bool
 ) -> None:
     texts = {channel: found_in(channel)}
-    played = play(policy(action, stage, channel, surface), surface, streamed, texts)
+    played = play(policy(action, stage, channel), surface, streamed, texts)
     assert played.record is not None
     mine = [verdict for verdict in played.record.verdicts if verdict.rule_id == "R-1"]
     assert [(verdict.stage, verdict.channel.kind) for verdict in mine[:1]] == [(stage, channel)]
@@ -278,40 +283,58 @@ def test_g08_what_the_matrix_allows_is_carried_out(
     CHECKS[action](Ran(played, received(played, surface), stage, channel, surface))
 
 
-@pytest.mark.parametrize(
-    ("action", "stage"),
-    [(action, stage) for action in ACTIONS for stage in Stage if stage not in stages(action)],
-)
-def test_g08_what_the_matrix_does_not_allow_is_refused_by_name(action: str, stage: Stage) -> None:
+def refused(action: str, stage: Stage, channel: str, *targets: Target) -> str:
     with pytest.raises(PolicyError) as raised:
-        compile_sources([("p.yaml", policy(action, stage, STAGE_CHANNELS[stage][0]))])
-    name, _, position = action.partition(" ")
-    said = raised.value.faults[0].reason
-    assert f"`{name}`" in said or (position == "start" and "before the answer" in said) or "sentence" in said
+        compile_sources([("p.yaml", policy(action, stage, channel))], (), targets)
+    return raised.value.faults[0].reason
+
+
+def barred() -> Iterator[tuple[str, Stage, str]]:
+    """Yield every stage and channel of a cell that says no, or names other channels."""
+    for action, row in ROWS.items():
+        for stage in Stage:
+            for channel in STAGE_CHANNELS[stage]:
+                if stage not in row.stages or (row.stages[stage] and channel not in row.stages[stage]):
+                    yield action, stage, channel
+
+
+@pytest.mark.parametrize(("action", "stage", "channel"), list(barred()))
+def test_g08_what_the_matrix_does_not_allow_is_refused_by_name(action: str, stage: Stage, channel: str) -> None:
+    said = refused(action, stage, channel)
+    name, _, rest = action.partition(" ")
+    assert f"`{name}`" in said or (rest.endswith("start") and "before the answer" in said) or "sentence" in said
+
+
+def lacking(action: str, stage: Stage, surface: str, can: frozenset[str]) -> str:
+    target = Target(route="r", surface=surface, upstream="u", can=can)
+    return refused(action, stage, CHANNELS.get(surface, CHANNELS[CHAT])[stage][0], target)
 
 
 @pytest.mark.parametrize(
     ("action", "surface"),
-    [
-        (action, surface)
-        for action, surface in itertools.product(ACTIONS, SPEAKING)
-        if surface not in SURFACE_ACTIONS[action.split()[0]]
-    ],
+    [(action, surface) for action, row in ROWS.items() for surface in SURFACES_OF_PAGE if surface not in row.surfaces],
 )
 def test_g08_what_a_surface_can_not_carry_out_is_refused_by_name(action: str, surface: str) -> None:
-    target = Target(route="r", surface=surface, upstream="u", can=frozenset(CAN))
-    with pytest.raises(PolicyError) as raised:
-        compile_sources([("p.yaml", policy(action, Stage.INGRESS, "user"))], (), (target,))
-    assert f"`{action}` of rule `R-1` needs" in raised.value.faults[0].reason
+    name, _, rest = action.partition(" ")
+    for stage in ROWS[action].stages:
+        if surface == MCP and stage is not Stage.INGRESS:
+            continue  # rules of answers have nothing to act on there
+        said = lacking(action, stage, surface, frozenset(CAN))
+        assert f"`{name}` of rule `R-1` needs" in said
+        assert f"for `{name}`" in said or f"for `{rest}`" in said
 
 
-@pytest.mark.parametrize("field", ["bad_words: [stripes]", "logit_bias: {7: -5}"])
-def test_g08_what_the_messages_api_has_no_field_for_is_refused_by_name(field: str) -> None:
-    rules = policy("safe_mode", Stage.INGRESS, "user").replace("bad_words: [stripes]", field)
-    target = Target(route="r", surface=MESSAGES, upstream="u", can=frozenset(CAN))
-    with pytest.raises(PolicyError) as raised:
-        compile_sources([("p.yaml", rules)], (), (target,))
-    assert f"for `{field.partition(':')[0]}`" in raised.value.faults[0].reason
+@pytest.mark.parametrize(
+    ("action", "surface"),
+    [(action, surface) for action, row in ROWS.items() if row.needs for surface in sorted(row.surfaces)],
+)
+def test_g08_what_an_upstream_is_not_said_to_support_is_refused_by_name(action: str, surface: str) -> None:
+    row = ROWS[action]
+    (need,) = row.needs
+    for stage in row.stages:
+        if not row.midstream or stage is Stage.MIDSTREAM:
+            said = lacking(action, stage, surface, frozenset(CAN) - {need})
+            assert f"needs an upstream that can `{need}`" in said
 
 
 @pytest.mark.parametrize("streamed", [True, False])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -50,9 +49,9 @@ from checkstream.core.policy.placing import action_channels, action_stages
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire import context
 from checkstream.trial.cases import Case, Expect
+from tests.conformance.page import MATRIX, PAGE, cells, quoted, rows
 from tests.conformance.surfaces import CHANNELS
 
-PAGE = (Path(__file__).parents[2] / "policies" / "LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]
 LABELS = (
     ClassifierLabel("lexicon.toxicity"),
@@ -68,22 +67,6 @@ def test_example_compiles(number: int) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 15
-
-
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.replace("\\|", "/").strip().strip("|").split("|")]
-
-
-def rows(head: str) -> list[list[str]]:
-    """The rows of the table that begins with `head`."""
-    lines = PAGE.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith(head)) + 2
-    end = next(number for number in range(start, len(lines)) if not lines[number].startswith("|"))
-    return [cells(line) for line in lines[start:end]]
-
-
-def quoted(text: str) -> list[str]:
-    return text.split("`")[1::2]
 
 
 def test_every_table_has_as_many_cells_in_each_row() -> None:
@@ -103,7 +86,6 @@ def test_every_stage_and_channel_is_on_the_page() -> None:
         assert all(f"`{channel}`" in row for channel in channels)
 
 
-MATRIX = rows("| action | `ingress` | `midstream` | `egress` |")
 WRITTEN: Mapping[str, AnyAction] = {
     "allow": Allow(),
     "reject": Reject(),

@@ -17,7 +17,6 @@ from checkstream.core.policy.capabilities import (
     PROMPT_ONLY,
     RESPONSES,
     STORED,
-    SURFACE_ACTIONS,
     Target,
 )
 from checkstream.core.policy.compile import compile_sources
@@ -25,8 +24,9 @@ from checkstream.core.terms import Stage
 from checkstream.core.wire.surfaces import SURFACES, spoken
 from checkstream.errors import PolicyError
 from tests import mcp
+from tests.conformance.page import ROWS
 from tests.conformance.surfaces import answer, message_request, received, response_request
-from tests.conformance.test_action_matrix import ACTIONS, FOUND, policy, stages
+from tests.conformance.test_action_matrix import ACTIONS, FOUND, policy
 from tests.playbook import Played, play
 
 STREAMED = pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
@@ -39,7 +39,7 @@ ENDS = {"reject": 403, "require_confirmation": 409}
 
 def plan(action: str, stage: Stage, channel: str, surface: str) -> Plan:
     target = Target(route="r", surface=surface, upstream="u", can=frozenset(CAN))
-    return Plan(program=compile_sources([("p.yaml", policy(action, stage, channel, surface))], (), (target,)))
+    return Plan(program=compile_sources([("p.yaml", policy(action, stage, channel))], (), (target,)))
 
 
 def fired(played: Played) -> set[tuple[str, str]]:
@@ -49,7 +49,7 @@ def fired(played: Played) -> set[tuple[str, str]]:
 
 # --- messages of tools, both ways
 
-ON_TOOLS = sorted(name for name in ACTIONS if MCP in SURFACE_ACTIONS[name.partition(" ")[0]])
+ON_TOOLS = sorted(action for action, row in ROWS.items() if MCP in row.surfaces)
 SIDES = ("assistant", "user", "tool_result", "document")
 
 
@@ -120,15 +120,14 @@ FIGURES: dict[str, tuple[dict[str, Any], bytes]] = {
 
 def figure_cells() -> Iterator[tuple[str, Stage, str]]:
     for action, surface in itertools.product(ACTIONS, sorted(PROMPT_ONLY)):
-        for stage in stages(action):
+        for stage in ROWS[action].stages:
             if carried(action, stage, surface) and (action != "remove_message" or surface == "cohere.rerank"):
                 yield action, stage, surface
 
 
 def carried(action: str, stage: Stage, surface: str) -> bool:
     """Whether the matrix allows an action: what counts a request can do what the API of that request can."""
-    able = SURFACE_ACTIONS[action.partition(" ")[0]]
-    return stage is not Stage.INGRESS or surface not in COUNTS or COUNTS[surface] in able
+    return stage is not Stage.INGRESS or surface not in COUNTS or COUNTS[surface] in ROWS[action].surfaces
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def carried(action: str, stage: Stage, surface: str) -> bool:
 def test_g08_what_can_not_be_sent_can_not_be_counted(action: str, surface: str) -> None:
     with pytest.raises(PolicyError) as raised:
         plan(action, Stage.INGRESS, "user", surface)
-    assert f"`{action}` of rule `R-1` needs" in raised.value.faults[0].reason
+    assert f"`{action.partition(' ')[0]}` of rule `R-1` needs" in raised.value.faults[0].reason
 
 
 def test_every_surface_that_answers_with_figures_is_asked() -> None:

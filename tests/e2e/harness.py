@@ -33,11 +33,11 @@ STOP_S = 20.0
 
 
 def until(read: Callable[[], T | None], *, what: str, timeout_s: float = 10.0) -> T:
-    """Return the first value of `read` that is not None or False, or fail saying what did not come."""
+    """Return the first value of `read` that is not None, False or an empty list, or fail saying what did not come."""
     end = time.monotonic() + timeout_s
     while True:
         value = read()
-        if value is not None and value is not False:
+        if value is not None and value is not False and value != []:
             return value
         assert time.monotonic() < end, f"{what}: not within {timeout_s} s"
         time.sleep(0.005)

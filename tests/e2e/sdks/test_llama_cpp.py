@@ -1,4 +1,4 @@
-"""A real model server behind the proxy: llama.cpp's, asked by the SDKs of both APIs that it speaks.
+"""A real model server behind the proxy: llama.cpp's, asked by the SDKs of the APIs that it speaks.
 
 What it says is fixed by a grammar where a rule is to find something in it, and by its seed elsewhere.
 """
@@ -20,7 +20,7 @@ from tests.e2e.sdks.test_requests import STREAMS
 pytestmark = pytest.mark.slow
 CALM: dict[str, Any] = {"temperature": 0, "seed": 1, "cache_prompt": False, "max_tokens": 24}
 CARD = "4111 1111 1111 1111"
-ROUTES = [place for place in PLACES if place["name"] in {"chat", "messages", "count"}]
+ROUTES = [place for place in PLACES if place["name"] in {"chat", "messages", "count", "responses"}]
 ROUTES = [*ROUTES, {"name": "completions", "match": {"path": "/v1/completions"}}]
 """What the server speaks."""
 
@@ -87,7 +87,7 @@ def plain(value: Any) -> Any:
     """Return a value without what is of one moment: ids, times and durations."""
     match value:
         case dict():
-            moments = {"id", "created", "timings", "usage"}
+            moments = {"id", "created", "timings", "usage", "item_id", "call_id", "created_at", "completed_at"}
             return {name: plain(each) for name, each in value.items() if name not in moments}
         case list():
             return [plain(each) for each in value]
@@ -175,6 +175,54 @@ def test_g21_a_real_server_stops_writing_when_the_caller_leaves(real: Real) -> N
     assert real.busy()
     caller.leave()
     until(lambda: not real.busy(), what="the server writes on", timeout_s=2)
+
+
+RESPONSES = {"temperature": 0, "seed": 1, "cache_prompt": False, "max_output_tokens": 24}
+
+
+@STREAMS
+def test_g05_responses_of_a_real_server_that_numbers_nothing_come_as_it_tells_them(real: Real, stream: bool) -> None:
+    told, direct = (
+        real.ask("openai_responses", stream=stream, direct=each, fields=RESPONSES).given() for each in (False, True)
+    )
+    assert plain(told) == plain(direct)
+    assert told["text"]
+    if stream:
+        assert not any("output_index" in event for event in told["events"])
+
+
+@STREAMS
+def test_g35_responses_of_a_real_server_are_edited_in_text_and_calls(real: Real, stream: bool) -> None:
+    grammar = only(f"Your card is {CARD}, isn't it?")
+    fields = {**RESPONSES, "grammar": grammar, "max_output_tokens": 64}
+    assert real.ask("openai_responses", stream=stream, fields=fields).given()["text"] == (
+        "Your card is [CREDIT_CARD], isn't it?"
+    )
+    given = {"amount": {"type": "integer"}, "card": {"type": "string"}}
+    tool = {"type": "function", "name": "pay", "parameters": {"type": "object", "properties": given}}
+    fields = {**RESPONSES, "tools": [tool], "max_output_tokens": 64}
+    told = real.ask("openai_responses", stream=stream, fields=fields).given()
+    (called,) = (item for item in told["raw"]["output"] if item["type"] == "function_call")
+    assert json.loads(called["arguments"]) == PAID
+    if stream:
+        pieces = (event for event in told["events"] if event["type"] == "response.function_call_arguments.delta")
+        assert json.loads("".join(each["delta"] for each in pieces)) == PAID
+
+
+def test_g35_an_agent_of_the_responses_api_runs_the_edited_call_of_a_real_server(real: Real) -> None:
+    outcome = real.ask("openai_responses", "agent")
+    assert outcome.given()["text"] == "Paid it."
+    assert outcome.ran == [("pay", PAID)]
+
+
+@STREAMS
+def test_g20_responses_of_a_real_server_are_stopped(real: Real, stream: bool) -> None:
+    grammar = only("All is well. Now launch the missiles at once, " + "all of them, " * 200)
+    fields = {**RESPONSES, "grammar": grammar, "max_output_tokens": 4000}
+    told = real.ask("openai_responses", stream=stream, fields=fields).given()
+    assert told["text"] == "All is well. Now [stopped by policy]"
+    assert (told["status"], told["reason"]) == ("incomplete", "content_filter")
+    until(lambda: not real.busy(), what="the server writes on")
 
 
 def test_tokens_are_counted_by_a_real_server(real: Real) -> None:

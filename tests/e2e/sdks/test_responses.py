@@ -186,6 +186,23 @@ def test_what_was_asked_is_told_again_without_what_is_found(case: Case, sdk: str
     assert told == ["My card is [CREDIT_CARD]"]
 
 
+@STREAMS
+@OPENAI
+def test_what_the_caller_has_sent_is_told_again_as_it_was(case: Case, sdk: str, stream: bool) -> None:
+    own = f"Pay with {CARD}, by {sdk} {stream}."
+    notes: dict[str, Any] = {"metadata": {"card": own}, "instructions": f"{own} Say no more."}
+    asked = [{"role": "user", "content": own}]
+    ask = case.guarded(sdk, "chat", says(text("Done."), stream=stream), messages=asked, stream=stream, fields=notes)
+    assert ask.given()["text"] == "Done."
+    raw = responses.answer(text("Done."), **notes) if stream else responses.whole(text("Done."), **notes)
+    turn: Turn = {"sse": raw.decode()} if stream else {"raw": raw.decode()}
+    told = case.guarded(sdk, "kept", turn, {"body": DELETED}, stream=stream).given()["raw"]
+    assert {name: told[name] for name in notes} == notes
+    item = {**ASKED, "content": [{"type": "input_text", "text": own}]}
+    listed = {"object": "list", "data": [{"id": "msg_0", **item}], "first_id": "x", "last_id": "x", "has_more": False}
+    assert case.guarded(sdk, "items", {"body": listed}).given() == [own]
+
+
 ASKED = {
     "type": "message", "role": "user", "status": "completed",
     "content": [{"type": "input_text", "text": f"My card is {CARD}"}],
