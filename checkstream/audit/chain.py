@@ -64,6 +64,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import orjson
 
 from checkstream.audit.entries import KINDS, AnyEntry, StreamEntry
 from checkstream.errors import AuditError
@@ -156,11 +157,15 @@ def plain(value: object) -> Json:
     Raises:
         AuditError: a number that is not finite or has no exact JSON form, or a type that JSON doesn't know.
     """
+    if type(value) is str and value.isascii():  # as most are
+        return value
     match value:
         case None | bool():
             return value
+        case dict() | Mapping():
+            return {str(plain(key)): plain(item) for key, item in value.items()}
         case str():
-            return value if value.isascii() else "".join(map(_scalar, value))
+            return "".join(map(_scalar, value))
         case int():
             if abs(value) > _MAX_WHOLE:
                 raise AuditError(f"`{value}` is too large for an audit record; whole numbers go up to 2^53 - 1")
@@ -169,8 +174,6 @@ def plain(value: object) -> Json:
             if not math.isfinite(value):
                 raise AuditError(f"`{value}` can't stand in an audit record; numbers must be finite")
             return f"{value:.6f}"
-        case Mapping():
-            return {str(plain(key)): plain(item) for key, item in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case _:
@@ -183,7 +186,10 @@ def _scalar(character: str) -> str:
 
 def canonical(value: Json) -> bytes:
     """Return the one spelling of a plain value (see the module's text)."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)  # in UTF-8 the order of bytes is that of code points
+    except orjson.JSONEncodeError:  # what a line that was read may hold, and no record: it is told by its reader
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def link(prev: str, members: Mapping[str, Json]) -> str:

@@ -13,18 +13,15 @@ import datetime as dt
 import logging
 import sys
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, Literal
 
 import orjson
-import structlog
-from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 from checkstream.errors import FaultyFile, ModelError, PatternError
 
-Log = FilteringBoundLogger
-"""What is passed on: `log.info("event", key=value)`, `log.bind(stream=...)`."""
+EventDict = dict[str, object]
 
 MAX_STRING_CHARS = 256
 """Longer strings are cut: no field that an operator needs is longer."""
@@ -58,20 +55,61 @@ def open_log(
         level: the least level that is written.
         terminal: The file is one, so that `console` uses colours.
     """
-    processors: list[Processor] = [structlog.stdlib.add_log_level, _timestamp, describe_exception, redact]
-    if render == "json" or (render == "auto" and not terminal):
-        processors.append(_json)
-    else:
-        processors += [_Console(colors=terminal), _encode]
-    number = logging.getLevelNamesMapping()[level.upper()]
-    logger = structlog.wrap_logger(
-        structlog.BytesLogger(cast("BinaryIO", _Sink(file))),
-        processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        context_class=dict,
-        cache_logger_on_first_use=True,
+    is_json = render == "json" or (render == "auto" and not terminal)
+    return Log(
+        _Sink(file), _json if is_json else _Console(colors=terminal), logging.getLevelNamesMapping()[level.upper()]
     )
-    return cast("Log", logger.bind())
+
+
+class Log:
+    """What is passed on: `log.info("event", key=value)`, `log.bind(stream=...)`."""
+
+    __slots__ = ("_bound", "_least", "_render", "_sink")
+
+    def __init__(
+        self, sink: _Sink, render: Callable[[EventDict], bytes], least: int, bound: Mapping[str, object] | None = None
+    ) -> None:
+        """Write to `sink` what `render` makes of events of at least the level `least`."""
+        self._sink = sink
+        self._render = render
+        self._least = least
+        self._bound = dict(bound or {})
+
+    def bind(self, **fields: object) -> Log:
+        """Return a log whose events all have these fields."""
+        return Log(self._sink, self._render, self._least, self._bound | fields)
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Log what only who looks for a fault wants to know."""
+        self._say(logging.DEBUG, "debug", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Log what happens."""
+        self._say(logging.INFO, "info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Log what somebody may have to see to."""
+        self._say(logging.WARNING, "warning", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Log what somebody has to see to."""
+        self._say(logging.ERROR, "error", event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Log the exception in flight."""
+        self._say(logging.ERROR, "error", event, {"exc_info": True} | fields)
+
+    def log(self, number: int, event: str, **fields: object) -> None:
+        """Log at a level of the standard library's."""
+        self._say(number, logging.getLevelName(number).lower(), event, fields)
+
+    def _say(self, number: int, level: str, event: str, fields: EventDict) -> None:
+        if number < self._least:
+            return
+        said = {"at": _now(), "level": level, "event": event, **self._bound, **fields}
+        if "exc_info" in said:
+            describe_exception(said)
+        self._sink.write(self._render(redact(said)) + b"\n")
 
 
 class _Console:
@@ -82,9 +120,11 @@ class _Console:
     """What a line holds of fields; in a longer one nobody finds the one that he looks for."""
 
     def __init__(self, *, colors: bool) -> None:
-        self._line = structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="at")
+        from structlog.dev import ConsoleRenderer  # noqa: PLC0415 - large, and for who reads along alone
 
-    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        self._line = ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="at")
+
+    def __call__(self, event: EventDict) -> bytes:
         single = {
             key: value for key, value in event.items() if key not in self._OWN and not isinstance(value, list | dict)
         }
@@ -94,9 +134,10 @@ class _Console:
             for key, value in list(event.items())
             if isinstance(value, list | dict) or (long and key in single)
         }
-        head = self._line(logger, method, {key: _shown(value) for key, value in event.items()})
+        head = self._line(None, "", {key: _shown(value) for key, value in event.items()})
         width = max(map(len, below), default=0)
-        return "\n".join((head, *(line for key, value in below.items() for line in _items(key.ljust(width), value))))
+        lines = (head, *(line for key, value in below.items() for line in _items(key.ljust(width), value)))
+        return "\n".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _items(name: str, value: object) -> list[str]:
@@ -125,19 +166,14 @@ class _Sink:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def write(self, line: bytes) -> int:
-        """Write a line, or lose it."""
+    def write(self, line: bytes) -> None:
+        """Write a line as a whole, or lose it."""
         with contextlib.suppress(OSError, ValueError):
-            return self._file.write(line)
-        return 0
-
-    def flush(self) -> None:
-        """Flush what was written."""
-        with contextlib.suppress(OSError, ValueError):
+            self._file.write(line)
             self._file.flush()
 
 
-def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def redact(event: EventDict) -> EventDict:
     """Replace text and secrets by what may be known of them, and cut what is long."""
     return {key: _allowed(key, value, 0) for key, value in event.items()}
 
@@ -179,7 +215,7 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def describe_exception(event: EventDict) -> None:
     """Turn `exc_info` into the exception's class, its place, and those of its causes.
 
     Messages are kept only for errors about files that operators wrote.
@@ -187,7 +223,7 @@ def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict
     given = event.pop("exc_info", None)
     error = _exception(given)
     if error is None:
-        return event
+        return
     event["error"] = type(error).__name__
     event["error_at"] = _places(error.__traceback__)
     if isinstance(error, FaultyFile | PatternError | ModelError):
@@ -196,7 +232,6 @@ def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict
     if cause is not None:
         event["cause"] = type(cause).__name__
         event["cause_at"] = _places(cause.__traceback__)
-    return event
 
 
 def _exception(given: object) -> BaseException | None:
@@ -215,18 +250,12 @@ def _places(trace: TracebackType | None) -> list[str]:
     return [f"{'/'.join(frame.filename.rsplit('/', 3)[1:])}:{frame.lineno} {frame.name}" for frame in frames]
 
 
-def _timestamp(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    event["at"] = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-    return event
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _json(_: WrappedLogger, __: str, event: MutableMapping[str, object]) -> bytes:
-    first = {key: event.pop(key) for key in ("at", "level", "event") if key in event}  # what people look for
-    return orjson.dumps({**first, **event}, option=orjson.OPT_NON_STR_KEYS)
-
-
-def _encode(_: WrappedLogger, __: str, line: object) -> bytes:
-    return str(line).encode("utf-8", "backslashreplace")
+def _json(event: EventDict) -> bytes:
+    return orjson.dumps(event, option=orjson.OPT_NON_STR_KEYS)
 
 
 class LibraryLogs(logging.Handler):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -7,6 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkstream.audit import chain
 from checkstream.audit.chain import GENESIS, Head, Links, Reason, canonical, plain, read, read_head, seal
@@ -35,6 +38,31 @@ def test_canonical_is_sorted_compact_utf8() -> None:
     assert canonical({"b": [1, None, True], "a": 'é"\\\n\u0001\u007f\u2028'}) == (
         '{"a":"é\\"\\\\\\n\\u0001\u007f\u2028","b":[1,null,true]}'.encode()
     )
+
+
+_WORDS = st.text(st.characters(), max_size=8)  # with all of Unicode, lone surrogates and control characters too
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | _WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORDS, inner, max_size=4),
+)
+
+
+@given(_VALUES)
+def test_canonical_bytes_are_the_same_whatever_writes_them(value: chain.Json) -> None:
+    slowly = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    with contextlib.suppress(UnicodeEncodeError):  # of a lone surrogate there are none
+        slowly.encode()
+        assert canonical(value) == slowly.encode()
+        return
+    with pytest.raises(UnicodeEncodeError):
+        canonical(value)
+
+
+def test_values_as_deep_as_no_record_is_are_spelled_alike() -> None:
+    deep: chain.Json = 1
+    for _ in range(300):
+        deep = [deep]
+    assert canonical(deep) == b"[" * 300 + b"1" + b"]" * 300
 
 
 @pytest.mark.parametrize(
