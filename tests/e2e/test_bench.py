@@ -44,7 +44,7 @@ def test_each_form_of_answer_comes_through_as_it_is_and_what_fires_shows() -> No
         _script("slow", per_s=None, tokens=40, reads_bytes_per_s=20_000),
         _script("leaving", leaving=1.0, tokens=60),
         _script("personal", says=("personal.txt",), tokens=150, per_s=None),
-        _script("harmful", says=("harmful.txt",), tokens=120, per_s=200.0, harm="You are a stupid"),
+        _script("harmful", says=("harmful.txt",), tokens=120, per_s=200.0, harm=" stupid"),
     )
     found = _play(Wanted(scripts=scripts, rounds=1))
     for script in scripts:

