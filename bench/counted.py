@@ -48,9 +48,9 @@ _PARTS: Mapping[str, str] = {
     "core/cel/": "policy",
     "core/exchange/ledger": "audit",
     "core/exchange/heard": "audit",
-    "core/exchange/outbox": "let go and encode",
-    "core/exchange/writer": "let go and encode",
-    "core/exchange/order": "let go and encode",
+    "core/exchange/midstream/outbox": "let go and encode",
+    "core/exchange/midstream/writer": "let go and encode",
+    "core/exchange/midstream/order": "let go and encode",
     "core/exchange/leaving": "let go and encode",
     "core/": "the order of things",
 }

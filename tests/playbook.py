@@ -32,7 +32,7 @@ from checkstream.core.events import (
 )
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import Pins
+from checkstream.core.exchange.rpc.toolbook import Pins
 from checkstream.core.policy.compile import compile_policies
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.mcp.surface import Mcp

@@ -12,8 +12,8 @@ from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.results import safe, write_json
 from checkstream.core.cel.values import from_json
 from checkstream.core.channel.reading import Reading
+from checkstream.core.exchange.ingress.recollection import of_one_text
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.recollection import of_one_text
 from checkstream.core.policy.check import STAGE_CHANNELS
 from checkstream.core.policy.explain import Circumstances, RuleReport, explain
 from checkstream.core.policy.program import Program

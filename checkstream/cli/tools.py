@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import load_config
-from checkstream.core.exchange.toolbook import Pin, Pins, Seen
+from checkstream.core.exchange.rpc.toolbook import Pin, Pins, Seen
 from checkstream.errors import ConfigError, Fault
 from checkstream.sealed import ToolStore, open_tools
 

@@ -21,7 +21,7 @@ from checkstream.core.events import Assessed, Envelope, RequestReceived
 from checkstream.core.exchange.heads import holds
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import Pins
+from checkstream.core.exchange.rpc.toolbook import Pins
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.places import asked_like
 from checkstream.core.wire.surface import Spoken, Surface

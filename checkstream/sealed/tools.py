@@ -13,7 +13,7 @@ import msgspec
 
 from checkstream.core.commands import KeepTools, RecallTools
 from checkstream.core.events import ToolsKept, ToolsKnown
-from checkstream.core.exchange.toolbook import Pin, Pins
+from checkstream.core.exchange.rpc.toolbook import Pin, Pins
 from checkstream.errors import ToolsUnreadable, VaultFailed
 from checkstream.sealed.sealing import Owner, Seal
 from checkstream.sealed.store import Store

@@ -21,8 +21,8 @@ from checkstream.core.commands import (
 )
 from checkstream.core.conversation import Conversation
 from checkstream.core.events import AnyEvent, Recalled
-from checkstream.core.exchange.extras import place_of
 from checkstream.core.exchange.machine import machine_for
+from checkstream.core.exchange.midstream.extras import place_of
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.steps import done
 from checkstream.core.wire.json_text import strict

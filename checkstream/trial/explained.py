@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.core.commands import Score
 from checkstream.core.events import AnyEvent
-from checkstream.core.exchange.known import told_of
+from checkstream.core.exchange.ingress.known import told_of
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.program import Program

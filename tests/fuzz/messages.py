@@ -14,7 +14,7 @@ from typing import Any
 from checkstream.core import events as on
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import Pins
+from checkstream.core.exchange.rpc.toolbook import Pins
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.steps import done

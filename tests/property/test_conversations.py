@@ -24,7 +24,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.guard import Plan
-from checkstream.core.exchange.recollection import Recollection
+from checkstream.core.exchange.ingress.recollection import Recollection
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore

@@ -13,7 +13,7 @@ from checkstream.core.commands import ConversationRecord, Recall, Remember, Scor
 from checkstream.core.events import AnyEvent, Recalled, RequestReceived, Scored, UpstreamBytes, UpstreamClosed
 from checkstream.core.events import UpstreamOpened as Opened
 from checkstream.core.exchange.guard import Plan
-from checkstream.core.exchange.recollection import Recollection
+from checkstream.core.exchange.ingress.recollection import Recollection
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import Score
 from checkstream.core.events import EntityFound, Scored
-from checkstream.core.exchange.known import MAX_WORD_CHARS
+from checkstream.core.exchange.ingress.known import MAX_WORD_CHARS
 from checkstream.core.match.names import name_key, pieces, tells, told, words_of
 from tests.guarded import CHAT, DONE, ends, plan, says, text_of, whole
 from tests.playbook import capitalised, play

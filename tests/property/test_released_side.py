@@ -164,7 +164,7 @@ def calls(path: Path, name: str) -> Counter[str]:
 def test_g02_bytes_for_the_caller_are_made_in_few_places_from_what_was_released() -> None:
     leaving = PACKAGE / "core/exchange/leaving.py"
     made = {path: sum(found.values()) for path in PACKAGE.rglob("*.py") if (found := calls(path, "SendDownstream"))}
-    messages = PACKAGE / "core/exchange/messages.py"
+    messages = PACKAGE / "core/exchange/rpc/messages.py"
     assert made == {leaving: 1, messages: 2}
     assert set(calls(messages, "SendDownstream")) == {"SendDownstream(sse.KEEP_ALIVE)", "SendDownstream(data)"}
     assert set(calls(messages, "_send")) == {

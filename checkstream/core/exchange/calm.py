@@ -20,14 +20,14 @@ from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import AnyCommand
 from checkstream.core.events import AnyEvent, Scored, TimerFired, UpstreamBytes
-from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.course import Course, State
 from checkstream.core.exchange.incoming import Incoming
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import FEW_CHARS, Steps
-from checkstream.core.exchange.rendering import RENDERED_CHARS
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.rendering import RENDERED_CHARS
+from checkstream.core.exchange.midstream.waiting import CALL, Waiting
 from checkstream.core.exchange.row import Row
-from checkstream.core.exchange.waiting import CALL, Waiting
 from checkstream.core.wire.moulds import Cut
 
 _WORK = 60

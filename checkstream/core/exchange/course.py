@@ -20,19 +20,19 @@ from checkstream.core.commands import (
     Record,
     Reply,
 )
-from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.assessment import Assessment
-from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.decisions import Decisions
-from checkstream.core.exchange.endings import Endings
-from checkstream.core.exchange.intake import Intake
+from checkstream.core.exchange.ingress.prompt import Prompt
+from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.exchange.meter import Steps
+from checkstream.core.exchange.midstream.answer import Answer
+from checkstream.core.exchange.midstream.blocks import Blocks
+from checkstream.core.exchange.midstream.decisions import Decisions
+from checkstream.core.exchange.midstream.endings import Endings
+from checkstream.core.exchange.midstream.intake import Intake
+from checkstream.core.exchange.midstream.whole import WholeAnswer
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.watch import Watch
-from checkstream.core.exchange.whole import WholeAnswer
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.wire.surface import Surface
 

@@ -45,15 +45,15 @@ from checkstream.core.events import (
 )
 from checkstream.core.exchange.assessment import MOST_CHARS
 from checkstream.core.exchange.calm import Calm
-from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.course import RUNNING, Course, Ending, State
 from checkstream.core.exchange.heard import Heard, Spoken
 from checkstream.core.exchange.incoming import Incoming
+from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
+from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.quiet import Quiet
-from checkstream.core.exchange.refusal import Refusal
 from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.exchange.timers import Timers
 from checkstream.core.exchange.turning import Turning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkstream.core.exchange.known import Search
+from checkstream.core.exchange.ingress.known import Search
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 
-from checkstream.core.exchange.blocks import Blocks
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
+from checkstream.core.exchange.midstream.blocks import Blocks
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
 from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting

@@ -10,7 +10,7 @@ from checkstream.core.channel.actions import Halt
 from checkstream.core.commands import Assess, CloseDownstream, Observe, SendDownstream
 from checkstream.core.exchange.assessment import MOST_CHARS
 from checkstream.core.exchange.course import CHARS_PER_TOKEN, Course, Ending, State
-from checkstream.core.exchange.waiting import Released
+from checkstream.core.exchange.midstream.waiting import Released
 from checkstream.core.steps import Walk
 from checkstream.core.wire import sse
 from checkstream.errors import WireError

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from checkstream.core.exchange.guard import Guard
-from checkstream.core.exchange.messages import Messages
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.quiet import Quiet
+from checkstream.core.exchange.rpc.messages import Messages
+from checkstream.core.exchange.rpc.toolbook import Pins
 from checkstream.core.exchange.stepping import Stepping
-from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 

@@ -10,8 +10,8 @@ from collections import deque
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.course import Course
 from checkstream.core.exchange.leaving import Leaving
-from checkstream.core.exchange.outbox import MOST_UNITS
-from checkstream.core.exchange.waiting import Part, Released, Waiting
+from checkstream.core.exchange.midstream.outbox import MOST_UNITS
+from checkstream.core.exchange.midstream.waiting import Part, Released, Waiting
 from checkstream.core.terms import Unit
 from checkstream.core.wire.moulds import Cut, Moulds
 

@@ -13,7 +13,7 @@ from checkstream.cli.parser import Parser
 from checkstream.config import Secret, ToolSettings
 from checkstream.core.commands import KeepTools, RecallTools
 from checkstream.core.events import ToolsKept, ToolsKnown
-from checkstream.core.exchange.toolbook import Pins, Seen
+from checkstream.core.exchange.rpc.toolbook import Pins, Seen
 from checkstream.errors import ConfigError, VaultFailed
 from checkstream.sealed import ToolStore, open_tools
 

@@ -8,7 +8,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.core.exchange.order import ChoiceQueue
+from checkstream.core.exchange.midstream.order import ChoiceQueue
 
 
 def drain(queue: ChoiceQueue[str], ready: set[str]) -> str:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.channel.actions import Ask
 from checkstream.core.exchange.closing import Closing
-from checkstream.core.exchange.shaping import Wishes
+from checkstream.core.exchange.ingress.shaping import Wishes
 from checkstream.core.policy.action import (
     AdaptTone,
     AllowConstrained,

@@ -10,7 +10,7 @@ import pytest
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen
+from checkstream.core.exchange.rpc.toolbook import CHANGED, NOT_PINNED, Pins, Seen
 from checkstream.core.wire.mcp.surface import MCP
 from checkstream.core.wire.mcp.tools import definitions
 from tests import mcp

@@ -18,7 +18,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.toolbook import CHANGED, Pins
+from checkstream.core.exchange.rpc.toolbook import CHANGED, Pins
 from checkstream.core.wire.mcp.refusals import FAILED
 from checkstream.core.wire.mcp.surface import MCP
 from tests import mcp

@@ -13,9 +13,9 @@ from checkstream.core.channel.actions import Refusing
 from checkstream.core.channel.judge import Judge
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
+from checkstream.core.exchange.ingress.prompt import READ_WORK, Prompt
+from checkstream.core.exchange.ingress.refusal import Refusal, refused
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.prompt import READ_WORK, Prompt
-from checkstream.core.exchange.refusal import Refusal, refused
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.mcp.bound import SESSION

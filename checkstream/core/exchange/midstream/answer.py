@@ -9,15 +9,15 @@ from checkstream.core.channel.brief import Manner
 from checkstream.core.channel.checks import CHECK_WORK, Check
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.calls import Calls
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.closing import Closing, Said
+from checkstream.core.exchange.ingress.prompt import Prompt
 from checkstream.core.exchange.meter import Steps
-from checkstream.core.exchange.outbox import Outbox
-from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.exchange.sieve import Sieve
-from checkstream.core.exchange.writer import Writer
+from checkstream.core.exchange.midstream.calls import Calls
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.outbox import Outbox
+from checkstream.core.exchange.midstream.sieve import Sieve
+from checkstream.core.exchange.midstream.writer import Writer
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import COMMON, Channel, Stage
 from checkstream.core.wire.surface import Surface

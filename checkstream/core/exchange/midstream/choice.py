@@ -6,9 +6,9 @@ import msgspec
 
 from checkstream.core.channel.actions import Halt
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.border import Border
 from checkstream.core.exchange.closing import Closing, Said
-from checkstream.core.exchange.waiting import CALL
+from checkstream.core.exchange.midstream.border import Border
+from checkstream.core.exchange.midstream.waiting import CALL
 from checkstream.core.terms import Channel, Delta, Unit
 
 

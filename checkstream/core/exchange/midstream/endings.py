@@ -8,13 +8,13 @@ from functools import partial
 from checkstream.core.channel.actions import Halt, refused_call
 from checkstream.core.channel.checks import EVERYTHING, Check
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.answer import Answer
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.decisions import Decisions, place_in
+from checkstream.core.exchange.ingress.prompt import Prompt
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
-from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.exchange.together import condemned
+from checkstream.core.exchange.midstream.answer import Answer
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.decisions import Decisions, place_in
+from checkstream.core.exchange.midstream.together import condemned
 from checkstream.core.terms import Channel, Span, Stage
 
 

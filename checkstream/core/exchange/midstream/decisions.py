@@ -7,14 +7,14 @@ import msgspec
 from checkstream.core.channel.actions import Halt, Pivot
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.judge import Judge, Ruling
-from checkstream.core.exchange.answer import Answer
-from checkstream.core.exchange.border import Border
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.closing import closing_of
+from checkstream.core.exchange.ingress.prompt import Prompt
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps, done
-from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.exchange.waiting import CALL
+from checkstream.core.exchange.midstream.answer import Answer
+from checkstream.core.exchange.midstream.border import Border
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.waiting import CALL
 from checkstream.core.steps import Walk
 from checkstream.core.terms import Channel
 

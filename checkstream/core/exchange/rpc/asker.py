@@ -6,7 +6,7 @@ An error of HTTP reaches nobody but the transport, so who has asked gets an answ
 from __future__ import annotations
 
 from checkstream.core.commands import Reply
-from checkstream.core.exchange.refusal import Refusal
+from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.wire import sse
 from checkstream.core.wire.mcp import refusals
 from checkstream.core.wire.mcp.fields import OF_CALLERS

@@ -11,12 +11,12 @@ from collections.abc import Generator, Mapping, Sequence
 import msgspec
 
 from checkstream.core.channel.brief import Manner
-from checkstream.core.exchange.borders import edges, looking
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
+from checkstream.core.exchange.ingress.borders import edges, looking
+from checkstream.core.exchange.ingress.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
+from checkstream.core.exchange.ingress.told import Rows, edge_of, suspicious
 from checkstream.core.exchange.meter import CHANNEL_WORK
 from checkstream.core.exchange.quiet import LEAST_CHARS, listen
-from checkstream.core.exchange.told import Rows, edge_of, suspicious
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work

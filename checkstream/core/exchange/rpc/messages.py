@@ -47,16 +47,16 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
-from checkstream.core.exchange.asker import NO_VERDICTS, Asker, why_of
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.course import CHARS_PER_TOKEN, State
-from checkstream.core.exchange.described import Described
-from checkstream.core.exchange.message import Message
+from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.refusal import Refusal
+from checkstream.core.exchange.rpc.asker import NO_VERDICTS, Asker, why_of
+from checkstream.core.exchange.rpc.described import Described
+from checkstream.core.exchange.rpc.message import Message
+from checkstream.core.exchange.rpc.toolbook import Pins
 from checkstream.core.exchange.stepping import Stepping
-from checkstream.core.exchange.toolbook import Pins
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame

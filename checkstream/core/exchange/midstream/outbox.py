@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Generator
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.order import ChoiceQueue
-from checkstream.core.exchange.rendering import RENDERED_CHARS
-from checkstream.core.exchange.waiting import CALL, Part, Released, Waiting
-from checkstream.core.exchange.writer import Writer
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.order import ChoiceQueue
+from checkstream.core.exchange.midstream.rendering import RENDERED_CHARS
+from checkstream.core.exchange.midstream.waiting import CALL, Part, Released, Waiting
+from checkstream.core.exchange.midstream.writer import Writer
 from checkstream.core.steps import done
 from checkstream.core.terms import COMMON, Channel
 from checkstream.errors import WireError

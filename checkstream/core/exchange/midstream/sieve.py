@@ -8,11 +8,11 @@ import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.extras import Extras
-from checkstream.core.exchange.halves import Halves
-from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.exchange.waiting import CALL
+from checkstream.core.exchange.ingress.prompt import Prompt
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.extras import Extras
+from checkstream.core.exchange.midstream.halves import Halves
+from checkstream.core.exchange.midstream.waiting import CALL
 from checkstream.core.steps import Walk
 from checkstream.core.terms import ANSWER_CHANNELS, REASONING_NAMES, Channel, Delta, Span, Stage, Unit
 from checkstream.core.wire.json_text.size import MOST_TEXTS

@@ -8,7 +8,7 @@ import msgspec
 
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joined import PLACES_A_STEP, PLACES_WORK
+from checkstream.core.exchange.ingress.joined import PLACES_A_STEP, PLACES_WORK
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.wire.surface import Request
 

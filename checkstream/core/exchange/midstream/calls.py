@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterable
 from checkstream.core.channel.execution import NOT_ADDED
 from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
+from checkstream.core.exchange.ingress.prompt import Prompt
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
-from checkstream.core.exchange.prompt import Prompt
+from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.terms import Span
 
 _BROKEN_OFF = "the upstream broke off in it"

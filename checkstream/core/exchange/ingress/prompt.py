@@ -16,19 +16,19 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.commands import ConfirmationWanted, Remember
 from checkstream.core.events import Recalled, RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
-from checkstream.core.exchange.dialogue import dialogue_of
 from checkstream.core.exchange.heard import Spoken
-from checkstream.core.exchange.joined import EDITS_WORK, Joined, rewriting
-from checkstream.core.exchange.joining import Joining
-from checkstream.core.exchange.known import told_of
+from checkstream.core.exchange.ingress.dialogue import dialogue_of
+from checkstream.core.exchange.ingress.joined import EDITS_WORK, Joined, rewriting
+from checkstream.core.exchange.ingress.joining import Joining
+from checkstream.core.exchange.ingress.known import told_of
+from checkstream.core.exchange.ingress.naming import Naming
+from checkstream.core.exchange.ingress.outside import Outside
+from checkstream.core.exchange.ingress.recollection import Recollection
+from checkstream.core.exchange.ingress.refusal import Refusal, refused
+from checkstream.core.exchange.ingress.shaping import Wishes
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
-from checkstream.core.exchange.naming import Naming
-from checkstream.core.exchange.outside import Outside
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.quiet import found_by
-from checkstream.core.exchange.recollection import Recollection
-from checkstream.core.exchange.refusal import Refusal, refused
-from checkstream.core.exchange.shaping import Wishes
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work

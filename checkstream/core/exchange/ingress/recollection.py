@@ -29,9 +29,9 @@ from checkstream.core.conversation import (
     keys_of,
 )
 from checkstream.core.exchange.heard import Spoken
-from checkstream.core.exchange.joined import Joined
+from checkstream.core.exchange.ingress.joined import Joined
+from checkstream.core.exchange.ingress.mentions import Mentions
 from checkstream.core.exchange.ledger import Ledger
-from checkstream.core.exchange.mentions import Mentions
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Channel, Delta, Past, Span, Stage
 from checkstream.core.wire.responses import echo

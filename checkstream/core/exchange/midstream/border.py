@@ -11,7 +11,7 @@ from itertools import permutations
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.seam import BEFORE_CHARS, Stretch, read_as_one
-from checkstream.core.exchange.said import strings_of
+from checkstream.core.exchange.midstream.said import strings_of
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Span
 

@@ -17,7 +17,7 @@ from checkstream.core.channel.replacements import Alias, Replacement
 from checkstream.core.commands import KeepNames, RecallNames
 from checkstream.core.events import NamesKnown
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joined import EDITS_WORK
+from checkstream.core.exchange.ingress.joined import EDITS_WORK
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.match.language import language_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.extras import key_of
+from checkstream.core.exchange.midstream.extras import key_of
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strings import whole_of

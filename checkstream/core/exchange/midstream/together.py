@@ -20,10 +20,10 @@ import msgspec
 from checkstream.core.channel.actions import Halt
 from checkstream.core.channel.brief import Manner
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.known import Search
+from checkstream.core.exchange.ingress.known import Search
 from checkstream.core.exchange.meter import CHANNEL_WORK
-from checkstream.core.exchange.said import strings_of
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.said import strings_of
 from checkstream.core.terms import Channel, Span, Stage
 
 _MOST_CHARS = 65_536

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from checkstream.core.channel.holdback import Holdback
-from checkstream.core.exchange.waiting import Part, Waiting
+from checkstream.core.exchange.midstream.waiting import Part, Waiting
 from checkstream.core.wire.json_text.strings import Quoted, quote
 
 RENDERED_CHARS = 4096

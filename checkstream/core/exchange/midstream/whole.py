@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.outbox import Outbox
-from checkstream.core.exchange.waiting import CALL, Released, Waiting, last_content
-from checkstream.core.exchange.writer import Writer
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.outbox import Outbox
+from checkstream.core.exchange.midstream.waiting import CALL, Released, Waiting, last_content
+from checkstream.core.exchange.midstream.writer import Writer
 from checkstream.core.terms import Unit
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Edit, Surface

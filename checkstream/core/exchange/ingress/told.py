@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Sequence
 from itertools import accumulate
 
-from checkstream.core.exchange.borders import EDGE_CHARS, Edge
-from checkstream.core.exchange.known import Search
+from checkstream.core.exchange.ingress.borders import EDGE_CHARS, Edge
+from checkstream.core.exchange.ingress.known import Search
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.terms import Delta, Span

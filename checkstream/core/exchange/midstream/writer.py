@@ -11,10 +11,10 @@ import msgspec
 
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.choice import Choice
 from checkstream.core.exchange.heard import Heard, Spoken
-from checkstream.core.exchange.rendering import RENDERED_CHARS, Rendering
-from checkstream.core.exchange.waiting import CALL, Part, Waiting, is_doubted, last_content
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.rendering import RENDERED_CHARS, Rendering
+from checkstream.core.exchange.midstream.waiting import CALL, Part, Waiting, is_doubted, last_content
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.surface import Edit, Surface
 

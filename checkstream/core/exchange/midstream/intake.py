@@ -7,15 +7,15 @@ from typing import TypeVar
 
 from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge
-from checkstream.core.exchange.answer import Answer
-from checkstream.core.exchange.border import BORDERING
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.choice import Choice
-from checkstream.core.exchange.decisions import Decisions
-from checkstream.core.exchange.endings import Endings
+from checkstream.core.exchange.ingress.prompt import Prompt
 from checkstream.core.exchange.meter import CHANNEL_WORK, DONE, FEED_WORK, Steps, is_short
-from checkstream.core.exchange.prompt import Prompt
-from checkstream.core.exchange.waiting import CALL, Part, Waiting
+from checkstream.core.exchange.midstream.answer import Answer
+from checkstream.core.exchange.midstream.border import BORDERING
+from checkstream.core.exchange.midstream.choice import Choice
+from checkstream.core.exchange.midstream.decisions import Decisions
+from checkstream.core.exchange.midstream.endings import Endings
+from checkstream.core.exchange.midstream.waiting import CALL, Part, Waiting
 from checkstream.core.terms import REASONING_NAMES, Channel, Delta, Unit
 from checkstream.core.wire.json_text.spans import Path
 

@@ -14,8 +14,8 @@ import msgspec
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.events import Envelope, Said
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.joined import EDITS_WORK, Joined, Spelled
-from checkstream.core.exchange.refusal import Refusal
+from checkstream.core.exchange.ingress.joined import EDITS_WORK, Joined, Spelled
+from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.terms import Channel, Delta, Span
 from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.surface import Request

@@ -14,8 +14,8 @@ from itertools import accumulate, islice
 import msgspec
 
 from checkstream.core.channel.replacements import Replacement
-from checkstream.core.exchange.joined import Joined
-from checkstream.core.exchange.known import Search
+from checkstream.core.exchange.ingress.joined import Joined
+from checkstream.core.exchange.ingress.known import Search
 from checkstream.core.exchange.meter import FEED_WORK, Meter
 from checkstream.core.exchange.quiet import LEAST_CHARS, Quiet
 from checkstream.core.match.patterns import PatternSet, compile_regex

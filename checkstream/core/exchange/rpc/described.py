@@ -7,10 +7,10 @@ from collections.abc import Generator
 from checkstream.core.commands import KeepTools, RecallTools
 from checkstream.core.events import ToolsKnown
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.message import Message
+from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.refusal import Refusal
-from checkstream.core.exchange.toolbook import CHANGED, NOT_PINNED, Pins, Seen, is_pinned
+from checkstream.core.exchange.rpc.message import Message
+from checkstream.core.exchange.rpc.toolbook import CHANGED, NOT_PINNED, Pins, Seen, is_pinned
 from checkstream.core.steps import Walk
 from checkstream.core.wire.mcp.tools import defining
 from checkstream.core.wire.requests.prompt import is_plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 
-from checkstream.core.exchange.mentions import Mentions
+from checkstream.core.exchange.ingress.mentions import Mentions
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.exchange.quiet import MOST_FINDINGS, Quiet
 from checkstream.core.match import names

@@ -1,0 +1,1 @@
+"""Exchanges of messages with a server of tools: what each says, judged as a prompt is, whichever way it goes."""
