@@ -239,6 +239,7 @@ class Prompt:
             checking.meter.spend(1)
             yield
         checking.ask_gathered()
+        checking.together = False  # what is asked about later would wait for others that don't come
         for joined in self._joined:
             yield from self._ask_besides(joined)
 

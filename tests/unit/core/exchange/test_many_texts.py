@@ -92,3 +92,21 @@ def test_scores_that_say_nothing_of_a_text_are_asked_for_anew() -> None:
         return Scored(score.ticket, {} if "\n" in score.text else {"lexicon.injection": 0.1})
 
     assert play(CHAT, plan(INJ), chat(["hello"] * 200), [], scorer=without).forwarded is not None
+
+
+SUM = (
+    "  - {name: r, id: SUM-1, stage: [ingress], "
+    "conditions: [conversation.risk.injection > 0.3 && conversation.recent.injection > 0.9], "
+    "actions: [{type: reject}]}\n"
+)
+
+
+@given(last=st.lists(st.sampled_from(["hello", "there is more", "x" * 150]), min_size=3, max_size=6))
+def test_g32_what_was_said_last_is_asked_about_at_once_though_there_are_many_texts(last: list[str]) -> None:
+    def borderline(score: Score) -> AnyEvent:
+        return Scored(score.ticket, {"lexicon.injection": 0.5})
+
+    texts = [*(f"number {i}" for i in range(130)), *last]
+    exchange = play(CHAT, plan(INJ + SUM), chat(texts), [], scorer=borderline)
+    assert exchange.forwarded is not None  # nothing is left that would wait for the timer
+    assert any(command.text == "\n".join(texts[-3:]) for command in exchange.commands if isinstance(command, Score))
