@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 import msgspec
 
 from checkstream.core.terms import Unit
 from checkstream.core.wire.answers.logprobs import SHADOWS
+from checkstream.core.wire.json_text.objects import looking_whether_json
 from checkstream.core.wire.json_text.spans import NAME, JsonText, Path, Splice
-from checkstream.core.wire.json_text.splices import Names, null, replace
+from checkstream.core.wire.json_text.splices import EDITS_A_STEP, Names, null, replace
 
 _EMPTY = {"[": "[]", "{": "{}"}
 """First character of a container -> one with nothing in it."""
 
 
-def replacements(
+def replacing(
     document: JsonText,
     unit: Unit,
     texts: Mapping[int, str],
     dropped: frozenset[int],
     beside: dict[Path, Names] | None = None,
-) -> list[Splice]:
-    """Return the splices that put texts in their places, but for those of dropped choices.
+) -> Generator[None, None, list[Splice]]:
+    """Return, in steps, the splices that put texts in their places, but for those of dropped choices.
 
     `beside`: names that stand in objects of the document, where texts of one are put there some at a time.
     """
     splices: list[Splice] = []
     beside = {} if beside is None else beside
-    for i, text in texts.items():
+    for count, (i, text) in enumerate(texts.items(), 1):
+        if count % EDITS_A_STEP == 0:
+            yield
         delta = unit.deltas[i]
         if delta.channel.choice in dropped:
             continue
@@ -39,21 +42,14 @@ def replacements(
             splices.append(replace(document, delta.path, names.new(text)))
         elif delta.verbatim:
             splice = replace(document, delta.path, text)
-            splices.append(msgspec.structs.replace(splice, text=text) if _is_json(text) else splice)
+            # What was cut off goes out as a string, as cut JSON in strings does.
+            is_json = yield from looking_whether_json(text)
+            splices.append(msgspec.structs.replace(splice, text=text) if is_json else splice)
         elif delta.channel.kind == "extra":
             splices.append(_replace_extra(document, delta.path, text))
         else:
             splices.append(replace(document, delta.path, text))
     return splices
-
-
-def _is_json(text: str) -> bool:
-    """Tell whether JSON has stayed JSON: what was cut off goes out as a string, as cut JSON in strings does."""
-    try:
-        msgspec.json.decode(str(text))  # msgspec takes no text of a class of its own, as long ones are (`Quoted`)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _replace_extra(document: JsonText, path: Path, text: str) -> Splice:

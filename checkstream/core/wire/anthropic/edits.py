@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.answers.join import going_on, summing
-from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.answers.splices import replacing
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
 from checkstream.core.wire.json_text.splices import changed, places, ways
 from checkstream.core.wire.json_text.strings import quote
@@ -20,8 +20,8 @@ _REASONS = {"content_filter": REFUSAL, "stop": "end_turn"}
 _NONE: frozenset[int] = frozenset()
 
 
-def edit_event(unit: Unit, edit: Edit) -> bytes:
-    """Return the event with its texts and its reason to stop replaced, as far as the edit says so.
+def editing_event(unit: Unit, edit: Edit) -> Generator[None, None, bytes]:
+    """Return, in steps, the event with its texts and its reason to stop replaced, as far as the edit says so.
 
     Raises:
         WireError: the event's JSON has two members of one name where it is edited.
@@ -31,11 +31,11 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     data = sse.parse(unit.raw).data
     if (not texts and reason == "") or data is None:
         return unit.raw
-    document = JsonText(data.decode())
-    splices = replacements(document, unit, texts, _NONE)
+    document = yield from places(data, ways(unit.deltas[i].path for i in texts))
+    splices = yield from replacing(document, unit, texts, _NONE)
     if reason != "":
         splices += _reason(document, ("delta",), reason)
-    return sse.reframe(unit.raw, document.apply(splices))
+    return sse.reframe(unit.raw, (yield from document.applying(splices)))
 
 
 def renumbered(raw: bytes, number: int) -> bytes:
@@ -81,7 +81,7 @@ def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generato
         texts |= {i: "" for i, delta in enumerate(unit.deltas) if delta.channel.choice == 0 and i not in edit.texts}
     doomed |= _results_of(document, doomed)
     texts = {i: text for i, text in texts.items() if not _is_within(unit.deltas[i].path, doomed, len(blocks))}
-    splices = replacements(document, unit, texts, _NONE)
+    splices = yield from replacing(document, unit, texts, _NONE)
     splices += document.cut(("content",), frozenset(doomed))
     if added:
         splices.append(_appended(document, doomed, added))

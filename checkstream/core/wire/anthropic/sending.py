@@ -13,10 +13,11 @@ from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.anthropic.answers import number_of
-from checkstream.core.wire.anthropic.edits import REFUSAL, edit_event, put_text, renumbered
+from checkstream.core.wire.anthropic.edits import REFUSAL, editing_event, put_text, renumbered
 from checkstream.core.wire.anthropic.errors import error_event
 from checkstream.core.wire.anthropic.fields import OWN_SIGNATURE
 from checkstream.core.wire.json_text.objects import read_object
@@ -25,6 +26,8 @@ from checkstream.core.wire.surface import Edit
 
 _TEXTS = frozenset({"content", "reasoning", "tool_arguments"})
 _OWN_ID = "msg_checkstream"
+_LONG_BYTES = 16_384
+"""Of an event that is edited in one step, and leaves in another."""
 
 
 class _Block(msgspec.Struct):
@@ -85,6 +88,16 @@ class MessageSending:
         Raises:
             WireError: the event's JSON has two members of one name where it is edited.
         """
+        return done(self.writing_event(unit, edit))
+
+    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
+        """Return, in steps, a long event as it leaves.
+
+        Raises:
+            WireError: as `write_event`.
+        """
+        if edit is None:
+            return self.as_it_came(unit)
         if edit.drop_calls:
             self._leave_out(unit)
             return b""
@@ -92,16 +105,10 @@ class MessageSending:
             self._usage = _figures(_body(unit.raw).get("usage")) if unit.usage else self._usage
             return self._told(self._usage) if unit.usage and self._ends else b""
         thinking = any(unit.deltas[i].channel.kind == "reasoning" for i in edit.texts)
-        return self._sent(unit, edit_event(unit, edit), thinking=thinking)
-
-    def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
-        """Return a long event as it leaves.
-
-        Raises:
-            WireError: as `write_event`.
-        """
-        yield
-        return self.as_it_came(unit) if edit is None else self.write_event(unit, edit)
+        edited = yield from editing_event(unit, edit)
+        if len(edited) > _LONG_BYTES:
+            yield
+        return self._sent(unit, edited, thinking=thinking)
 
     def _leave_out(self, unit: Unit) -> None:
         """Take out an event of a call, and with its first one the call's number."""

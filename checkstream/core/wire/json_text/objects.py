@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from typing import NoReturn
 
+import msgspec
+
+from checkstream.core.steps import dropping
 from checkstream.core.wire.json_text.size import MOST_HALVES, MOST_VALUES_OF_WHOLE
 from checkstream.core.wire.json_text.strict import Dialect, Reading, StrictJson
 from checkstream.errors import RequestInvalid, WireError
 
-_LONG = 4096
-
-
 _SHORT_BYTES = 65_536
-
-
 _FEW = 4096
-
-
 """A body of so many bytes, with so many commas and brackets, is read at once: the dearest take about a millisecond."""
 
 
@@ -65,9 +62,26 @@ def reading_object(data: bytes) -> Reading:
     Raises:
         WireError: as `read_object`, or it is nested more deeply, or made of more values, than is read.
     """
-    if len(data) <= _SHORT_BYTES and data.count(b",") + data.count(b"[") + data.count(b"{") <= _FEW:
+    if _is_short(data):
         return read_object(data)
     try:
         return (yield from _WHOLE.reading(data))
     except RequestInvalid as error:
         raise WireError(f"{str(error).rpartition(';')[0] or error}; check the upstream") from error
+
+
+def looking_whether_json(text: str) -> Generator[None, None, bool]:
+    """Tell, in steps, whether a text is JSON: an object, or any other value."""
+    data = text.encode("utf-8", "replace")
+    try:
+        if _is_short(data):
+            msgspec.json.decode(data)
+        else:
+            yield from dropping([(yield from _WHOLE.reading_value(data))])
+    except (ValueError, RecursionError, RequestInvalid):
+        return False
+    return True
+
+
+def _is_short(data: bytes) -> bool:
+    return len(data) <= _SHORT_BYTES and data.count(b",") + data.count(b"[") + data.count(b"{") <= _FEW

@@ -116,6 +116,17 @@ class StrictJson:
                 names, or, as the dialect has it, case-variant names, numbers that don't fit 64 bits, or half a pair of
                 surrogates.
         """
+        value = yield from self.reading_value(data)
+        if not isinstance(value, dict):
+            raise RequestInvalid(f"{self._what} is not a JSON object; send one")
+        return value
+
+    def reading_value(self, data: bytes) -> Generator[None, None, object]:
+        """Return the value that `data` is, whether or not it is an object, in steps.
+
+        Raises:
+            RequestInvalid: as `reading`.
+        """
         return _Reading(self._what, self._dialect, data).run()
 
 
@@ -147,7 +158,7 @@ class _Reading:
         self._last: object = None
         """The string that was read last, or the whole value."""
 
-    def run(self) -> Reading:
+    def run(self) -> Generator[None, None, object]:
         """Read the whole text."""
         if self._spends(len(self._data) // (8 * _BYTES_A_TOKEN)):  # it has been copied
             yield
@@ -161,8 +172,6 @@ class _Reading:
             for frame in self._frames:
                 yield from dropping(frame.items if frame.members is None else frame.members)
             raise
-        if not isinstance(self._last, dict):
-            raise RequestInvalid(f"{self._what} is not a JSON object; send one")
         return self._last
 
     def _all(self) -> Generator[None, None, int]:  # noqa: C901, PLR0912, PLR0915 - a call for each value costs as much

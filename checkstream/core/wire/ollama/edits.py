@@ -6,12 +6,12 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import done, dropping
+from checkstream.core.steps import dropping
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.answers.join import going_on
 from checkstream.core.wire.answers.logprobs import SHADOWS
-from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.answers.splices import replacing
 from checkstream.core.wire.json_text.objects import reading_object
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
 from checkstream.core.wire.json_text.splices import changed, places, ways
@@ -25,8 +25,8 @@ _STOPPED = "content_filter"
 _SUMS = fields.DURATIONS
 
 
-def edit_event(unit: Unit, edit: Edit) -> bytes:
-    """Return the line's event with the edit applied, `b""` when nothing of it remains.
+def editing_event(unit: Unit, edit: Edit) -> Generator[None, None, bytes]:
+    """Return, in steps, the line's event with the edit applied, `b""` when nothing of it remains.
 
     Raises:
         WireError: its JSON has two members of one name where it is edited.
@@ -39,7 +39,8 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
         return b""
     data = sse.parse(unit.raw).data or b"{}"
     finish = _STOPPED if dropped else edit.finish.get(0)
-    return sse.reframe(unit.raw, done(_editing(data, unit, edit, finish, kept={}, dropped=dropped)))
+    written = yield from _editing(data, unit, edit, finish, kept={}, dropped=dropped)
+    return sse.reframe(unit.raw, written)
 
 
 def editing_answer(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
@@ -77,7 +78,7 @@ def _editing(
     splices = [splice for path, names in doomed.items() for splice in document.cut(path, frozenset(names))]
     missing = {i: text for i, text in texts.items() if document.span(unit.deltas[i].path) is None}
     texts = {i: text for i, text in texts.items() if i not in missing and not _goes(unit.deltas[i].path, doomed)}
-    splices += replacements(document, unit, texts, frozenset())
+    splices += yield from replacing(document, unit, texts, frozenset())
     for i, text in missing.items():
         splices.append(_added(document, unit.deltas[i].path, text))
     if finish is not None:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import msgspec
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
@@ -103,16 +104,15 @@ class Ollama(JsonSurface):
         Raises:
             WireError: its JSON has two members of one name where it is edited.
         """
-        return edits.edit_event(unit, edit)
+        return done(edits.editing_event(unit, edit))
 
     def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
-        """Return a long event as it leaves.
+        """Return, in steps, a long event as it leaves.
 
         Raises:
             WireError: as `write_event`.
         """
-        yield
-        return self.as_it_came(unit) if edit is None else self.write_event(unit, edit)
+        return self.as_it_came(unit) if edit is None else (yield from edits.editing_event(unit, edit))
 
     def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
         """Return, in steps, the body with the edit applied; of a stopped answer only what the edit keeps stays.

@@ -11,7 +11,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.answers.answer import CALLS
 from checkstream.core.wire.answers.join import going_on, summing
 from checkstream.core.wire.answers.logprobs import SHADOWS
-from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.answers.splices import replacing
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice, string_end, value_start
 from checkstream.core.wire.json_text.splices import EDITS_A_STEP, changed, null, places, put, ways
 from checkstream.core.wire.json_text.strings import quote
@@ -20,11 +20,13 @@ from checkstream.core.wire.surface import Edit
 _LISTED = frozenset[Path]({(), ("content",), ("tool_calls",)})
 """Of a message: what may be cut out of it stands in these."""
 
+_STREAMED = "delta"
+"""The member of a choice of an event that holds its texts, of chats."""
 _KEPT_OF_STOPPED = frozenset({"role", "content", "refusal"})
 
 
-def edit_event(unit: Unit, edit: Edit) -> bytes:
-    """Return the event with the edit applied, `b""` when nothing of it remains.
+def editing_event(unit: Unit, edit: Edit) -> Generator[None, None, bytes]:
+    """Return, in steps, the event with the edit applied, `b""` when nothing of it remains.
 
     Raises:
         WireError: the event's JSON has two members of one name where it is edited.
@@ -37,12 +39,12 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
     data = sse.parse(unit.raw).data
     if data is None:
         return unit.raw
-    text = data.decode()
     if len(texts) == len(unit.deltas) == len(unit.choices) == 1 and alone:
-        quick = _quick_splice(text, unit.deltas[0], texts[0])
+        quick = _quick_splice(data.decode(), unit.deltas[0], texts[0])
         if quick is not None:
             return sse.reframe(unit.raw, quick)
-    document = JsonText(text)
+    wanted = ways(unit.deltas[i].path for i in (*texts, *edit.drop_calls))
+    document = yield from places(data, _Wanted(wanted, _STREAMED))
     numbers = _numbers(document)
     calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     silent = {int(path[1]) for path, names in calls.items() if not document.entries(path).keys() - names}
@@ -62,8 +64,8 @@ def edit_event(unit: Unit, edit: Edit) -> bytes:
         if number in altered and position not in doomed:
             splices += null(document, (("choices", position, name) for name in SHADOWS))
     splices += null(document, ((name,) for name in SHADOWS))
-    splices += replacements(document, unit, texts, dropped)
-    return sse.reframe(unit.raw, document.apply(splices))
+    splices += yield from replacing(document, unit, texts, dropped)
+    return sse.reframe(unit.raw, (yield from document.applying(splices)))
 
 
 def doomed_calls(document: JsonText, paths: Iterable[Path]) -> dict[Path, set[str | int]]:
@@ -130,7 +132,8 @@ def editing_whole(
     calls = doomed_calls(document, {unit.deltas[i].path for i in edit.drop_calls})
     splices = [splice for path, names in calls.items() for splice in document.cut(path, frozenset(names))]
     splices += null(document, ((name,) for name in SHADOWS)) if altered else []
-    splices += replacements(document, unit, {i: text for i, text in texts.items() if _is_common(unit, i)}, dropped)
+    common = {i: text for i, text in texts.items() if _is_common(unit, i)}
+    splices += yield from replacing(document, unit, common, dropped)
     placed: dict[Path, list[int]] = {}
     for i, delta in enumerate(unit.deltas):
         placed.setdefault(delta.path[:2], []).append(i)
@@ -147,7 +150,7 @@ def editing_whole(
 
 
 class _Wanted:
-    """The containers of a whole answer that are listed when it is edited."""
+    """The containers of an answer that are listed when it is edited."""
 
     def __init__(self, ways: Container[Path], message: str | None) -> None:
         self._ways = ways
@@ -200,7 +203,7 @@ def _choice_splices(
         if delta.channel.kind != "extra" and not delta.verbatim and delta.path[:-1] in (path, (*path, message)):
             splices.append(put(document, delta.path[:-1], str(delta.path[-1]), text, doomed=doomed, grown=grown))
         else:
-            splices += replacements(document, unit, {i: text}, frozenset())
+            splices += yield from replacing(document, unit, {i: text}, frozenset())
     return splices
 
 

@@ -51,16 +51,15 @@ class OpenAISurface(JsonSurface):
         Raises:
             WireError: the event's JSON has two members of one name where it is edited.
         """
-        return edits.edit_event(unit, edit)
+        return done(edits.editing_event(unit, edit))
 
     def writing_event(self, unit: Unit, edit: Edit | None) -> Generator[None, None, bytes]:
-        """Return a long event as it leaves.
+        """Return, in steps, a long event as it leaves.
 
         Raises:
             WireError: as `write_event`.
         """
-        yield
-        return self.as_it_came(unit) if edit is None else self.write_event(unit, edit)
+        return self.as_it_came(unit) if edit is None else (yield from edits.editing_event(unit, edit))
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event under the id of `like`, as a part of the same answer; where one has no id, as it came.

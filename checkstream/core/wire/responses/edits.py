@@ -9,7 +9,7 @@ import msgspec
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.answers.join import going_on, summing
-from checkstream.core.wire.answers.splices import replacements
+from checkstream.core.wire.answers.splices import replacing
 from checkstream.core.wire.json_text import splices as json_splices
 from checkstream.core.wire.json_text.spans import JsonText, Path, Splice
 from checkstream.core.wire.json_text.splices import Names, changed, places, ways
@@ -44,20 +44,21 @@ def editing_event(unit: Unit, edit: Edit) -> Generator[None, None, bytes]:
     for at in range(0, len(left), _TEXTS_A_STEP):
         if at:
             yield
-        splices += _replacing(document, unit, dict(left[at : at + _TEXTS_A_STEP]), beside)
+        splices += yield from _replacing(document, unit, dict(left[at : at + _TEXTS_A_STEP]), beside)
     return sse.reframe(unit.raw, (yield from document.applying(splices)))
 
 
 def _replacing(
     document: JsonText, unit: Unit, texts: Mapping[int, str], beside: dict[Path, Names] | None = None
-) -> list[Splice]:
-    """Return what puts texts in their places; beside a text that is another now no log probabilities stay."""
+) -> Generator[None, None, list[Splice]]:
+    """Return, in steps, what puts texts in their places; beside one that is another now no probabilities stay."""
     empty = {unit.deltas[i].path for i in texts if unit.deltas[i].path[-1] == _PROBABILITIES}
     rest = {i: text for i, text in texts.items() if unit.deltas[i].path not in empty}
     empty |= {(*unit.deltas[i].path[:-1], _PROBABILITIES) for i in rest if unit.deltas[i].channel.kind in _TEXTS}
     spans = (document.span(path) for path in empty)
+    replaced = yield from replacing(document, unit, rest, _NONE, beside)
     return [
-        *replacements(document, unit, rest, _NONE, beside),
+        *replaced,
         *(Splice(*span, "[]") for span in spans if span is not None),
     ]
 
@@ -111,7 +112,7 @@ def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generato
     left, beside = list(texts.items()), dict[Path, Names]()
     for at in range(0, len(left), _TEXTS_A_STEP):
         some = {i: text for i, text in left[at : at + _TEXTS_A_STEP] if not _is_gone(document, unit, i, doomed)}
-        splices += _replacing(document, unit, some, beside)
+        splices += yield from _replacing(document, unit, some, beside)
         yield
     splices += document.cut(_OUTPUT, frozenset(doomed))
     splices += document.cut((), frozenset({_JOINED}))
