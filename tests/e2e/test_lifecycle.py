@@ -95,7 +95,9 @@ def test_a_stream_that_outlives_the_drain_is_told(llm: Llm, start: Callable[...,
 @pytest.mark.parametrize("how", ["sighup", "admin", "file"])
 def test_g25_a_reload_never_changes_a_running_stream(llm: Llm, start: Callable[..., Proxy], how: str) -> None:
     proxy = start()
-    model = llm.put("reload", SLOW)
+    model = llm.put(
+        "reload", {**SLOW, "timing": {"token_ms": 75 if how == "file" else 25}}
+    )  # files are looked at once a second
     reader = _Reader(proxy, model)
     newer = POLICY.replace("version: 1.0.0", "version: 2.0.0").replace(
         "entities: [EMAIL, CREDIT_CARD]", "phrases: [mail]"

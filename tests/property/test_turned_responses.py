@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.commands import Record
@@ -88,6 +88,30 @@ def test_g04_g15_whatever_the_rest_says_nothing_condemned_leaves_and_it_is_one_a
     for item in answer["output"]:
         if item["type"] == "function_call":
             json.loads(item["arguments"])
+
+
+def cited(number: int, *titles: str) -> dict[str, Any]:
+    """Return a message whose sources have these titles."""
+    notes = [
+        {"type": "url_citation", "start_index": 0, "end_index": at, "url": f"https://{at}.example", "title": title}
+        for at, title in enumerate(titles)
+    ]
+    part = {"type": "output_text", "annotations": notes, "logprobs": [], "text": "See there."}
+    return message("", id=f"msg_{number}") | {"content": [part]}
+
+
+@given(st.lists(st.lists(TEXTS, max_size=3), min_size=1, max_size=3), st.data())
+@example([["4111 1111 ", "4111 1111 "], ["1111 1111", "1111 1111"]], None)
+@example([["4111 1111 "], ["1111 1111", "4111 1111 "], ["1111 1111"]], None)
+def test_g15_a_part_is_told_again_with_the_sources_that_were_sent(
+    titles: list[list[str]], data: st.DataObject | None
+) -> None:
+    first = responses.answer(*(cited(at, *each) for at, each in enumerate(titles)), CUT, pieces=1)
+    rest = second(pieces=1)
+    cuts = ([first], [rest]) if data is None else (split(data.draw, first), split(data.draw, rest))
+    played = run(NAME, *cuts, stream=True)
+    responses.read(came(played))
+    assert_clean(came(played))
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,7 +10,7 @@ import msgspec
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.responses import events
-from checkstream.core.wire.responses.objects import Members, is_object, listed, members, written
+from checkstream.core.wire.responses.objects import Members, entries, is_object, listed, members, written
 from checkstream.errors import WireError
 
 _TEXTS = {"output_text": "text", "refusal": "refusal", "reasoning_text": "text", "summary_text": "text"}
@@ -84,6 +84,9 @@ class OpenPart(msgspec.Struct):
     done: bool = False
     """So has the part."""
     annotations: list[bytes] = msgspec.field(default_factory=list)
+    """As they were sent ..."""
+    edited: dict[int, bytes] = msgspec.field(default_factory=dict)
+    """... and those of them that were sent otherwise than they came, by their numbers: as they came."""
 
     @property
     def index(self) -> int:
@@ -97,6 +100,32 @@ class OpenPart(msgspec.Struct):
             found["annotations"] = listed(self.annotations)
         found[_TEXTS[self.form]] = quote(closed.text(self.key)).encode()
         return written(found)
+
+    def cite(self, sent: bytes, came: bytes) -> None:
+        """Take an annotation, as it was sent and as it came."""
+        if sent != came:
+            self.edited[len(self.annotations)] = came
+        self.annotations.append(sent)
+
+    def as_told(self, value: bytes, came: bytes) -> bytes:
+        """Return the part, told once more as a whole, with the annotations that were edited as they were sent.
+
+        Args:
+            value: As it would be told now.
+            came: As the upstream has told it; what it says there for the first time is left as it is.
+        """
+        if not self.edited or not is_object(came):
+            return value
+        told, there = (members(each).get("annotations", b"") for each in (value, came))
+        if told[:1] != b"[" or there[:1] != b"[":
+            return value
+        own, given = entries(told), entries(there)
+        if len(own) != len(given):
+            return value
+        for at, was in self.edited.items():
+            if at < len(own) and json.loads(given[at]) == json.loads(was):
+                own[at] = self.annotations[at]
+        return written(members(value) | {"annotations": listed(own)})
 
     def ends(self, closed: Closed) -> Iterator[tuple[str, Mapping[str, object]]]:
         """Yield type and members of the events that end it."""
@@ -129,16 +158,26 @@ class OpenItem:
         closed.texts.setdefault(key, [])
         return part
 
-    def take(self, kind: str, top: Members, closed: Closed, number: int) -> None:
-        """Take an event about it."""
+    def take(self, kind: str, top: Members, came: Members, closed: Closed, number: int) -> None:
+        """Take an event about it, and have it say of annotations what was sent.
+
+        Args:
+            kind: Its type.
+            top: Its members, as it leaves.
+            came: Its members, as it came.
+            closed: What has left.
+            number: Of the item.
+        """
         name, _, step = kind.rpartition(".")
         list_ = events.PARTS.get(name)
         if list_ is not None and events.INDEX[list_] in top and is_object(top.get("part", b"")):
             key: Path = (number, list_, int(top[events.INDEX[list_]]))
             if step == "done":
+                part = self.parts.get(key)
+                if part is not None:
+                    part.over = part.done = True
+                    top["part"] = part.as_told(top["part"], came.get("part", b""))
                 closed.values[key] = top["part"]
-                if key in self.parts:
-                    self.parts[key].over = self.parts[key].done = True
                 return
             form = str(json.loads(members(top["part"]).get("type", b'""')))
             if form in _TEXTS:
@@ -153,7 +192,7 @@ class OpenItem:
         elif kind == events.ANNOTATION and "content_index" in top and "annotation" in top:
             part = self.parts.get((number, "content", int(top["content_index"])))
             if part is not None:
-                part.annotations.append(top["annotation"])
+                part.cite(top["annotation"], came.get("annotation", top["annotation"]))
 
     def closed(self, closed: Closed, number: int, status: str) -> bytes:
         """Return the item as it is told when it ends so."""

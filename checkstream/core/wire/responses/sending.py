@@ -160,7 +160,7 @@ class ResponseSending:
             before = more + (self._close(status="completed") if self._begins(top) else b"")
         yield from self._say_again(unit, top)
         yield from self._record(unit, top)
-        self._take(kind, top)
+        self._take(kind, top, was if raw is unit.raw else members(sse.parse(unit.raw).data or b"{}"))
         before += self._close(own=True, status="completed") if kind in events.LAST else b""
         if kind in events.LIFE or kind in events.LAST:
             self._tell_answer(kind, unit, top)
@@ -205,7 +205,7 @@ class ResponseSending:
             else:
                 self._closed.texts.setdefault(delta.part, []).append(_text(value))
 
-    def _take(self, kind: str, top: Members) -> None:
+    def _take(self, kind: str, top: Members, came: Members) -> None:
         """Keep in mind what an event begins or ends."""
         if not top.get("output_index", b"").isdigit():
             return
@@ -223,7 +223,7 @@ class ResponseSending:
         item = self._items.get(number)
         if item is None:
             item = self._items[number] = OpenItem(written({"id": top.get("item_id", b'""')}))
-        item.take(kind, top, self._closed, number)
+        item.take(kind, top, came, self._closed, number)
 
     def _renumber(self, unit: Unit, top: Members) -> None:
         """Give an event and the item that it is of their numbers: each is one more than the last, whatever it says."""
