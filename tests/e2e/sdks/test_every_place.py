@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from checkstream.core.policy.capabilities import PROMPT_ONLY, STORED
 from checkstream.core.wire.places import PLACES
 from tests import messages, responses
-from tests.e2e.harness import Proxy, http
+from tests.e2e.harness import Proxy, http, running
 from tests.e2e.sdks.upstream import SCRIPT, Upstream
 
 CARD = "4111 1111 1111 1111"
@@ -56,14 +56,15 @@ def answering(surface: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def everywhere(begin: Callable[..., Proxy]) -> Proxy:
-    """Return a proxy with a route for each of the paths."""
+def everywhere(begin: Callable[..., Proxy]) -> Iterator[Proxy]:
+    """Yield a proxy with a route for each of the paths."""
     own = {pattern: {"surface": name} for pattern, name in OWN.items()}
     places = [
         {"name": f"at-{number}", "match": {"path": pattern}, **own.get(pattern, {})}
         for number, pattern in enumerate(sorted(EVERY, key=lambda pattern: "{" in pattern))
     ]
-    return begin(["builtin:default", "policy.yaml"], places=places)
+    with running(begin(["builtin:default", "policy.yaml"], places=places)) as proxy:
+        yield proxy
 
 
 @pytest.mark.parametrize("pattern", sorted(EVERY))
