@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 
+import msgspec
+
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.exchange.midstream.blocks import Blocks
+from checkstream.core.steps import dropping
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
 from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
@@ -21,6 +24,7 @@ _BYTES_A_UNIT = 500
 _BYTES_READ = 250
 _LONGEST_MOULD = 65_536
 """Bytes of an event by which others are read: more is not repeated thousands of times."""
+_EXTRAS_A_STEP = 4096
 _READING_WORK = 300
 """Of a step of reading a long event."""
 _TEXT_WORK = 6
@@ -301,8 +305,7 @@ class Incoming:
         if failed:
             course.ledger.upstream_failure = f"status_{course.status}"
         try:
-            unit = yield from course.checking.meter.stepping(self._answer.reading_whole(body), COUNTING_WORK)
-            unit = yield from course.answer.sieve.sift(unit, whole=True)
+            unit = yield from self._whole(body)
         except WireError as error:
             self._take_unreadable(body, str(error))
             return
@@ -310,6 +313,20 @@ class Incoming:
         course.ending = Ending("upstream_failed" if failed and not unit.choices else "complete")
         yield from course.intake.take(unit)
         yield from course.endings.end_common()
+
+    def _whole(self, body: bytes) -> Generator[None, None, Unit]:
+        """Return a whole answer with what of it rules must judge as deltas, and forget the rest of it in steps.
+
+        Raises:
+            WireError: the surface does not allow it.
+        """
+        meter = self._course.checking.meter
+        read = yield from meter.stepping(self._answer.reading_whole(body), COUNTING_WORK)
+        unit = yield from self._course.answer.sieve.sift(read, whole=True)
+        unit, found = msgspec.structs.replace(unit, extras=()), list(read.extras)
+        del read
+        yield from meter.stepping(dropping(found, _EXTRAS_A_STEP), COUNTING_WORK)
+        return unit
 
     def _take_unreadable(self, body: bytes, reason: str) -> None:
         """Let the fail mode decide on a body that is not the surface's; an error status stays what it was."""

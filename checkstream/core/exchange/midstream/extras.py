@@ -347,7 +347,13 @@ class Extras:
 
         What is edited for the sake of several is all that they stand in. Those of which nothing is left are not `loud`.
         """
-        several = [number for number in loud if unit.extras[number].words]
+        several = list[int]()
+        for count, number in enumerate(loud, 1):
+            if unit.extras[number].words:
+                several.append(number)
+            if count % _EXTRAS == 0:
+                self._meter.spent += _EXTRAS // 4
+                yield
         extras = list(unit.extras) if several else []
         for number in several:
             words = extras[number].words

@@ -6,7 +6,7 @@ shadow; bytes spelled as text are named in `unscanned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 
 import msgspec
 
@@ -185,7 +185,7 @@ class Answer:
     def rest(
         self,
         choice: int,
-        fields: dict[str, object],
+        fields: Mapping[str, object],
         known: frozenset[str],
         own: frozenset[str],
         at: Path,
@@ -224,7 +224,7 @@ class Answer:
     def _resting(
         self,
         choice: int,
-        fields: dict[str, object],
+        fields: Mapping[str, object],
         names: tuple[frozenset[str], frozenset[str]],
         at: Path,
         place: Path | None,
@@ -233,10 +233,12 @@ class Answer:
         for count, (name, value) in enumerate(fields.items(), 1):
             if count % _MEMBERS_A_STEP == 0:
                 yield
+            if name in own:
+                continue
             to = None if place is None else (*place, name)
             if name in known:
                 self.extras.known(choice, value, (*at, name), to, "first" if not at and name in _SAME else "read")
-            elif name not in own:
+            else:
                 self.unknown(choice, value, (*at, name), to)
 
     def unknown(self, choice: int, value: object, path: Path, place: Path | None = None) -> None:

@@ -26,7 +26,7 @@ _MOST_TOKEN = 4096
 _MOST_FIGURE = 10**9
 """Logarithms of probabilities and places in a text are less: what is more would say something else."""
 _ENTRY = frozenset({"token", "logprob", "bytes", "top_logprobs"})
-_ENTRIES_A_STEP = 512
+_ENTRIES_A_STEP = 256
 _IDS_A_STEP = 8192
 _MEMBERS = frozenset({"content", "refusal", "tokens", "token_logprobs", "top_logprobs", "text_offset"})
 _LISTS = frozenset({"tokens", "token_logprobs", "top_logprobs", "text_offset"})

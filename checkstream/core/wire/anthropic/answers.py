@@ -221,9 +221,8 @@ def _rest(
     choice: int = 0,
 ) -> None:
     """Take the members of an object that are not `own`; the arguments are those of `Answer.rest`."""
-    left = {name: value for name, value in body.items() if name not in own}
-    if left:
-        answer.rest(choice, left, known, _NOTHING, at, place=place)
+    if len(body) > len(own) or not own.issuperset(body):
+        answer.rest(choice, body, known, own, at, place=place)
 
 
 def _read_block(answer: Answer, number: int, block: dict[str, object], path: Path) -> None:

@@ -272,6 +272,7 @@ class _Reading:
     def _name(self, frame: _Frame, at: int) -> Generator[None, None, int]:
         """Read the name of a member, and what stands between it and its value."""
         text, members = self._text, frame.members
+        self._tokens += 1
         whole = _member(text, at)
         if whole is not None:
             self._count()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 
+from checkstream.core.steps import Steps, dropping
 from checkstream.core.steps import done as walked
-from checkstream.core.steps import dropping
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.failure import failure_of
@@ -25,6 +25,7 @@ _FUNCTION = frozenset({"function", "id"})
 _ORDERLY = frozenset({"load", "unload"})
 """Reasons of an answer that only loaded a model or let go of it."""
 _NOTHING: frozenset[str] = frozenset()
+_IDS_A_STEP = 16_384
 
 Read = Callable[[Answer, dict[str, object]], None]
 """Read the texts of one object."""
@@ -74,7 +75,7 @@ def _reading(
                 raise WireError("`done_reason` is not a string; check the upstream")
             answer.finish(0, None if reason in _ORDERLY else reason)
     yield from answer.looking_at_shadows(0, body, ())
-    _context(answer, body.get(fields.CONTEXT))
+    yield from _context(answer, body.get(fields.CONTEXT))
     _rest(answer, body)
     yield from answer.taking()
     yield from answer.filling()
@@ -87,25 +88,31 @@ def _last(unit: Unit) -> Unit:
     return Unit(**{name: getattr(unit, name) for name in unit.__struct_fields__} | {"terminator": True})
 
 
-def _context(answer: Answer, value: object) -> None:
+def _context(answer: Answer, value: object) -> Steps:
     """Take the ids of tokens, of a vocabulary that nobody here has; whatever else stands there is read."""
-    if isinstance(value, list) and set(map(type, value)) <= {int}:
-        if value:
-            answer.shadows.append((fields.CONTEXT,))
-    elif value is not None:
+    if value is None or value == []:
+        return
+    ids = isinstance(value, list)
+    for at in range(0, len(value) if isinstance(value, list) else 0, _IDS_A_STEP):
+        if at:
+            yield
+        ids = ids and isinstance(value, list) and set(map(type, value[at : at + _IDS_A_STEP])) == {int}
+    if ids:
+        answer.shadows.append((fields.CONTEXT,))
+    else:
         answer.extras.unknown(0, value, (fields.CONTEXT,))
 
 
-def _rest(answer: Answer, body: Mapping[str, object]) -> None:
-    others = {name: value for name, value in body.items() if not _is_figure(name, value)}
-    moment = others.get(MOMENT)
+def _rest(answer: Answer, body: dict[str, object]) -> None:
+    figures = (name for name in fields.DURATIONS if _is_figure(body.get(name)))
+    moment = body.get(MOMENT)
     if moment is not None and not is_moment(moment):
         answer.extras.known(COMMON, moment, (MOMENT,))
-    answer.rest(COMMON, others, fields.KNOWN, _OWN, ())
+    answer.rest(COMMON, body, fields.KNOWN, _OWN.union(figures), ())
 
 
-def _is_figure(name: str, value: object) -> bool:
-    return name in fields.DURATIONS and type(value) is int and 0 <= value < fields.MOST_DURATION
+def _is_figure(value: object) -> bool:
+    return type(value) is int and 0 <= value < fields.MOST_DURATION
 
 
 def read_chat(answer: Answer, body: dict[str, object]) -> None:

@@ -31,22 +31,40 @@ class Echo:
     def __init__(self, members: Mapping[str, object]) -> None:
         """Begin with the members of the request; nothing is looked at before it is asked for."""
         self._members = members
-        self._said: dict[str, frozenset[object]] = {}
+        self._said: dict[str, set[object]] = {}
 
-    def has(self, name: str, value: object) -> bool:
-        """Tell whether a member of an answer says only what stands in the request's field of this name.
+    @property
+    def memory(self) -> dict[str, set[object]]:
+        """What was looked at of the request: there may be thousands of words."""
+        return self._said
+
+    def looking(self, name: str, value: object, *, long: bool) -> Generator[None, None, bool]:
+        """Tell, in steps, whether a member of an answer says only what stands in the request's field of this name.
 
         Servers fill in what was left out, so that the values are compared, not the whole.
+
+        Args:
+            name: Of the member.
+            value: Of the member.
+            long: There may be more in it than is compared in one step.
         """
         if name not in _FIELDS:
             return False
         given = self._members.get(name)
-        if not value or value == given:
+        if not value or (not long and value == given):
             return True
         if name not in self._said:
-            self._said[name] = frozenset(_leaves(given)) | _WORDS
-        said = self._said[name]
-        return all(leaf in said for leaf in _leaves(value))
+            said = self._said[name] = set[object](_WORDS)
+            for count, leaf in enumerate(_leaves(given), 1):
+                said.add(leaf)
+                if count % _LEAVES_A_STEP == 0:
+                    yield
+        for count, leaf in enumerate(_leaves(value), 1):
+            if leaf not in self._said[name]:
+                return False
+            if count % _LEAVES_A_STEP == 0:
+                yield
+        return True
 
 
 _DIGEST_BYTES = 8
@@ -144,17 +162,28 @@ _FIGURE = 100_000
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """Yield every string, number and member name in a value; a name that servers fill in is no word of anybody's."""
-    pending = [value]
-    while pending:
-        found = pending.pop()
-        if isinstance(found, dict):
-            pending += (inner for inner in found.values() if not _is_setting(inner))
-            yield from (name for name in found if name not in _NAMES)
-        elif isinstance(found, list):
-            pending += found
-        else:
+    """Yield every string, number and member name in a value; of what is no word of anybody's, "".
+
+    That are names and settings which servers fill in.
+    """
+    open_ = [iter([value])]
+    while open_:
+        for found in open_[-1]:
+            if isinstance(found, dict | list):
+                open_.append(_entries(found))
+                break
             yield found
+        else:
+            open_.pop()
+
+
+def _entries(value: dict[str, object] | list[object]) -> Iterator[object]:
+    if isinstance(value, list):
+        yield from value
+        return
+    for name, inner in value.items():
+        yield "" if name in _NAMES else name
+        yield "" if _is_setting(inner) else inner
 
 
 def _is_setting(leaf: object) -> bool:

@@ -340,9 +340,8 @@ class Items:
             self._answer.extras.found += others
 
     def _rest(self, found: Mapping[str, object], own: frozenset[str], at: Path, place: Path) -> None:
-        left = {name: value for name, value in found.items() if name not in own}
-        if left:
-            self._answer.rest(0, left, _KNOWN, _NOTHING, at, place=place)
+        if len(found) > len(own) or not own.issuperset(found):
+            self._answer.rest(0, found, _KNOWN, own, at, place=place)
 
 
 _INDICES = frozenset(events.INDEX.values())

@@ -74,7 +74,7 @@ class ResponseReceiving:
     @property
     def memory(self) -> Sequence[object]:
         """What has been said of items and their parts: there may be thousands."""
-        return self._items.memory
+        return *self._items.memory, self._echo.memory
 
     # --- streams
 
@@ -174,12 +174,16 @@ class ResponseReceiving:
         _finish(answer, response, kind)
         return failure_of(response)
 
-    def _rest_of_response(self, answer: Answer, response: Mapping[str, object], at: Path) -> Steps:
+    def _rest_of_response(
+        self, answer: Answer, response: Mapping[str, object], at: Path, *, long: bool = False
+    ) -> Steps:
         for count, (name, value) in enumerate(response.items(), 1):
             if count % _MEMBERS_A_STEP == 0:
                 yield
             path = (*at, name)
-            if name == "output" or self._echo.has(name, value) or (name == "instructions" and value == self._sent):
+            if name == "output" or (name == "instructions" and value == self._sent):
+                continue
+            if (yield from self._echo.looking(name, value, long=long)):
                 continue
             if name in _SAME:
                 answer.extras.known(0, value, path, ("response", name), "first")
@@ -230,7 +234,7 @@ class ResponseReceiving:
             if position % ITEMS_A_STEP == ITEMS_A_STEP - 1:
                 yield from answer.taking()
                 yield
-        yield from self._rest_of_response(answer, body, ())
+        yield from self._rest_of_response(answer, body, (), long=len(data) > _LONG_BYTES)
         if all(delta.channel.kind != "content" for delta in answer.deltas):
             answer.begin_text(0, ("output", len(output), "content", 0, "text"))
         yield from answer.taking()
@@ -241,6 +245,7 @@ class ResponseReceiving:
         own = self._given_back(body)
         if own:
             unit = yield from putting(unit, own)
+        self._items.begin(Answer(b"", whole=False))  # what was read is freed where it was read to
         return msgspec.structs.replace(unit, kept_as=_ids_of(body, *output))
 
 
@@ -280,12 +285,13 @@ def _look_at_numbers(body: Mapping[str, object]) -> None:
 
 _MOST_EVENTS = 10**9
 _MEMBERS_A_STEP = 128
+_LONG_BYTES = 65_536
+"""Of an answer that has so much in one field that to hold it against the request takes long."""
 
 
 def _rest(
     answer: Answer, body: Mapping[str, object], known: frozenset[str], own: frozenset[str], at: Path, *, choice: int = 0
 ) -> None:
     """Take the members of an object that are not `own`; the arguments are those of `Answer.rest`."""
-    left = {name: value for name, value in body.items() if name not in own}
-    if left:
-        answer.rest(choice, left, known, _NOTHING, at)
+    if len(body) > len(own) or not own.issuperset(body):
+        answer.rest(choice, body, known, own, at)
