@@ -46,6 +46,18 @@ def done(steps: Generator[None, None, Result]) -> Result:
             return result
 
 
+def freeing(value: object, steps: Generator[None, None, Result]) -> Generator[None, None, Result]:
+    """Do some steps, then take a value apart that they have used, also where they fail; return what they come to."""
+    try:
+        result = yield from steps
+    except Exception as error:
+        error.__traceback__ = None  # its frames have parts of the value
+        yield from dropping(value)
+        raise
+    yield from dropping(value)
+    return result
+
+
 def dropping(value: object, a_step: int = _DROPS_A_STEP) -> Generator[None, None, None]:
     """Take a value apart, in steps: to free a million values takes as long as one goes without the interpreter."""
     pending, count = [value], 0

@@ -5,7 +5,7 @@ A model thinks, then speaks, then calls tools. Each is a text of its own, and it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import accumulate
 from typing import Protocol
 
@@ -161,15 +161,17 @@ class Seam:
         return any(each.signal == finding.signal and each.span.end + at > finding.span.start for each in alone)
 
 
-def read_as_one(texts: Sequence[Stretch], patterns: PatternSet, work: Work) -> None:
-    """Tell the owners of some texts what stands over the last border between them."""
+def reading_as_one(texts: Sequence[Stretch], patterns: PatternSet, work: Work) -> Generator[None, None, None]:
+    """Tell the owners of some texts, in steps, what stands over the last border between them."""
     *before, last = texts
     seam = Seam(patterns, before, last.start, work)
+    yield
     found: list[Finding] = []
     for at in range(0, len(last.text), _STEP_CHARS):
         if seam.over:
             break
         found += seam.feed(last.text[at : at + _STEP_CHARS])
+        yield
     found += seam.end()
     if last.owner is not None:
         for finding in found:

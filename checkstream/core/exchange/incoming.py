@@ -12,7 +12,7 @@ from checkstream.core.exchange.midstream.blocks import Blocks
 from checkstream.core.steps import dropping
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
-from checkstream.core.wire.json_text.size import COUNTING_WORK, MOST_VALUES, counting
+from checkstream.core.wire.json_text.size import COUNTING_WORK, counting
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.moulds import Cut, Moulds
 from checkstream.core.wire.surface import Frame, Receiving
@@ -25,6 +25,8 @@ _BYTES_READ = 250
 _LONGEST_MOULD = 65_536
 """Bytes of an event by which others are read: more is not repeated thousands of times."""
 _EXTRAS_A_STEP = 4096
+_MOST_SHORT_BYTES, _MOST_OPENED = 12_288, 64
+"""Of an event that is read in one step: bytes, and containers in it, each of which has a place that may be long."""
 _READING_WORK = 300
 """Of a step of reading a long event."""
 _TEXT_WORK = 6
@@ -254,7 +256,7 @@ class Incoming:
         """
         course = self._course
         data = frame.data
-        if data is not None and len(data) > MOST_VALUES:
+        if data is not None and _is_long(data):
             yield
             for _ in counting(data):
                 course.checking.meter.spend(COUNTING_WORK + len(data) // _BYTES_READ)
@@ -266,7 +268,7 @@ class Incoming:
             return None
         self._moulds.forget_others(read)
         course.checking.meter.spend(_TEXT_WORK * len(read.deltas) + len(read.extras) + len(frame.raw) // _BYTES_READ)
-        if data is not None and len(data) > MOST_VALUES:
+        if data is not None and _is_long(data):
             yield
         unit = yield from course.answer.sieve.sift(read)
         if not course.answer.sieve.extras.calm:
@@ -322,10 +324,16 @@ class Incoming:
         """
         meter = self._course.checking.meter
         read = yield from meter.stepping(self._answer.reading_whole(body), COUNTING_WORK)
-        unit = yield from self._course.answer.sieve.sift(read, whole=True)
-        unit, found = msgspec.structs.replace(unit, extras=()), list(read.extras)
+        found, unit, fault = list(read.extras), None, ""
+        try:
+            unit = yield from self._course.answer.sieve.sift(read, whole=True)
+            unit = msgspec.structs.replace(unit, extras=())
+        except WireError as error:
+            fault = str(error)  # the error itself holds all that was read
         del read
         yield from meter.stepping(dropping(found, _EXTRAS_A_STEP), COUNTING_WORK)
+        if unit is None:
+            raise WireError(fault)
         return unit
 
     def _take_unreadable(self, body: bytes, reason: str) -> None:
@@ -339,3 +347,8 @@ class Incoming:
             course.reply(course.status, course.surface.error_body("upstream_error", message), "upstream_failed")
         else:
             course.fail("upstream_error", f"the upstream sent an answer that can't be checked: {reason}")
+
+
+def _is_long(data: bytes) -> bool:
+    """Tell whether an event is read in steps."""
+    return len(data) > _MOST_SHORT_BYTES or data.count(b"{") + data.count(b"[") > _MOST_OPENED

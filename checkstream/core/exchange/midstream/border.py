@@ -6,11 +6,11 @@ on, is read with what came before it; and that is held no longer once nothing ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import permutations
 
 from checkstream.core.channel.judge import Judge
-from checkstream.core.channel.seam import BEFORE_CHARS, Stretch, read_as_one
+from checkstream.core.channel.seam import BEFORE_CHARS, Stretch, reading_as_one
 from checkstream.core.exchange.midstream.said import strings_of
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Span
@@ -107,14 +107,15 @@ class Border:
         owed, self.owed = self.owed, []
         return owed
 
-    def end(self, judges: Sequence[Judge]) -> int:
-        """Take the end of the choice: nothing more goes over.
+    def ending(self, judges: Sequence[Judge], work: Work) -> Generator[None, None, None]:
+        """Take the end of the choice, in steps: nothing more goes over.
 
         Whatever came first, readers see thoughts above what is said, or beside it: a text that is still held is read
         with the beginnings of the others, too.
 
-        Returns:
-            What that has cost (see `match.work`).
+        Args:
+            judges: Of the choice.
+            work: Takes what that costs.
         """
         if self.latest is not None:
             self.latest.holdback.matches.end_seams()
@@ -122,16 +123,14 @@ class Border:
         self.owed.clear()
         self._before.clear()
         spoken = [judge for judge in judges if judge.channel.kind in SPOKEN and judge.holdback.received > judge.prelude]
-        work = Work()
         if 1 < len(spoken) <= _MOST_SPOKEN:
             for size in range(2, len(spoken) + 1):
                 for texts in permutations(spoken, size):
-                    self._read_as_one(texts, work)
-        return work.take()
+                    yield from self._reading_as_one(texts, work)
 
     @staticmethod
-    def _read_as_one(judges: Sequence[Judge], work: Work) -> None:
-        """Read some texts one behind the other."""
+    def _reading_as_one(judges: Sequence[Judge], work: Work) -> Generator[None, None, None]:
+        """Read some texts one behind the other, in steps."""
         *before, last = judges
         beginning = last.holdback
         if beginning.kept > last.prelude or any(each.holdback.ended for each in judges):
@@ -144,4 +143,4 @@ class Border:
             start = holdback.received - len(said)
             stretches.append(Stretch(said, start, holdback.matches, cut=start > judge.prelude))
         texts = [*stretches, Stretch(head, last.prelude, beginning.matches)]
-        read_as_one(texts, beginning.matches.patterns, work)
+        yield from reading_as_one(texts, beginning.matches.patterns, work)

@@ -15,6 +15,7 @@ from checkstream.core.exchange.midstream.answer import Answer
 from checkstream.core.exchange.midstream.border import Border
 from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.exchange.midstream.waiting import CALL
+from checkstream.core.match.work import Work
 from checkstream.core.steps import Walk
 from checkstream.core.terms import Channel
 
@@ -139,7 +140,7 @@ class Decisions:
 
     def _ending_others(self, choice: Choice, judge: Judge | None) -> Steps:
         """End all other channels of a choice that `judge` has cut: nothing more of them will be sent."""
-        self._checking.meter.spend(choice.border.end(choice.judges))
+        yield from self._checking.meter.counting(choice.border.ending(choice.judges, work := Work()), work)
         ending = None if judge is None else place_in(choice, judge)
         for other in choice.judges:
             if other is judge:

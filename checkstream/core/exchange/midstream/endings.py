@@ -15,6 +15,7 @@ from checkstream.core.exchange.midstream.answer import Answer
 from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.exchange.midstream.decisions import Decisions, place_in
 from checkstream.core.exchange.midstream.together import condemned
+from checkstream.core.match.work import Work
 from checkstream.core.terms import Channel, Span, Stage
 
 
@@ -81,7 +82,7 @@ class Endings:
         if choice.finished:
             return
         choice.finished = True
-        self._checking.meter.spend(choice.border.end(choice.judges))
+        yield from self._checking.meter.counting(choice.border.ending(choice.judges, work := Work()), work)
         asked: dict[int, list[Check]] = {}
         if choice.at_once:
             for owner, checks in due:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import Steps, Walk, done, dropping
+from checkstream.core.steps import Steps, Walk, done, freeing
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.answers.extras import PAD, PADDING, Extras, name_of
 from checkstream.core.wire.answers.failure import failure_of
@@ -64,7 +64,9 @@ _ORDERLY = frozenset({
 _REASONS = {"max_tokens": "length", "max_output_tokens": "length", "model_length": "length"} | {
     reason: reason for reason in ("length", "content_filter")
 }
-_MEMBERS_A_STEP = 256
+_MEMBERS_A_STEP, _OBJECTS_A_STEP = 256, 64
+_MOST_ENTRIES = 2048
+"""Of the lists of one choice."""
 
 
 class Answer:
@@ -95,7 +97,7 @@ class Answer:
         self._noted = 0
         self._whole = whole
         self._steps = steps
-        self._begun = 0
+        self._begun = self._entries = 0
         self._sources: list[int] = []
         """Places of the texts that are the JSON which they stand for."""
         self._later: list[Walk] = []
@@ -138,7 +140,17 @@ class Answer:
         if self._whole and len(self.choices) >= MOST_TEXTS_OF_WHOLE:
             raise WireError(f"the answer has more than {MOST_TEXTS_OF_WHOLE} choices; check the upstream")
         self.choices.append(choice)
-        self._begun = len(self.deltas)
+        self._begun, self._entries = len(self.deltas), 0
+
+    def look_at(self, entries: list[object]) -> None:
+        """Take note of the entries of a list of a choice, such as parts or calls, which are read in one step.
+
+        Raises:
+            WireError: those of the choice are more than anybody sends.
+        """
+        self._entries += len(entries)
+        if self._entries > _MOST_ENTRIES:
+            raise WireError(f"a choice has more than {_MOST_ENTRIES} parts and calls; check the upstream")
 
     def finish(self, choice: int, reason: str | None) -> None:
         """Take the end of a choice; servers that give no reason have said all."""
@@ -215,7 +227,9 @@ class Answer:
 
     def taking(self) -> Steps:
         """Take what was put off, in steps."""
-        for resting in self._later:
+        for count, resting in enumerate(self._later, 1):
+            if count % _OBJECTS_A_STEP == 0:
+                yield
             yield from resting
             yield from self.extras.taking()
         self._later.clear()
@@ -322,14 +336,22 @@ def read_bare(frame: Frame) -> Unit | None:
     return Unit(raw=frame.raw, terminator=True) if data.strip() == b"[DONE]" else None
 
 
-def read_object_event(frame: Frame, read: ReadChoice, own: frozenset[str]) -> Unit:
+def reading_object_event(
+    frame: Frame, read: ReadChoice, own: frozenset[str], *, steps: bool
+) -> Generator[None, None, Unit]:
     """Read an event that carries an object: a piece of the answer, or an error in one of its forms.
+
+    Args:
+        frame: The event.
+        read: Reads a choice.
+        own: Members of a choice that are read so.
+        steps: It is long, and read in steps.
 
     Raises:
         WireError: not an object, or a value has the wrong type.
     """
     data = frame.data or b""
-    unit = done(_reading(frame.raw, data, read_object(data), read, own, whole=False))
+    unit = yield from _reading(frame.raw, data, read_object(data), read, own, steps=steps)
     if frame.event != "error" or unit.failure is not None:
         return unit
     said = (extra.text for extra in unit.extras if extra.path == ("message",))
@@ -344,16 +366,20 @@ def reading_whole(data: bytes, read: ReadChoice, own: frozenset[str]) -> Generat
         WireError: a value has the wrong type; it has neither choices nor an error.
     """
     body = yield from reading_object(data)
-    try:
-        return (yield from _reading(data, data, body, read, own, whole=True))
-    finally:
-        yield from dropping(body)
+    return (yield from freeing(body, _reading(data, data, body, read, own, whole=True, steps=True)))
 
 
 def _reading(
-    raw: bytes, data: bytes, body: dict[str, object], read: ReadChoice, own: frozenset[str], *, whole: bool
+    raw: bytes,
+    data: bytes,
+    body: dict[str, object],
+    read: ReadChoice,
+    own: frozenset[str],
+    *,
+    whole: bool = False,
+    steps: bool,
 ) -> Generator[None, None, Unit]:
-    answer = Answer(data, whole=whole)
+    answer = Answer(data, whole=whole, steps=steps)
     failure = failure_of(body)
     choices = body.get("choices")
     if choices is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from checkstream.core.steps import dropping
+from checkstream.core.steps import freeing
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import Answer
 from checkstream.core.wire.answers.failure import failure_of
@@ -36,12 +36,12 @@ class Counting:
             WireError: not a JSON object with a count or an error.
         """
         found = yield from reading_object(body)
-        try:
-            answer, failure = Answer(body, whole=True), failure_of(found)
-            if failure is None and "input_tokens" not in found:
-                raise WireError("the answer has neither `input_tokens` nor `error`; check the upstream")
-            answer.rest(COMMON, found, self.figures, frozenset(), ())
-            yield from answer.taking()
-            return answer.unit(body, usage=failure is None, failure=failure)
-        finally:
-            yield from dropping(found)
+        return (yield from freeing(found, self._reading(found, body)))
+
+    def _reading(self, found: dict[str, object], body: bytes) -> Generator[None, None, Unit]:
+        answer, failure = Answer(body, whole=True), failure_of(found)
+        if failure is None and "input_tokens" not in found:
+            raise WireError("the answer has neither `input_tokens` nor `error`; check the upstream")
+        answer.rest(COMMON, found, self.figures, frozenset(), ())
+        yield from answer.taking()
+        return answer.unit(body, usage=failure is None, failure=failure)

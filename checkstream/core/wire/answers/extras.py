@@ -83,7 +83,9 @@ MOST_LEVELS = 64
 _SPACES = [ord(" ")] * 4
 """Make a list that says something of any."""
 _A_STEP = 256
-"""Values that are looked at."""
+"""Values that are looked at ..."""
+_VALUES_A_CONTAINER, _LEVELS_A_VALUE = 3, 8
+"""... of which a container counts for more, and each within many others."""
 
 
 class Extras:
@@ -101,6 +103,8 @@ class Extras:
         self._whole = whole
         self._steps = steps
         self._later: deque[Walk] = deque()
+        self._looked = 0
+        """At so many values since the last step."""
         self.found: list[Extra] = []
         self.binary: list[Path] = []
         """Where bytes stand that are spelled as text, which can't be read."""
@@ -165,27 +169,34 @@ class Extras:
 
     def _walking(self, choice: int, value: object, path: Path, place: Path | None, *, known: bool) -> Walk:
         """Take what stands in a container, in document order; `known`: in a field that servers are known to send."""
-        lists, count = None if known else Lists(), 0
+        lists = None if known else Lists()
         words: list[str] = []
         named: list[str] = []
         open_: list[Iterator[tuple[object, Path, Path | None]]] = [iter([(value, path, place)])]
         while open_:
             for inner, at, to in open_[-1]:
-                count += 1
-                if count % _A_STEP == 0:
+                self._looked += 1 + len(at) // _LEVELS_A_VALUE
+                if self._looked >= _A_STEP:
+                    self._looked = 0
                     yield
                 if not isinstance(inner, list | dict):
                     self._leaf(choice, inner, at, to, known=known)
                     if isinstance(inner, str) and inner not in CONSTANTS and is_wordy(inner):
                         (named if at[-1] == NAME else words).append(inner)
-                elif inner and not (yield from self._is_text(choice, inner, at, lists)):
+                    continue
+                self._looked += _VALUES_A_CONTAINER
+                if inner and not (yield from self._is_text(choice, inner, at, lists)):
                     open_.append(_members(inner, at, to))
                     break
             else:
                 open_.pop()
-        if len(named) < LEAST_NAMES:
-            named.clear()
-        for several in () if known else (words, named):
+        if lists is not None:
+            yield from lists.forgetting()
+            self._put_words(choice, path, words, named)
+
+    def _put_words(self, choice: int, path: Path, words: list[str], named: list[str]) -> None:
+        """Take the words of one value, and those that are names in it, as what they say together."""
+        for several in (words, named if len(named) >= LEAST_NAMES else []):
             if told := told_by(several):
                 self._put(Extra(choice, told, path, words=tuple(several)))
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator
 from itertools import islice
 
-from checkstream.core.steps import dropping
+from checkstream.core.steps import Steps, dropping
 from checkstream.core.wire.json_text.lists import spelling, telling
 
 _MANY = 16
 """Numbers of a list, and of lists in it, that are one text; fewer are one each."""
 _MANY_ROWS = 256
 _A_STEP = 1024
+_ROWS_A_STEP = 65_536
 _BETWEEN = "\n|\n"
 """Stands between numbers: nothing is found over it."""
 _MOST_EXACT, _MOST_BITS = 2**53, 2**64
@@ -56,7 +57,10 @@ class Lists:
         if not (yield from self.is_figures(value, found, rows)):
             return None
         if len(found) < _MANY or (rows and not (trees and len(rows) > _MANY_ROWS)):
-            self._mixed |= self._nested  # none of them has more
+            yield from _emptying(rows)
+            while self._nested:  # none of them has more
+                self._mixed.update(self._nested.pop() for _ in range(min(_A_STEP, len(self._nested))))
+                yield
             return None
         lines = dict[str, None]()
         for at in range(0, len(found), _A_STEP):
@@ -73,7 +77,13 @@ class Lists:
         told = yield from _joined(lines, whole)
         yield from dropping(lines)
         yield from dropping(found)
+        yield from _emptying(rows)
         return told
+
+    def forgetting(self) -> Steps:
+        """Forget the lists, in steps."""
+        yield from dropping(self._mixed)
+        yield from dropping(self._nested)
 
     def is_figures(
         self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None
@@ -109,6 +119,14 @@ class Lists:
             else:
                 open_.pop()
         return True
+
+
+def _emptying(rows: list[list[object]]) -> Steps:
+    """Forget many lists, in steps, that others still know."""
+    while rows:
+        del rows[-_ROWS_A_STEP:]
+        if rows:
+            yield
 
 
 def _may_be_number(value: object) -> bool:

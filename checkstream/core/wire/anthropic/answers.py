@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import dropping
+from checkstream.core.steps import freeing
 from checkstream.core.terms import COMMON, Channel, Delta, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.failure import failure_of
@@ -50,8 +50,8 @@ _BROKEN = {
 """Reasons to stop by which something is missing -> why."""
 
 
-def read_event(frame: Frame) -> Unit:
-    """Read one event of a stream.
+def reading_event(frame: Frame, *, steps: bool) -> Generator[None, None, Unit]:
+    """Read one event of a stream; `steps`: it is long, and read in steps.
 
     Raises:
         WireError: it is not what the API allows.
@@ -65,20 +65,22 @@ def read_event(frame: Frame) -> Unit:
     kind = body.get("type", frame.event)
     if not isinstance(kind, str) or (frame.event and frame.event != kind):
         raise WireError("the event's name is not its `type`; check the upstream")
-    answer = Answer(data, whole=False)
-    if kind not in EVENTS:
+    answer = Answer(data, whole=False, steps=steps)
+    if kind in _READERS:
+        answer.choices.append(0)
+        _READERS[kind](answer, body)
+    elif kind in EVENTS:
+        _rest(answer, body, _EVENT, _TYPE, (), choice=COMMON)
+    else:
         answer.choices.append(0)
         _rest(answer, body, _NOTHING, _NOTHING, (), choice=COMMON)
+    yield from answer.taking()
+    if kind not in EVENTS:
         return answer.unit(frame.raw, opaque=True)
     if kind == "error":
-        _rest(answer, body, _EVENT, _TYPE, (), choice=COMMON)
         return answer.unit(frame.raw, failure=failure_of(body) or "the upstream reported an error")
-    if kind == "message_stop":
-        _rest(answer, body, _EVENT, _TYPE, (), choice=COMMON)
-        return msgspec.structs.replace(answer.unit(frame.raw), terminator=True)
-    answer.choices.append(0)
-    _READERS[kind](answer, body)
-    return answer.unit(frame.raw, usage=kind == "message_delta" and body.get("usage") is not None)
+    unit = answer.unit(frame.raw, usage=kind == "message_delta" and body.get("usage") is not None)
+    return msgspec.structs.replace(unit, terminator=True) if kind == "message_stop" else unit
 
 
 def _read_start(answer: Answer, body: dict[str, object]) -> None:
@@ -172,10 +174,7 @@ def reading_whole(data: bytes) -> Generator[None, None, Unit]:
         WireError: a value has the wrong type; it has neither content nor an error.
     """
     body = yield from reading_object(data)
-    try:
-        return (yield from _whole(data, body))
-    finally:
-        yield from dropping(body)
+    return (yield from freeing(body, _whole(data, body)))
 
 
 def _whole(data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import ClassVar
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire.answers.counting import Counting
 from checkstream.core.wire.anthropic import answers, edits, errors, requests
@@ -60,7 +61,15 @@ class AnthropicMessages(JsonSurface):
         Raises:
             WireError: the event is not what the surface allows.
         """
-        return answers.read_event(frame)
+        return done(answers.reading_event(frame, steps=False))
+
+    def reading_event(self, frame: Frame) -> Generator[None, None, Unit]:
+        """Read a long event, in steps.
+
+        Raises:
+            WireError: as `read_event`.
+        """
+        return answers.reading_event(frame, steps=True)
 
     def sending(self) -> Sending:
         """Return what writes the events of one stream as they leave, as a sequence that clients take."""

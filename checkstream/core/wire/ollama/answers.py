@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 
-from checkstream.core.steps import Steps, dropping
-from checkstream.core.steps import done as walked
+from checkstream.core.steps import Steps, freeing
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.failure import failure_of
@@ -31,8 +30,8 @@ Read = Callable[[Answer, dict[str, object]], None]
 """Read the texts of one object."""
 
 
-def read_event(frame: Frame, read: Read) -> Unit:
-    """Read one line of an answer.
+def reading_event(frame: Frame, read: Read, *, steps: bool) -> Generator[None, None, Unit]:
+    """Read one line of an answer; `steps`: it is long, and read in steps.
 
     Raises:
         WireError: not an object, or a value has the wrong type.
@@ -40,7 +39,7 @@ def read_event(frame: Frame, read: Read) -> Unit:
     data = frame.data
     if data is None:
         return Unit(raw=frame.raw, opaque=frame.strange)
-    return walked(_reading(frame.raw, data, read_object(data), read, whole=False))
+    return (yield from _reading(frame.raw, data, read_object(data), read, steps=steps))
 
 
 def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
@@ -50,16 +49,13 @@ def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
         WireError: a value has the wrong type.
     """
     body = yield from reading_object(data)
-    try:
-        return (yield from _reading(data, data, body, read, whole=True))
-    finally:
-        yield from dropping(body)
+    return (yield from freeing(body, _reading(data, data, body, read, whole=True, steps=True)))
 
 
 def _reading(
-    raw: bytes, data: bytes, body: dict[str, object], read: Read, *, whole: bool
+    raw: bytes, data: bytes, body: dict[str, object], read: Read, *, whole: bool = False, steps: bool
 ) -> Generator[None, None, Unit]:
-    answer = Answer(data, whole=whole)
+    answer = Answer(data, whole=whole, steps=steps)
     failure = failure_of(body)
     done = body.get("done") is True
     if failure is None or not _SAYS.isdisjoint(body):

@@ -80,7 +80,15 @@ class Ollama(JsonSurface):
         Raises:
             WireError: it is not what the surface allows.
         """
-        return answers.read_event(frame, self._read)
+        return done(answers.reading_event(frame, self._read, steps=False))
+
+    def reading_event(self, frame: Frame) -> Generator[None, None, Unit]:
+        """Read a long line of the answer, in steps.
+
+        Raises:
+            WireError: as `read_event`.
+        """
+        return answers.reading_event(frame, self._read, steps=True)
 
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
         """Read a whole answer, in steps.

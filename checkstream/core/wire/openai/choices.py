@@ -7,8 +7,9 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
+from checkstream.core.steps import done
 from checkstream.core.terms import Unit
-from checkstream.core.wire.answers.answer import Answer, read_bare, read_object_event, reading_whole
+from checkstream.core.wire.answers.answer import Answer, read_bare, reading_object_event, reading_whole
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.json_text import strings
 from checkstream.core.wire.json_text.spans import Path
@@ -80,7 +81,22 @@ class OpenAIChoices(OpenAISurface):
         Raises:
             WireError: the event is not what the surface allows.
         """
-        return read_bare(frame) or read_object_event(frame, self.read_streamed, frozenset({self.streamed}))
+        return done(self._reading_event(frame, steps=False))
+
+    def reading_event(self, frame: Frame) -> Generator[None, None, Unit]:
+        """Read a long event, in steps.
+
+        Raises:
+            WireError: as `read_event`.
+        """
+        return self._reading_event(frame, steps=True)
+
+    def _reading_event(self, frame: Frame, *, steps: bool) -> Generator[None, None, Unit]:
+        bare = read_bare(frame)
+        if bare is not None:
+            return bare
+        own = frozenset({self.streamed})
+        return (yield from reading_object_event(frame, self.read_streamed, own, steps=steps))
 
     def reading_whole(self, body: bytes) -> Generator[None, None, Unit]:
         """Read a whole answer, in steps; each choice has a content delta, empty when it has no content.

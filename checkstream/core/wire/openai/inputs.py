@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 
 import msgspec
 
-from checkstream.core.steps import Steps, dropping
+from checkstream.core.steps import Steps, freeing
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.extras import Extras, name_of
 from checkstream.core.wire.answers.failure import failure_of
@@ -98,10 +98,7 @@ class OpenAIInputs(OpenAISurface):
             WireError: not JSON of the surface's form.
         """
         found = yield from objects.reading_object(body)
-        try:
-            return (yield from self._reading(found, body))
-        finally:
-            yield from dropping(found)
+        return (yield from freeing(found, self._reading(found, body)))
 
     def _reading(self, found: dict[str, object], body: bytes) -> Generator[None, None, Unit]:
         error = found.get("error")

@@ -11,10 +11,12 @@ _KNOWN_MESSAGE_FIELDS = frozenset({"role", "tool_call_id"})
 _KNOWN_TOOL_FIELDS = frozenset({"index", "type"})
 # Servers name the same thing differently; each name is its own text, since clients join each for itself.
 _REASONING = {"reasoning_content": 0, "reasoning": 1, "thinking": 2, "reasoning_text": 3}
+_READ = frozenset({"content", "refusal", "reasoning_details", "tool_calls", "function_call", *_REASONING})
+"""Members of a message that are read as texts and calls."""
 _REASONING_DETAILS = REASONING_NAMES
-_NOTHING: frozenset[str] = frozenset()
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
+_READ_OF_PARTS = frozenset(_PARTS)
 _FUNCTIONS_ID = frozenset({"function", "custom", "id"})
 _DETAILS = frozenset({"index", "text", "summary"})
 
@@ -25,9 +27,8 @@ def read_message(answer: Answer, choice: int, message: dict[str, object], path: 
     Raises:
         WireError: a value has the wrong type.
     """
-    rest: dict[str, object] = {}
-    for name, value in message.items():
-        at = (*path, name)
+    for name in [each for each in message if each in _READ]:
+        at, value = (*path, name), message[name]
         if value is None:
             continue
         if name == "content":
@@ -45,9 +46,7 @@ def read_message(answer: Answer, choice: int, message: dict[str, object], path: 
             _tool_calls(answer, choice, value, at, whole=path[-1] == "message")
         elif name == "function_call":
             _function(answer, choice, LEGACY_CALL, value, at)
-        else:
-            rest[name] = value
-    answer.rest(choice, rest, _KNOWN_MESSAGE_FIELDS, _NOTHING, path)
+    answer.rest(choice, message, _KNOWN_MESSAGE_FIELDS, _READ, path)
 
 
 def _content(answer: Answer, choice: int, value: object, path: Path) -> None:
@@ -55,6 +54,7 @@ def _content(answer: Answer, choice: int, value: object, path: Path) -> None:
     if not isinstance(value, list):
         answer.text("content", choice, 0, value, path)
         return
+    answer.look_at(value)
     for i, part in enumerate(value):
         at = (*path, i)
         if isinstance(part, str):
@@ -62,13 +62,12 @@ def _content(answer: Answer, choice: int, value: object, path: Path) -> None:
         elif not isinstance(part, dict):
             raise WireError("a part of `content` is neither a string nor an object; check the upstream")
         else:
-            for name, inner in part.items():
-                if name in _PARTS and isinstance(inner, str):
-                    answer.text(_PARTS[name], choice, 0, inner, (*at, name))
-                elif name in _PARTS and inner is not None:
-                    _thoughts(answer, choice, _PARTS[name], inner, (*at, name))
+            for name in [each for each in _PARTS if part.get(each) is not None]:
+                if isinstance(part[name], str):
+                    answer.text(_PARTS[name], choice, 0, part[name], (*at, name))
                 else:
-                    answer.rest(choice, {name: inner}, _TYPE, _NOTHING, at)
+                    _thoughts(answer, choice, _PARTS[name], part[name], (*at, name))
+            answer.rest(choice, part, _TYPE, _READ_OF_PARTS, at)
 
 
 def _thoughts(answer: Answer, choice: int, kind: str, value: object, path: Path) -> None:
@@ -76,6 +75,7 @@ def _thoughts(answer: Answer, choice: int, kind: str, value: object, path: Path)
     if not isinstance(value, list):
         answer.extras.unknown(choice, value, path)
         return
+    answer.look_at(value)
     for i, inner in enumerate(value):
         at = (*path, i)
         if isinstance(inner, str):
@@ -91,6 +91,7 @@ def _reasoning_details(answer: Answer, choice: int, value: object, path: Path) -
     """Read OpenRouter's `reasoning_details`: what repeats the reasoning must be scanned like it."""
     if not isinstance(value, list):
         raise WireError("`reasoning_details` is not an array; check the upstream")
+    answer.look_at(value)
     for i, part in enumerate(value):
         if not isinstance(part, dict):
             raise WireError("a reasoning detail is not an object; check the upstream")
@@ -107,6 +108,7 @@ def _tool_calls(answer: Answer, choice: int, value: object, path: Path, *, whole
     """Read the calls of tools; clients join pieces of one index, and take those of a whole answer one by one."""
     if not isinstance(value, list):
         raise WireError("`tool_calls` is not an array; check the upstream")
+    answer.look_at(value)
     for i, call in enumerate(value):
         if not isinstance(call, dict):
             raise WireError("a tool call is not an object; check the upstream")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -33,6 +33,7 @@ _PROBABILITIES = "logprobs"
 CALL = frozenset({"tool_name", "tool_arguments"})
 _NOTHING: frozenset[str] = frozenset()
 ITEMS_A_STEP = 16
+_PARTS_A_STEP = 64
 
 
 class Items:
@@ -177,13 +178,13 @@ class Items:
         self._rest(body, _EVENT | {"part"}, (), (self._root, number, name))
         self._item_id(number, body)
 
-    def read_item_event(self, body: Mapping[str, object], *, over: bool) -> None:
-        """Read that an item begins or is over."""
+    def reading_item_event(self, body: Mapping[str, object], *, over: bool) -> Steps:
+        """Read, in steps, that an item begins or is over."""
         number, item = _number(body, "output_index"), body.get("item")
         if item is None and not over:
             self._rest(body, _EVENT, (), (self._root, number))
             return
-        self.read_item(number, item, ("item",))
+        yield from self.reading_item(number, item, ("item",))
         if over:
             self._values[number,] = item
             if self._forms.get(number) in events.CALLS:
@@ -219,7 +220,7 @@ class Items:
             if (number,) in self._values and _same(self._values[number,], item):
                 self.again[path] = (number,)
             else:
-                self.read_item(number, item, path)
+                yield from self.reading_item(number, item, path)
 
     def _numbers(self, output: Sequence[object]) -> list[int]:
         """Return the number of each item of a list: of those that have an id that which it came under."""
@@ -239,8 +240,8 @@ class Items:
             numbers.append(found)
         return numbers
 
-    def read_item(self, number: int, item: object, path: Path) -> None:
-        """Read an item: as it begins, as it is over, or in the whole answer.
+    def reading_item(self, number: int, item: object, path: Path) -> Steps:
+        """Read an item, in steps: as it begins, as it is over, or in the whole answer.
 
         Raises:
             WireError: it is no object, or a text in it is no string.
@@ -255,17 +256,19 @@ class Items:
         if form in events.CALLS:
             own |= self._read_call(number, item, path)
         if form in ("message", "reasoning"):
-            own |= self._read_parts(number, item, path)
+            own |= yield from self._reading_parts(number, item, path)
         for name in _IDS.intersection(item):
             self._answer.extras.known(0, item[name], (*path, name), (*place, name), "first")
         self._rest(item, frozenset(own | _IDS), path, place)
 
-    def _read_parts(self, number: int, item: Mapping[str, object], path: Path) -> set[str]:
-        """Read the parts of an item."""
+    def _reading_parts(self, number: int, item: Mapping[str, object], path: Path) -> Generator[None, None, set[str]]:
+        """Read the parts of an item, in steps."""
         found = {name for name in events.INDEX if isinstance(item.get(name), list)}
         for name in events.INDEX:
             parts = item.get(name)
             for index, part in enumerate(parts if isinstance(parts, list) else ()):
+                if index % _PARTS_A_STEP == _PARTS_A_STEP - 1:
+                    yield
                 self._part((number, name, index), part, (*path, name, index))
         return found
 

@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
-from checkstream.core.steps import Steps, done, dropping
+from checkstream.core.steps import Steps, done, freeing
 from checkstream.core.terms import COMMON, Unit
 from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.extras import PAD, PADDING
@@ -136,7 +136,7 @@ class ResponseReceiving:
         elif name in events.PARTS and step in ("added", "done"):
             self._items.read_part_event(events.PARTS[name], body, over=step == "done")
         elif name == events.ITEM and step in ("added", "done"):
-            self._items.read_item_event(body, over=step == "done")
+            yield from self._items.reading_item_event(body, over=step == "done")
         elif kind in events.LIFE or kind in events.LAST:
             failure = yield from self._read_response(answer, body, kind)
         else:
@@ -208,10 +208,7 @@ class ResponseReceiving:
             WireError: a value has the wrong type; it has neither output nor an error.
         """
         body = yield from reading_object(data)
-        try:
-            return (yield from self._whole(data, body))
-        finally:
-            yield from dropping(body)
+        return (yield from freeing(body, self._whole(data, body)))
 
     def _whole(self, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
         answer = Answer(data, whole=True)
@@ -230,7 +227,7 @@ class ResponseReceiving:
         status = body.get("status")
         _finish(answer, body, f"response.{status if isinstance(status, str) else 'completed'}")
         for position, item in enumerate(output):
-            self._items.read_item(position, item, ("output", position))
+            yield from self._items.reading_item(position, item, ("output", position))
             if position % ITEMS_A_STEP == ITEMS_A_STEP - 1:
                 yield from answer.taking()
                 yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
 from checkstream.core.terms import Unit
 from checkstream.core.wire.anthropic import answers
-from checkstream.core.wire.anthropic.answers import read_event
+from checkstream.core.wire.anthropic.answers import reading_event
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.surfaces import SURFACES
 from tests import messages
@@ -103,12 +104,12 @@ def test_g10_an_event_of_a_block_that_waits_for_others_is_read_twice_at_most(
 ) -> None:
     count, reads = 120, 0
 
-    def counting(frame: Frame) -> Unit:
+    def counting(frame: Frame, *, steps: bool) -> Generator[None, None, Unit]:
         nonlocal reads
         reads += 1
-        return read_event(frame)
+        return reading_event(frame, steps=steps)
 
-    monkeypatch.setattr(answers, "read_event", counting)
+    monkeypatch.setattr(answers, "reading_event", counting)
     begun = [messages.begun(at, type="text", text=f"{at} ") for at in range(count)]
     ends = [messages.over(at) for at in range(count)] if closed else []
     played = messages.stream(MAIL + STOP, [b"".join([messages.head(), *begun, *ends, messages.end()])])

@@ -1,0 +1,120 @@
+"""G33: no step is long, whatever value stands at whatever place of whatever is said or asked (`tests.hostile_shapes`)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from checkstream.core import events as on
+from checkstream.core.steps import done
+from checkstream.core.wire.json_text.objects import looking_whether_json
+from tests.hostile_shapes import FORMS, SHAPES, TEXTS, Place, places, put
+from tests.watchdog import Step, everything, guard_of, long_steps, steps
+
+SIZE = 3000
+"""Bytes: what is dear of a value is dear where it is short ..."""
+LONGER = 20_000
+"""... and what is long is read in steps. Of texts each letter is dear, so none is as long in each run of the tests."""
+LONG = 900_000
+SEEN = [
+    ("chat, whole", "instead choices.0.message.reasoning_content", "figures"),
+    ("chat, whole", "within choices.0.message", "members of levels"),
+    ("chat, whole of parts", "instead choices.0.message.content.1.thinking", "pairs"),
+    ("chat, streamed", "instead choices.0.delta.reasoning_details.0.text", "escapes to edit"),
+    ("ollama, streamed", "within context", "levels"),
+    ("messages, a delta", "instead delta.text", "levels"),
+    ("responses, the last word", "within response.output.1.content.0.annotations", "levels"),
+]
+"""What has been long where it is short."""
+SEEN_LONG = [
+    ("chat, whole", "instead choices.0.message.tool_calls.0.function.arguments", "members of lists"),
+    ("chat, whole of parts", "within choices.0.message.content", "empty objects"),
+    ("chat, whole of parts", "instead choices.0.message.content.1", "members of nothing"),
+    ("ollama, streamed", "instead message.content", "quotes to edit"),
+    ("ollama, whole", "instead message.tool_calls.0.function.arguments", "members of numbers"),
+    ("ollama, whole", "within all", "members"),
+    ("ollama, whole", "within context", "one number"),
+    ("messages, whole", "within all", "members"),
+    ("messages, whole", "instead role", "parts to edit"),
+    ("responses, whole", "within metadata", "members"),
+    ("responses, whole", "instead output.0.summary", "calls"),
+    ("responses, whole", "beside text.format", "levels"),
+    ("responses, whole", "instead background", "addresses in a list"),
+]
+"""What has been long where it is long: the longest step took between 5 and 40 ms."""
+
+
+def place_of(form: str, name: str) -> Place:
+    return next(place for place in places(FORMS[form].body) if str(place) == name)
+
+
+def long_steps_of(form: str, place: Place, shape: str, size: int, *, runs: int = 7) -> list[Step]:
+    surface, body, told = FORMS[form]
+    events = told(put(body, place, SHAPES[shape](size)))
+    return long_steps(lambda: steps(guard_of(surface, everything()), events), runs=runs)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_g33_no_step_is_long_whatever_stands_wherever(form: str, data: st.DataObject) -> None:
+    place = data.draw(st.sampled_from([*places(FORMS[form].body)]))
+    shape = data.draw(st.sampled_from([*SHAPES]))
+    size = SIZE if shape in TEXTS else data.draw(st.sampled_from([SIZE, LONGER]))
+    assert long_steps_of(form, place, shape, size) == []
+
+
+@pytest.mark.parametrize(("form", "place", "shape"), SEEN)
+def test_g33_what_was_long_where_it_is_short_is_not(form: str, place: str, shape: str) -> None:
+    assert long_steps_of(form, place_of(form, place), shape, SIZE) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("form", "place", "shape"), SEEN_LONG)
+def test_g33_what_was_long_where_it_is_long_is_not(form: str, place: str, shape: str) -> None:
+    assert long_steps_of(form, place_of(form, place), shape, LONG) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_g33_no_step_is_long_whatever_long_value_stands_wherever(form: str, data: st.DataObject) -> None:
+    place = data.draw(st.sampled_from([*places(FORMS[form].body)]))
+    shape = data.draw(st.sampled_from([*SHAPES]))
+    assert long_steps_of(form, place, shape, LONG, runs=4) == []
+
+
+@pytest.mark.parametrize("form", ["chat, whole", "messages, whole", "ollama, whole", "responses, whole"])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_g33_a_caller_who_leaves_while_a_long_answer_is_read_leaves_no_step_behind(form: str) -> None:
+    surface, body, told = FORMS[form]
+    place = Place((), "beside")
+    events = told(put(body, place, SHAPES["members of lists"](20 * LONGER)))
+    for turns in range(2, 60, 6):
+        guard = guard_of(surface, everything())
+        for event in (*events, *[on.Resumed()] * turns, on.DownstreamClosed(), *[on.Resumed()] * 2000):
+            guard.receive(event, 1.0)
+        assert guard.over
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(value=JSON, cut=st.integers(0, 3), padding=st.sampled_from(["", " " * 70_000]))
+def test_g33_a_long_text_is_told_to_be_json_as_a_short_one_is(value: object, cut: int, padding: str) -> None:
+    text = json.dumps(value)
+    text = padding + text[: len(text) - cut]
+    try:
+        json.loads(text)
+    except ValueError:
+        assert not done(looking_whether_json(text))
+    else:
+        assert done(looking_whether_json(text))
