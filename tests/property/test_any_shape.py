@@ -1,4 +1,4 @@
-"""G33: no step is long, whatever value stands at whatever place of whatever is said or asked (`tests.hostile_shapes`)."""
+"""G33: no step is long, whatever value stands at whatever place of whatever is said (`tests.hostile_shapes`)."""
 
 from __future__ import annotations
 

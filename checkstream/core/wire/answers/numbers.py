@@ -17,6 +17,7 @@ _MANY = 16
 _MANY_ROWS = 256
 _A_STEP = 1024
 _ROWS_A_STEP = 65_536
+_SHARES, _SHARED_BITS = 64, 6
 _BETWEEN = "\n|\n"
 """Stands between numbers: nothing is found over it."""
 _MOST_EXACT, _MOST_BITS = 2**53, 2**64
@@ -40,9 +41,9 @@ class Lists:
 
     def __init__(self) -> None:
         """Begin with none; of no more than one JSON value."""
-        self._mixed: set[int] = set()
+        self._mixed = _Ids()
         """Lists, by identity, in which something else stands, too, or that are no text for another reason."""
-        self._nested: set[int] = set()
+        self._nested = _Ids()
         """Lists in which lists stand."""
 
     def text(self, value: list[object], *, drawn: bool, trees: bool) -> Generator[None, None, str | None]:
@@ -58,9 +59,7 @@ class Lists:
             return None
         if len(found) < _MANY or (rows and not (trees and len(rows) > _MANY_ROWS)):
             yield from _emptying(rows)
-            while self._nested:  # none of them has more
-                self._mixed.update(self._nested.pop() for _ in range(min(_A_STEP, len(self._nested))))
-                yield
+            yield from self._mixed.taking(self._nested)  # none of them has more
             return None
         lines = dict[str, None]()
         for at in range(0, len(found), _A_STEP):
@@ -82,8 +81,7 @@ class Lists:
 
     def forgetting(self) -> Steps:
         """Forget the lists, in steps."""
-        yield from dropping(self._mixed)
-        yield from dropping(self._nested)
+        yield from dropping([self._mixed.shares, self._nested.shares])
 
     def is_figures(
         self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None
@@ -114,11 +112,34 @@ class Lists:
                         rows.append(inner)
                     break
                 else:
-                    self._mixed.update(id(each) for each, _ in open_)
+                    for each, _ in open_:
+                        self._mixed.add(id(each))
                     return False
             else:
                 open_.pop()
         return True
+
+
+class _Ids:
+    """Very many numbers of objects: in one set they would take long each time when it grows."""
+
+    __slots__ = ("shares",)
+
+    def __init__(self) -> None:
+        self.shares: list[set[int]] = [set() for _ in range(_SHARES)]
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.shares[number >> _SHARED_BITS & _SHARES - 1]
+
+    def add(self, number: int) -> None:
+        self.shares[number >> _SHARED_BITS & _SHARES - 1].add(number)
+
+    def taking(self, others: _Ids) -> Steps:
+        """Take all that others are, in steps; they are none any more."""
+        for share, other in zip(self.shares, others.shares, strict=True):
+            while other:
+                share.update(other.pop() for _ in range(min(_A_STEP, len(other))))
+                yield
 
 
 def _emptying(rows: list[list[object]]) -> Steps:

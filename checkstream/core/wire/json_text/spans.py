@@ -33,7 +33,7 @@ _easy = re.compile(r'[^"\[\]{}]{0,4096}(?:"[^"\\]{0,256}"[^"\[\]{}]{0,256}){0,64
 _said = re.compile(r'(?:[^"\\]{1,4096}|\\.){0,512}', re.DOTALL).match
 
 _ENTRIES_A_STEP = 256
-_CALLS_A_STEP = 512
+_CALLS_A_STEP = 256
 _CHARS_A_CALL = 512
 _STRINGS_A_STEP = 32
 _SPACE = " \t\n\r"

@@ -40,6 +40,8 @@ _LONGEST_TOKEN: Final = 12
 """Bytes of an escape in a string, a pair of surrogates at most."""
 _HALF: Final = "\\ud800"
 """How long half a pair of surrogates is."""
+_MOST_MEMBERS: Final = 65_536
+"""Of one object: to make room for more than that takes long."""
 _MAX_DIGITS: Final = 19  # of a 64-bit number
 _NOT_CONTROL: Final = bytes(range(32, 256))
 
@@ -287,6 +289,8 @@ class _Reading:
             first = next((each for each in members or () if each.casefold() == name.casefold()), name)
             both = f"`{shown(first)}` and `{shown(name)}`"
             raise RequestInvalid(f"{self._what} has an object with both {both}; send one")
+        if len(members or ()) >= _MOST_MEMBERS:
+            raise RequestInvalid(f"{self._what} has an object of more than {_MOST_MEMBERS} members; send less")
         if not self._dialect.variants:
             frame.folded.add(folded)
         frame.name = name

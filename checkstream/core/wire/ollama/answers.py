@@ -21,6 +21,8 @@ _SAYS = frozenset({"message", "response", "thinking"})
 _MESSAGE = frozenset({"content", "thinking", "tool_calls"})
 _ROLE = frozenset({"role"})
 _FUNCTION = frozenset({"function", "id"})
+_NAMED = frozenset({"name", "arguments"})
+_NUMBERED = _NAMED | {"index"}
 _ORDERLY = frozenset({"load", "unload"})
 """Reasons of an answer that only loaded a model or let go of it."""
 _NOTHING: frozenset[str] = frozenset()
@@ -179,14 +181,15 @@ def _calls(answer: Answer, value: object, path: Path) -> None:
         at, place = (*path, i, "function"), (*path, number)
         if not function.get("name") and not function.get("arguments"):
             answer.begin_call(0, number, at)
-        for name, inner in function.items():
+        for name in [each for each in function if each in _NAMED]:
+            inner = function[name]
             if name == "name" and inner is not None:
                 answer.text("tool_name", 0, number, inner, (*at, name))
-            elif name == "arguments" and isinstance(inner, str):
+            elif isinstance(inner, str):
                 answer.text("tool_arguments", 0, number, inner, (*at, name))
-            elif name == "arguments" and inner is not None:
+            elif inner is not None:
                 answer.source("tool_arguments", 0, number, (*at, name))
-            elif name != "index" or type(inner) is not int:
-                answer.unknown(0, inner, (*at, name), (*place, "function", name))
+        own = _NUMBERED if type(function.get("index")) is int else _NAMED
+        answer.rest(0, function, _NOTHING, own, at, place=(*place, "function"))
         answer.rest(0, call, frozenset({"type"}), _FUNCTION, (*path, i), place=place)
         answer.extras.known(0, call.get("id"), (*path, i, "id"), (*place, "id"), "never")

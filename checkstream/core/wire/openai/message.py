@@ -17,6 +17,8 @@ _REASONING_DETAILS = REASONING_NAMES
 _TYPE = frozenset({"type"})
 _PARTS = {"text": "content", "refusal": "refusal", "thinking": "reasoning", "reasoning": "reasoning"}
 _READ_OF_PARTS = frozenset(_PARTS)
+_READ_OF_CALLS = frozenset({"name", "arguments", "input"})
+_NOTHING: frozenset[str] = frozenset()
 _FUNCTIONS_ID = frozenset({"function", "custom", "id"})
 _DETAILS = frozenset({"index", "text", "summary"})
 
@@ -133,16 +135,14 @@ def _function(
         raise WireError("the `function` of a tool call is not an object; check the upstream")
     if not value.get("name") and not value.get("arguments") and not value.get("input"):
         answer.begin_call(choice, number, path)
-    for name, inner in value.items():
-        at = (*path, name)
+    for name in [each for each in value if each in _READ_OF_CALLS]:
+        at, inner = (*path, name), value[name]
         if inner is None:
             continue
         if name == "name":
             answer.text("tool_name", choice, number, inner, at)
-        elif name in ("arguments", "input"):
-            if isinstance(inner, str):
-                answer.text("tool_arguments", choice, number, inner, at)
-            else:
-                answer.source("tool_arguments", choice, number, at)
+        elif isinstance(inner, str):
+            answer.text("tool_arguments", choice, number, inner, at)
         else:
-            answer.unknown(choice, inner, at, None if place is None else (*place, name))
+            answer.source("tool_arguments", choice, number, at)
+    answer.rest(choice, value, _NOTHING, _READ_OF_CALLS, path, place=place)

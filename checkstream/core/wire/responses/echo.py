@@ -107,9 +107,11 @@ def _texts(request: Request, named: frozenset[int]) -> Iterator[str | None]:
         for found in open_[-1]:
             if isinstance(found, dict):
                 yield from found
+                yield None
                 open_.append(iter(found.values()))
                 break
             if isinstance(found, list):
+                yield None
                 open_.append(reversed(found))
                 break
             if isinstance(found, str):
@@ -164,12 +166,13 @@ _FIGURE = 100_000
 def _leaves(value: object) -> Iterator[object]:
     """Yield every string, number and member name in a value; of what is no word of anybody's, "".
 
-    That are names and settings which servers fill in.
+    That are containers, and names and settings which servers fill in.
     """
     open_ = [iter([value])]
     while open_:
         for found in open_[-1]:
             if isinstance(found, dict | list):
+                yield ""
                 open_.append(_entries(found))
                 break
             yield found
