@@ -351,7 +351,8 @@ def reading_object_event(
         WireError: not an object, or a value has the wrong type.
     """
     data = frame.data or b""
-    unit = yield from _reading(frame.raw, data, read_object(data), read, own, steps=steps)
+    answer = Answer(data, whole=False, steps=steps)
+    unit = yield from _reading(answer, frame.raw, read_object(data), read, own)
     if frame.event != "error" or unit.failure is not None:
         return unit
     said = (extra.text for extra in unit.extras if extra.path == ("message",))
@@ -366,20 +367,13 @@ def reading_whole(data: bytes, read: ReadChoice, own: frozenset[str]) -> Generat
         WireError: a value has the wrong type; it has neither choices nor an error.
     """
     body = yield from reading_object(data)
-    return (yield from freeing(body, _reading(data, data, body, read, own, whole=True, steps=True)))
+    answer = Answer(data, whole=True)
+    return (yield from freeing([body, answer.extras.found], _reading(answer, data, body, read, own, whole=True)))
 
 
 def _reading(
-    raw: bytes,
-    data: bytes,
-    body: dict[str, object],
-    read: ReadChoice,
-    own: frozenset[str],
-    *,
-    whole: bool = False,
-    steps: bool,
+    answer: Answer, raw: bytes, body: dict[str, object], read: ReadChoice, own: frozenset[str], *, whole: bool = False
 ) -> Generator[None, None, Unit]:
-    answer = Answer(data, whole=whole, steps=steps)
     failure = failure_of(body)
     choices = body.get("choices")
     if choices is None:

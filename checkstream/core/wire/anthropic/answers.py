@@ -174,11 +174,11 @@ def reading_whole(data: bytes) -> Generator[None, None, Unit]:
         WireError: a value has the wrong type; it has neither content nor an error.
     """
     body = yield from reading_object(data)
-    return (yield from freeing(body, _whole(data, body)))
-
-
-def _whole(data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
     answer = Answer(data, whole=True)
+    return (yield from freeing([body, answer.extras.found], _whole(answer, data, body)))
+
+
+def _whole(answer: Answer, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
     failure = failure_of(body)
     content = body.get("content")
     if failure is not None:

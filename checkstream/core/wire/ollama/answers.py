@@ -41,7 +41,8 @@ def reading_event(frame: Frame, read: Read, *, steps: bool) -> Generator[None, N
     data = frame.data
     if data is None:
         return Unit(raw=frame.raw, opaque=frame.strange)
-    return (yield from _reading(frame.raw, data, read_object(data), read, steps=steps))
+    answer = Answer(data, whole=False, steps=steps)
+    return (yield from _reading(answer, frame.raw, read_object(data), read))
 
 
 def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
@@ -51,13 +52,13 @@ def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
         WireError: a value has the wrong type.
     """
     body = yield from reading_object(data)
-    return (yield from freeing(body, _reading(data, data, body, read, whole=True, steps=True)))
+    answer = Answer(data, whole=True)
+    return (yield from freeing([body, answer.extras.found], _reading(answer, data, body, read, whole=True)))
 
 
 def _reading(
-    raw: bytes, data: bytes, body: dict[str, object], read: Read, *, whole: bool = False, steps: bool
+    answer: Answer, raw: bytes, body: dict[str, object], read: Read, *, whole: bool = False
 ) -> Generator[None, None, Unit]:
-    answer = Answer(data, whole=whole, steps=steps)
     failure = failure_of(body)
     done = body.get("done") is True
     if failure is None or not _SAYS.isdisjoint(body):

@@ -208,10 +208,10 @@ class ResponseReceiving:
             WireError: a value has the wrong type; it has neither output nor an error.
         """
         body = yield from reading_object(data)
-        return (yield from freeing(body, self._whole(data, body)))
-
-    def _whole(self, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
         answer = Answer(data, whole=True)
+        return (yield from freeing([body, answer.extras.found], self._whole(answer, data, body)))
+
+    def _whole(self, answer: Answer, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
         self._items.begin(answer)
         self._items.refusal = "refusal"
         failure = failure_of(body)
