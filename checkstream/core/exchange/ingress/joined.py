@@ -6,9 +6,10 @@ from bisect import bisect_right
 from collections.abc import Collection, Generator, Sequence
 from heapq import merge
 
-from checkstream.core.channel.json_leaves import inside_json, is_json
+from checkstream.core.channel.json_leaves import inside_json
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.replacements import Replacement
+from checkstream.core.exchange.json_texts import whether_json
 from checkstream.core.terms import Delta, Span
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Request
@@ -197,7 +198,7 @@ def rewriting(delta: Delta, edits: Sequence[Replacement]) -> Generator[None, Non
         WireError: arguments would not.
     """
     of_message = delta.path[0] in _OF_MESSAGES and delta.text.lstrip()[:1] in _OPENING
-    if not (delta.path[-1] == "arguments" or of_message) or not is_json(delta.text):
+    if not (delta.path[-1] == "arguments" or of_message) or not (yield from whether_json(delta.text)):
         return (yield from editing(delta.text, edits))
     inside = yield from inside_json(delta.text, edits)
     if inside is None and of_message:

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkstream.core.channel.json_leaves import is_json, outside_json_string
+from checkstream.core.channel.json_leaves import outside_json_string
 from checkstream.core.channel.replacements import Alias, Replacement
 from checkstream.core.commands import KeepNames, RecallNames
 from checkstream.core.events import NamesKnown
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.ingress.joined import EDITS_WORK
+from checkstream.core.exchange.json_texts import whether_json
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.match.language import language_of
@@ -175,7 +176,9 @@ class Naming:
             if all(edit.alias is None for edit in found):
                 continue
             delta = request.unit.deltas[place]
-            is_call = delta.path[-1] == "arguments" and is_json(delta.text)
+            is_call = delta.path[-1] == "arguments" and (
+                yield from self._meter.stepping(whether_json(delta.text), _READ_WORK)
+            )
             bare = place in request.quiet or _is_name(delta)
             edits[place] = named = []
             quoting, at = Quoting(), 0

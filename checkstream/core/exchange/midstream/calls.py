@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 
 from checkstream.core.channel.execution import NOT_ADDED
-from checkstream.core.channel.json_leaves import is_json
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.ingress.prompt import Prompt
+from checkstream.core.exchange.json_texts import whether_json
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.terms import Span
@@ -20,12 +20,14 @@ _WITHHELD = {
 }
 """Why the upstream's call is not in the answer, for its reader."""
 
+_READ_WORK = 300
+"""Of a step of reading arguments."""
 _CLOSED = ("{", "[", '"')
 """How JSON begins that shows where it ends; a number may go on."""
 
 
-def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
-    """Tell whether a tool call of a choice that has ended is complete: nothing that is missing could change it.
+def _being_whole(choice: Choice, number: int, *, over: bool) -> Generator[None, None, bool]:
+    """Tell, in steps, whether a call of a choice that has ended is complete: nothing that is missing could change it.
 
     JSON that is closed is complete wherever the answer breaks off. Of what is not JSON frameworks make another
     call: they close it, or take characters off its end until it is JSON.
@@ -41,8 +43,9 @@ def _is_whole(choice: Choice, number: int, *, over: bool) -> bool:
             return False
         if judge.channel.kind == "tool_arguments" and number in choice.functions:
             text = holdback.text(Span(0, holdback.received)).strip()
-            if text and (not is_json(text) or text.startswith(_CLOSED)):
-                return is_json(text)
+            said = bool(text) and (yield from whether_json(text))
+            if text and (not said or text.startswith(_CLOSED)):
+                return said
     return over or number not in choice.calling
 
 
@@ -59,10 +62,11 @@ class Calls:
         self._prompt = prompt
         self._checking = checking
 
-    def is_whole(self, choice: Choice, number: int) -> bool:
-        """Tell whether nothing is missing of a call that is over."""
+    def being_whole(self, choice: Choice, number: int) -> Generator[None, None, bool]:
+        """Tell, in steps, whether nothing is missing of a call that is over."""
         self._checking.meter.spent += CHANNEL_WORK
-        return _is_whole(choice, number, over=True)
+        whole = _being_whole(choice, number, over=True)
+        return (yield from self._checking.meter.stepping(whole, _READ_WORK))
 
     def drop(self, choice: Choice, number: int) -> None:
         """Let nothing of a tool call leave."""
@@ -82,7 +86,8 @@ class Calls:
         """
         torn = False
         for number in choice.calls.keys() - choice.dropped:
-            if not _is_whole(choice, number, over=over):
+            whole = _being_whole(choice, number, over=over)
+            if not (yield from self._checking.meter.stepping(whole, _READ_WORK)):
                 torn = True
                 self.drop(choice, number)
             self._checking.meter.spent += CHANNEL_WORK

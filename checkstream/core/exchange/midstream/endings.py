@@ -67,7 +67,7 @@ class Endings:
         for judge in choice.calls.get(call, ()):
             if not judge.holdback.ended:
                 yield from self._end_channel(judge)
-        if choice.halt is None and self._answer.calls.is_whole(choice, call):
+        if choice.halt is None and (yield from self._answer.calls.being_whole(choice, call)):
             choice.over.add(call)
 
     def finish(self, number: int, due: Sequence[tuple[Judge, list[Check]]] = (), broken: str | None = None) -> Steps:

@@ -173,6 +173,8 @@ class Extras:
         words: list[str] = []
         named: list[str] = []
         open_: list[Iterator[tuple[object, Path, Path | None]]] = [iter([(value, path, place)])]
+        settled = MOST_LEVELS + 2
+        """So many are open where no list is a text that has others in it."""
         while open_:
             for inner, at, to in open_[-1]:
                 self._looked += 1 + len(at) // _LEVELS_A_VALUE
@@ -185,13 +187,16 @@ class Extras:
                         (named if at[-1] == NAME else words).append(inner)
                     continue
                 self._looked += _VALUES_A_CONTAINER
-                if inner and not (yield from self._is_text(choice, inner, at, lists)):
+                flat = len(open_) >= settled
+                if inner and not (yield from self._is_text(choice, inner, at, lists, flat=flat)):
                     open_.append(_members(inner, at, to))
+                    if lists is not None and lists.settled and not flat:
+                        settled = len(open_)
                     break
             else:
                 open_.pop()
+                settled = settled if len(open_) >= settled else MOST_LEVELS + 2
         if lists is not None:
-            yield from lists.forgetting()
             self._put_words(choice, path, words, named)
 
     def _put_words(self, choice: int, path: Path, words: list[str], named: list[str]) -> None:
@@ -201,18 +206,20 @@ class Extras:
                 self._put(Extra(choice, told, path, words=tuple(several)))
 
     def _is_text(
-        self, choice: int, value: list[object] | dict[str, object], path: Path, lists: Lists | None
+        self, choice: int, value: list[object] | dict[str, object], path: Path, lists: Lists | None, *, flat: bool
     ) -> Generator[None, None, bool]:
         """Take a container as the text that it spells; tell whether it is many numbers, and says nothing else."""
         yield from self._bytes(choice, value, path)
         if lists is None:
             return False
         if isinstance(value, list):
-            figures = yield from lists.text(value, drawn=_draws(path), trees=self._whole)
+            figures = yield from lists.text(value, drawn=_draws(path), trees=self._whole, flat=flat)
             if figures is not None:
                 if figures:
                     self._put(Extra(choice, figures, path))
                 return True
+        else:
+            lists.settled = False
         if not self._whole:
             self._look_whether_many(len(value))
         return False

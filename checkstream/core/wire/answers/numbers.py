@@ -17,7 +17,6 @@ _MANY = 16
 _MANY_ROWS = 256
 _A_STEP = 1024
 _ROWS_A_STEP = 65_536
-_SHARES, _SHARED_BITS = 64, 6
 _BETWEEN = "\n|\n"
 """Stands between numbers: nothing is found over it."""
 _MOST_EXACT, _MOST_BITS = 2**53, 2**64
@@ -37,29 +36,34 @@ def is_drawn(value: float) -> bool:
 class Lists:
     """Reads lists of numbers, each number at most twice."""
 
-    __slots__ = ("_mixed", "_nested")
+    __slots__ = ("_mixed", "settled")
 
     def __init__(self) -> None:
-        """Begin with none; of no more than one JSON value."""
-        self._mixed = _Ids()
-        """Lists, by identity, in which something else stands, too, or that are no text for another reason."""
-        self._nested = _Ids()
-        """Lists in which lists stand."""
+        """Begin with none; of no more than one JSON value, whose lists are asked about in document order."""
+        self._mixed: set[int] = set()
+        """Lists, by identity, in which something else stands, too: the last one that was found so, and those in it that
+        lead to what it is. All others in it are asked about anew, and none that was found so before comes again."""
+        self.settled = False
+        """The latest was made of numbers, but is no text: neither is a list in it in which lists stand."""
 
-    def text(self, value: list[object], *, drawn: bool, trees: bool) -> Generator[None, None, str | None]:
+    def text(
+        self, value: list[object], *, drawn: bool, trees: bool, flat: bool = False
+    ) -> Generator[None, None, str | None]:
         """Return what a list says that is made of many numbers, each said once; in steps. None: any other list.
 
         Args:
             value: The list.
             drawn: Numbers of 64 bits that machines draw say nothing here.
             trees: A list of very many such lists is one text, too, with what each of them spells byte by byte.
+            flat: It stands in one that has settled that: it is no text where lists stand in it.
         """
         found, rows = list[float](), list[list[object]]()
-        if not (yield from self.is_figures(value, found, rows)):
+        self.settled = flat
+        if not (yield from self.is_figures(value, found, rows, flat=flat)):
             return None
         if len(found) < _MANY or (rows and not (trees and len(rows) > _MANY_ROWS)):
             yield from _emptying(rows)
-            yield from self._mixed.taking(self._nested)  # none of them has more
+            self.settled = True
             return None
         lines = dict[str, None]()
         for at in range(0, len(found), _A_STEP):
@@ -79,12 +83,13 @@ class Lists:
         yield from _emptying(rows)
         return told
 
-    def forgetting(self) -> Steps:
-        """Forget the lists, in steps."""
-        yield from dropping([self._mixed.shares, self._nested.shares])
-
     def is_figures(
-        self, value: list[object], found: list[float] | None = None, rows: list[list[object]] | None = None
+        self,
+        value: list[object],
+        found: list[float] | None = None,
+        rows: list[list[object]] | None = None,
+        *,
+        flat: bool = False,
     ) -> Generator[None, None, bool]:
         """Tell whether a list is made of numbers alone, or of lists of them; in steps.
 
@@ -92,6 +97,7 @@ class Lists:
             value: The list.
             found: Takes the numbers.
             rows: Takes the lists in it.
+            flat: There may be none in it.
         """
         if id(value) in self._mixed or not value or not _may_be_number(value[0]):
             return False
@@ -105,41 +111,17 @@ class Lists:
                 if isinstance(inner, int | float) and not isinstance(inner, bool):
                     if found is not None:
                         found.append(inner)
-                elif isinstance(inner, list):
-                    self._nested.add(id(open_[-1][0]))
+                elif isinstance(inner, list) and not flat:
                     open_.append((inner, iter(inner)))
                     if rows is not None:
                         rows.append(inner)
                     break
                 else:
-                    for each, _ in open_:
-                        self._mixed.add(id(each))
+                    self._mixed = self._mixed if flat else {id(each) for each, _ in open_}
                     return False
             else:
                 open_.pop()
         return True
-
-
-class _Ids:
-    """Very many numbers of objects: in one set they would take long each time when it grows."""
-
-    __slots__ = ("shares",)
-
-    def __init__(self) -> None:
-        self.shares: list[set[int]] = [set() for _ in range(_SHARES)]
-
-    def __contains__(self, number: int) -> bool:
-        return number in self.shares[number >> _SHARED_BITS & _SHARES - 1]
-
-    def add(self, number: int) -> None:
-        self.shares[number >> _SHARED_BITS & _SHARES - 1].add(number)
-
-    def taking(self, others: _Ids) -> Steps:
-        """Take all that others are, in steps; they are none any more."""
-        for share, other in zip(self.shares, others.shares, strict=True):
-            while other:
-                share.update(other.pop() for _ in range(min(_A_STEP, len(other))))
-                yield
 
 
 def _emptying(rows: list[list[object]]) -> Steps:
