@@ -63,7 +63,8 @@ def test_an_attack_over_five_turns_is_refused_where_it_adds_up(proxy: Proxy) -> 
     assert f"turn 5 ({float(found['counted']['5']):g})" in shown
     status, _, told = http("GET", f"{proxy.admin_url}/metrics")
     assert status == 200
-    assert b'checkstream_conversation_verdicts_total{rule_id="INJ-005"} 1.0' in told
+    verdicts = told.split(b'\ncheckstream_conversation_verdicts_total{rule_id="INJ-005"} ')[1].split(b"\n")[0]
+    assert float(verdicts) >= 1, "others of these tests ask the same proxy, in any order"
     assert b'checkstream_conversation_alarms_total{route="chat"}' in told
     assert b'checkstream_texts_again_total{known="yes"}' in told
     assert float(told.split(b"\ncheckstream_conversations ")[1].split(b"\n")[0]) >= 4
