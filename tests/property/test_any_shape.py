@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from checkstream.core import events as on
 from checkstream.core.steps import done
 from checkstream.core.wire.json_text.objects import looking_whether_json
+from tests import hostile_responses, responses
 from tests.hostile_shapes import FORMS, SHAPES, TEXTS, Place, places, put
-from tests.watchdog import Step, everything, guard_of, long_steps, steps
+from tests.watchdog import Step, answered, everything, guard_of, long_steps, steps
 
 SIZE = 3000
 """Bytes: what is dear of a value is dear where it is short ..."""
@@ -76,6 +77,12 @@ def test_g33_what_was_long_where_it_is_short_is_not(form: str, place: str, shape
 @pytest.mark.parametrize(("form", "place", "shape"), SEEN_LONG)
 def test_g33_what_was_long_where_it_is_long_is_not(form: str, place: str, shape: str) -> None:
     assert long_steps_of(form, place_of(form, place), shape, LONG) == []
+
+
+def test_g33_log_probabilities_of_a_part_are_looked_at_in_steps() -> None:
+    body = hostile_responses.WHOLE["log probabilities"](3 * LONG)
+    events = answered(responses.request(stream=False), body, streaming=False)
+    assert long_steps(lambda: steps(guard_of(responses.RESPONSES, everything()), events)) == []
 
 
 @pytest.mark.nightly

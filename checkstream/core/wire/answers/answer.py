@@ -219,11 +219,14 @@ class Answer:
         """
         if not fields:
             return
-        resting = self._resting(choice, fields, (known, own), at, place)
+        self.put_off(self._resting(choice, fields, (known, own), at, place))
+
+    def put_off(self, walk: Walk) -> None:
+        """Read something later, in steps (see `taking`), or at once where all is read in one."""
         if self._steps:
-            self._later.append(resting)
+            self._later.append(walk)
         else:
-            done(resting)
+            done(walk)
 
     def taking(self) -> Steps:
         """Take what was put off, in steps."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from checkstream.core.steps import Steps, done
+from checkstream.core.steps import Steps, Walk
 from checkstream.core.terms import Channel, Delta, Extra
 from checkstream.core.wire.answers.answer import Answer
 from checkstream.core.wire.answers.logprobs import besides, spells_any
@@ -334,17 +334,20 @@ class Items:
     def _probabilities(self, found: Mapping[str, object], text: str, at: Path) -> None:
         """Read log probabilities, which may spell nothing but the text beside them."""
         value, path = found.get(_PROBABILITIES), (*at, _PROBABILITIES)
-        if not spells_any(value):
-            return
-        others: list[Extra] | None = done(besides({"content": value}, {text}, 0, path, whole=False))
-        if others is None:
-            self._answer.shadows.append(path)
-        else:
-            self._answer.extras.found += others
+        if spells_any(value):
+            self._answer.put_off(_looking_at_probabilities(self._answer, value, text, path))
 
     def _rest(self, found: Mapping[str, object], own: frozenset[str], at: Path, place: Path) -> None:
         if len(found) > len(own) or not own.issuperset(found):
             self._answer.rest(0, found, _KNOWN, own, at, place=place)
+
+
+def _looking_at_probabilities(answer: Answer, value: object, text: str, path: Path) -> Walk:
+    others: list[Extra] | None = yield from besides({"content": value}, {text}, 0, path, whole=False)
+    if others is None:
+        answer.shadows.append(path)
+    else:
+        answer.extras.found += others
 
 
 _INDICES = frozenset(events.INDEX.values())
