@@ -31,7 +31,7 @@ _ANCHORS = ("^", "$", "\\A", "\\z")
 """What a pattern that was written for a text of its own may begin or end with."""
 _MOST_SEARCHES = 512
 """For what is loud in one unit; what is left then is judged, whatever it says."""
-_EXTRAS = 256
+_EXTRAS, _CHARS_A_STEP = 256, 16_384
 """That are looked at in one step."""
 _MOST_QUIET = 4096
 _MOST_QUIET_CHARS = 256
@@ -214,7 +214,8 @@ class Extras:
             return True
         if extra.part or extra.text != self._states.get((place_of(extra.path), extra.choice)):
             return False
-        least = _LEAST_STATE_CHARS if any(map(str.isalpha, extra.text)) else _LEAST_FIGURE_CHARS
+        lettered = any(map(str.isalpha, extra.text[:_LEAST_FIGURE_CHARS]))
+        least = _LEAST_STATE_CHARS if lettered else _LEAST_FIGURE_CHARS
         return len(extra.text) >= least and (yield from self._is_steady(extra.text))
 
     def _goes_on(self, extra: Extra) -> Generator[None, None, bool]:
@@ -293,8 +294,12 @@ class Extras:
 
     def _is_steady(self, text: str) -> Generator[None, None, bool]:
         """Tell whether nothing is found in a text however often it is said again, as states are."""
-        if any(map(str.isalpha, text)):
-            return True
+        for at in range(0, len(text), _CHARS_A_STEP):
+            if any(map(str.isalpha, text[at : at + _CHARS_A_STEP])):
+                return True
+            if len(text) > _CHARS_A_STEP:
+                self._meter.spent += _EXTRAS
+                yield
         repeated = _BETWEEN.join(text * times for times in range(2, max(2, _REPEATED_CHARS // len(text)) + 1))
         if repeated not in self._quiet:
             if (yield from self._finds(repeated)):

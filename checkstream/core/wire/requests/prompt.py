@@ -84,22 +84,22 @@ def _digits(number: float) -> str:
 
 def is_plain(text: str) -> bool:
     """Tell whether a text is an id, a mode word or the name of a thing, or data that no reader takes for words."""
-    if len(text) > _MAX_PLAIN_BLOB:
+    if len(text) > _MAX_PLAIN_BLOB or not text.isascii():
         return False
     if len(text) > _MAX_PLAIN_ID:
         bare = text.translate(_BLOB_MARKS)
-        return bare.isascii() and bare.isalnum() and not (bare.isalpha() or bare.islower() or bare.isupper())
+        return bare.isalnum() and not (bare.isalpha() or bare.islower() or bare.isupper())
     marked = text.translate(_ID_MARKS)
-    if not text.isascii() or not f"_{marked}".isidentifier():
+    if not f"_{marked}".isidentifier():
         return False
     return marked.count("_") < _MAX_PLAIN_WORDS or not marked.replace("_", "").isalpha()
 
 
 def is_model(text: str) -> bool:
     """Tell whether a text is called as models are: in short words, with fewer figures than numbers of people have."""
-    words = text.translate(_ID_MARKS).split("_")
-    short = len(text) <= _MAX_PLAIN_ID and all(len(word) <= _MAX_MODEL_WORD for word in words)
-    return short and is_plain(text) and sum(map(str.isdecimal, text)) <= _MAX_MODEL_FIGURES
+    if len(text) > _MAX_PLAIN_ID or any(len(word) > _MAX_MODEL_WORD for word in text.translate(_ID_MARKS).split("_")):
+        return False
+    return is_plain(text) and sum(map(str.isdecimal, text)) <= _MAX_MODEL_FIGURES
 
 
 def _is_word(text: str) -> bool:
