@@ -44,8 +44,11 @@ def test_a_port_on_which_somebody_listens_is_not_shared_with_him() -> None:
             sockets.bind(Address("127.0.0.1", other.getsockname()[1]), 2)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all slots have one socket")
-def test_what_waits_in_a_socket_outlives_every_copy_but_the_parents() -> None:
+@pytest.mark.parametrize("spreads", [False, True] if sys.platform == "linux" else [False])
+def test_what_waits_in_a_socket_outlives_every_copy_but_the_parents(
+    spreads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "_SPREADS", spreads)  # each slot has a socket of its own, or all have one
     group = sockets.bind(Address("127.0.0.1", 0), 2)
     try:
         workers = [own[0].dup() for own in group]
