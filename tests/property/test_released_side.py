@@ -164,13 +164,14 @@ def calls(path: Path, name: str) -> Counter[str]:
 def test_g02_bytes_for_the_caller_are_made_in_few_places_from_what_was_released() -> None:
     leaving = PACKAGE / "core/exchange/leaving.py"
     made = {path: sum(found.values()) for path in PACKAGE.rglob("*.py") if (found := calls(path, "SendDownstream"))}
-    messages = PACKAGE / "core/exchange/rpc/messages.py"
-    assert made == {leaving: 1, messages: 2}
-    assert set(calls(messages, "SendDownstream")) == {"SendDownstream(sse.KEEP_ALIVE)", "SendDownstream(data)"}
-    assert set(calls(messages, "_send")) == {
-        "self._send(frame.raw)",  # a message that was judged and stands as it came
-        "self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))",
-        "self._send(self._asker.error_event(refusal))",
+    course, messages = (PACKAGE / f"core/exchange/rpc/{name}.py" for name in ("course", "messages"))
+    assert made == {leaving: 1, course: 2}
+    assert set(calls(course, "SendDownstream")) == {"SendDownstream(sse.KEEP_ALIVE)", "SendDownstream(data)"}
+    assert set(calls(course, "send")) == {"self.send(self.asker.error_event(refusal))"}
+    sent = set[str]().union(*(calls(path, "send") for path in messages.parent.glob("*.py") if path != course))
+    assert sent == {
+        "self._course.send(frame.raw)",  # a message that was judged and stands as it came
+        "self._course.send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))",
     }
     assert set(calls(leaving, "_write")) == {
         "self._write(released.data)",

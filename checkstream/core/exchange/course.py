@@ -23,7 +23,7 @@ from checkstream.core.commands import (
 from checkstream.core.exchange.assessment import Assessment
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.ingress.prompt import Prompt
-from checkstream.core.exchange.ingress.refusal import Refusal
+from checkstream.core.exchange.ingress.refusal import NO_VERDICTS, Refusal
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.midstream.answer import Answer
 from checkstream.core.exchange.midstream.blocks import Blocks
@@ -38,10 +38,6 @@ from checkstream.core.wire.surface import Surface
 
 CHARS_PER_TOKEN = 4
 """For estimates of usage only: English text in common vocabularies."""
-
-
-_NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
-"""Kinds of refusals that say nothing of the text."""
 
 
 class State(enum.Enum):
@@ -162,14 +158,14 @@ class Course:
         """Answer the prompt with a refusal, and close."""
         action = "reject" if refusal.confirm is None else "require_confirmation"
         by_policy = refusal.kind in {"request_blocked", "request_needs_confirmation"}
-        outcome = refusal.kind if refusal.kind in _NO_VERDICTS else "refused" if by_policy else "invalid"
+        outcome = refusal.kind if refusal.kind in NO_VERDICTS else "refused" if by_policy else "invalid"
         if outcome != "overloaded":
             self.ledger.carried_out(action)
         self.reply(
             refusal.status,
             self.surface.error_body(refusal.kind, refusal.message, refusal.rule_id, refusal.param),
             outcome,
-            action=outcome if refusal.kind in _NO_VERDICTS else action,
+            action=outcome if refusal.kind in NO_VERDICTS else action,
             retry=False if by_policy else None,
             confirm=refusal.confirm,
         )

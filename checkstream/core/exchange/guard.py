@@ -57,6 +57,7 @@ from checkstream.core.exchange.quiet import Quiet
 from checkstream.core.exchange.stepping import Stepping
 from checkstream.core.exchange.timers import Timers
 from checkstream.core.exchange.turning import Turning
+from checkstream.core.exchange.watch import UPSTREAM_STATUS
 from checkstream.core.terms import Stage
 from checkstream.core.wire.surface import Request, Surface
 from checkstream.errors import NamesUnreadable, WireError
@@ -73,7 +74,6 @@ _JUDGES_A_STEP = 512
 _NOTING_WORK = 300
 """Of a step of noting what was found in channels."""
 _OF_UPSTREAM = (UpstreamOpened, UpstreamBytes, UpstreamClosed, UpstreamFailed)
-_UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 
 
 class Guard(Stepping):
@@ -449,7 +449,7 @@ class Guard(Stepping):
         if course.state is State.STREAMING:
             course.break_off(Ending(outcome, (kind, message, None)))
         else:
-            status = _UPSTREAM_STATUS.get(event.kind, 502)
+            status = UPSTREAM_STATUS.get(event.kind, 502)
             course.reply(status, course.surface.error_body(kind, message), outcome, action=kind)
 
     def _on_draining(self, _: Draining) -> Steps | None:

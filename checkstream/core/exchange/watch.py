@@ -10,6 +10,8 @@ from checkstream.core.exchange.plan import Plan
 
 Timer = Literal["stall", "keepalive", "budget", "hold"]
 _TIMERS: tuple[Timer, ...] = ("stall", "keepalive", "budget", "hold")
+UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
+"""Why an upstream was given up -> the status by which its caller is told; of all else it is 502."""
 _MAX_PENDING_CHECKS = 4
 """Checks of one stream that may wait before reading pauses: an upstream that outruns the classifiers must not make
 their answers late."""

@@ -18,6 +18,10 @@ _MAX_NAMED = 10
 """Unknown fields that a refusal names."""
 
 
+NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
+"""Kinds of refusals that say nothing of the text."""
+
+
 class Refusal(msgspec.Struct, frozen=True):
     """Why a prompt is not forwarded."""
 

@@ -6,14 +6,12 @@ An error of HTTP reaches nobody but the transport, so who has asked gets an answ
 from __future__ import annotations
 
 from checkstream.core.commands import Reply
-from checkstream.core.exchange.ingress.refusal import Refusal
+from checkstream.core.exchange.ingress.refusal import NO_VERDICTS, Refusal
 from checkstream.core.wire import sse
 from checkstream.core.wire.mcp import refusals
 from checkstream.core.wire.mcp.fields import OF_CALLERS
 from checkstream.core.wire.mcp.heads import Head
 
-NO_VERDICTS = frozenset({"detector_failed", "overloaded", "work_exceeded"})
-"""Kinds of refusals that say nothing of a text."""
 _BY_POLICY = frozenset({"request_blocked", "request_needs_confirmation"})
 
 

@@ -12,23 +12,13 @@ So nothing waits but for its own checks, order is kept, and an hour's stream tak
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, ClassVar
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.commands import (
-    AnyCommand,
-    CancelUpstream,
-    CloseDownstream,
     ForwardRequest,
-    Observe,
-    PauseUpstream,
     Recall,
-    Record,
-    Reply,
-    SendDownstream,
-    StartStream,
 )
 from checkstream.core.events import (
     AnyEvent,
@@ -47,17 +37,18 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
-from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.course import CHARS_PER_TOKEN, State
+from checkstream.core.exchange.course import State
 from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
-from checkstream.core.exchange.rpc.asker import NO_VERDICTS, Asker, why_of
+from checkstream.core.exchange.rpc.asker import why_of
+from checkstream.core.exchange.rpc.course import Course
 from checkstream.core.exchange.rpc.described import Described
+from checkstream.core.exchange.rpc.inbox import Inbox
 from checkstream.core.exchange.rpc.message import Message
 from checkstream.core.exchange.rpc.toolbook import Pins
 from checkstream.core.exchange.stepping import Stepping
-from checkstream.core.exchange.watch import Watch
+from checkstream.core.exchange.watch import UPSTREAM_STATUS
 from checkstream.core.wire import sse
 from checkstream.core.wire.frame import Frame
 from checkstream.core.wire.framing import PIECE_WORK, pieces
@@ -66,10 +57,9 @@ from checkstream.core.wire.mcp.bound import Bound
 from checkstream.core.wire.mcp.heads import Head
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.mcp.tools import has_tools
-from checkstream.errors import EventTooLarge, ToolsUnreadable, WireError
+from checkstream.errors import ToolsUnreadable, WireError
 
 _RUNNING = (State.RECALLING, State.INGRESS, State.FORWARDED, State.STREAMING, State.WHOLE)
-_UPSTREAM_STATUS = {"first_byte": 504, "idle": 504, "room": 503}
 _FRAME_WORK = 20
 _WRITING_WORK = 300
 _LETTING_GO_WORK = 300
@@ -78,7 +68,7 @@ _OLD_TRANSPORT = "endpoint"
 
 
 class Messages(Stepping):
-    """The state machine of one exchange of messages. INVARIANT: `Record` comes once, when the state becomes CLOSED."""
+    """The state machine of one exchange of messages."""
 
     def __init__(
         self,
@@ -102,43 +92,35 @@ class Messages(Stepping):
             tools: What is known of the server's tools, by other exchanges too.
             server: Whose tools they are, where that is kept for other processes.
         """
-        self._surface = surface
-        self._plan = plan
-        self._stream = stream
-        self._checking = Checking(plan, digest)
+        self._course = course = Course(surface, plan, digest)
+        self._checking, self._request, self._asker = course.checking, course.request, course.asker
         self._checking.meter.clock = clock
+        super().__init__(self._checking, course.watch)
+        self._stream = stream
         self._tools = Described(Pins() if tools is None else tools, plan, self._checking, server)
-        self._ledger = self._checking.ledger
-        self._watch = Watch(plan, self._checking)
-        super().__init__(self._checking, self._watch)
-        self.state = State.NEW
-        self._request = Message(surface.callers, plan, self._checking)
-        self._asker = Asker()
-        self._decoder = surface.framing.decoder(plan.event_bytes, surface.events)
-        self._waiting: deque[Frame] = deque()
-        self._waiting_bytes = 0
+        self._inbox = Inbox(course)
         self._message: Message | None = None
         """The server's that is being judged ..."""
         self._frame: Frame | None = None
         """... and the event that it came in."""
         self._body = bytearray()
-        self._status = 200
-        self._upstream_open = False
-        self._streamed = False
         self._ended = False
         """Nothing more will come of the server."""
         self._digest = digest
         self._bound: Bound | None = None
         """Binds what the server names to the caller; None: callers have no names."""
-        self._said_chars = self._released_chars = 0
-        self._begun_at: float | None = None
 
     # --- the order of things
 
     @property
     def over(self) -> bool:
         """The record was written: nothing follows."""
-        return self.state is State.CLOSED
+        return self._course.state is State.CLOSED
+
+    @property
+    def state(self) -> State:
+        """Where the exchange stands."""
+        return self._course.state
 
     def _forgetting(self) -> Steps:
         """Take apart what the exchange has known, in steps."""
@@ -147,75 +129,77 @@ class Messages(Stepping):
 
     def _steps_of(self, event: AnyEvent) -> Steps:
         """Take one event, then go as far as that allows."""
-        transition = self._TRANSITIONS.get((self.state, type(event)))
+        transition = self._TRANSITIONS.get((self._course.state, type(event)))
         return self._going_on(transition(self, event)) if transition is not None else iter(())
 
     def _going_on(self, steps: Steps | None) -> Steps:
         if steps is not None:
             yield from steps
-        while self.state in _RUNNING:
+        while self._course.state in _RUNNING:
             if self._checking.refused:
-                self._fail(Refusal(503, "overloaded", "checks take too long at present; try again in a moment"))
-            elif self.state is State.RECALLING or self._waits_for_checks or self._tools.waits:
+                self._course.fail(Refusal(503, "overloaded", "checks take too long at present; try again in a moment"))
+            elif self._course.state is State.RECALLING or self._waits_for_checks or self._tools.waits:
                 return
-            elif self.state is State.INGRESS:
+            elif self._course.state is State.INGRESS:
                 yield from self._forward()
                 return
             elif self._message is not None:
                 yield from self._let_go(self._message)
-            elif self._waiting:
-                yield from self._take_frame(self._waiting.popleft())
+            elif self._inbox:
+                yield from self._take_frame(self._inbox.next())
                 yield
             elif self._ended and not self._checking.waiting:
-                self._end_stream()
+                self._course.end_stream()
             else:
                 return
 
     @property
     def _waits_for_checks(self) -> bool:
         """What is to leave next has not been decided."""
-        about = self._request if self.state is State.INGRESS else self._message
+        about = self._request if self._course.state is State.INGRESS else self._message
         if about is None:
             return False
         if self._checking.undecided and not about.rejected:
             return True
         # With a whole answer the exchange ends, and its record is to have all that is found.
-        return self.state is State.WHOLE and self._checking.waiting
+        return self._course.state is State.WHOLE and self._checking.waiting
 
     def _steps_without_work(self) -> Steps | None:
         """Let the fail mode decide on a message that takes more work than one may; None: it goes on."""
-        if self.state is State.CLOSED:
+        if self._course.state is State.CLOSED:
             return None
         self._checking.degrade("work_exceeded")
-        return None if self._plan.fail_mode == "open" else self._give_up_work()
+        return None if self._course.plan.fail_mode == "open" else self._give_up_work()
 
     def _give_up_work(self) -> Steps:
-        most = self._plan.work // 1000
+        most = self._course.plan.work // 1000
         message = f"checking the message takes more than the {most} ms of work that one may take; send less at a time"
-        self._fail(Refusal(413 if self.state in {State.RECALLING, State.INGRESS} else 502, "work_exceeded", message))
+        self._course.fail(
+            Refusal(413 if self._course.state in {State.RECALLING, State.INGRESS} else 502, "work_exceeded", message)
+        )
         yield
 
     # --- the caller's message
 
     def _on_request(self, event: RequestReceived) -> Steps:
-        self.state = State.INGRESS
+        self._course.state = State.INGRESS
         refusal = yield from self._request.take(event)
         self._asker.head, self._asker.verb = self._request.head, event.method
         if event.caller is not None:
-            self._bound = Bound(self._digest, self._plan.upstream, event.caller)
+            self._bound = Bound(self._digest, self._course.plan.upstream, event.caller)
         if refusal is not None:
-            self._refuse(refusal)
+            self._course.refuse(refusal)
         elif self._request.conversation.key:
-            self.state = State.RECALLING
-            self._do(Recall(self._request.conversation.key))
+            self._course.state = State.RECALLING
+            self._course.do(Recall(self._request.conversation.key))
         else:
             yield from self._request.begin()
 
     def _on_recalled(self, event: Recalled) -> Steps:
-        self.state = State.INGRESS
+        self._course.state = State.INGRESS
         refusal = self._request.recalled(event)
         if refusal is not None:
-            self._refuse(refusal)
+            self._course.refuse(refusal)
         else:
             yield from self._request.begin()
 
@@ -229,7 +213,7 @@ class Messages(Stepping):
             return
         if refusal is None and request.tools:
             if (recall := self._tools.recalling()) is not None:
-                self._do(recall)
+                self._course.do(recall)
                 return
             refusal = self._tools.refusal_of(request.tools[0])
         if refusal is None:
@@ -242,84 +226,60 @@ class Messages(Stepping):
                 message = f"the message can't be edited as policy wants: {error}"
                 refusal = Refusal(400, "invalid_request_error", message)
         if refusal is not None:
-            self._refuse(refusal)
+            self._course.refuse(refusal)
             return
-        self.state = State.FORWARDED
-        self._upstream_open = True
+        self._course.state = State.FORWARDED
+        self._course.upstream_open = True
         self._checking.meter.begin_anew()
         for each in self._request.begun():
-            self._do(each)
-        self._do(ForwardRequest(body, streaming=True, without=self._request.outside.left_out))
-
-    def _refuse(self, refusal: Refusal) -> None:
-        """Answer in place of the server: as an error that SDKs raise where something was asked."""
-        if refusal.kind != "overloaded":
-            self._ledger.carried_out("reject" if refusal.confirm is None else "require_confirmation")
-        self._reply(*self._asker.refused(refusal))
+            self._course.do(each)
+        self._course.do(ForwardRequest(body, streaming=True, without=self._request.outside.left_out))
 
     # --- the server's messages
 
     def _on_opened(self, event: UpstreamOpened) -> None:
-        self._status = event.status
-        self._watch.heard()
-        self._watch.sent()
+        self._course.status = event.status
+        self._course.watch.heard()
+        self._course.watch.sent()
         if event.streaming and event.status < 400:
-            self.state = State.STREAMING
-            self._streamed = True
-            self._do(StartStream())
-            self._watch.begin_stream()
+            self._course.open_stream()
         else:
-            self.state = State.WHOLE
+            self._course.state = State.WHOLE
 
     def _on_stream_bytes(self, event: UpstreamBytes) -> Steps:
-        self._watch.heard()
+        self._course.watch.heard()
         for piece in pieces(event.data):
-            if self.state is State.STREAMING:
-                self._take_frames(lambda: self._decoder.decode(piece))  # noqa: B023 - it is called here
+            if self._course.state is State.STREAMING:
+                self._inbox.take(piece)
             if piece is not event.data:
                 self._checking.meter.spend(PIECE_WORK)
                 yield
 
-    def _take_frames(self, decode: Callable[[], list[Frame]]) -> None:
-        try:
-            frames = decode()
-        except EventTooLarge as error:
-            self._fail(Refusal(502, "upstream_error", str(error)))
-            return
-        self._waiting += frames
-        self._waiting_bytes += sum(len(frame.raw) for frame in frames)
-        if self._waiting_bytes > self._plan.held_bytes // 2 and not self._watch.paused:
-            self._watch.paused = True
-            self._do(PauseUpstream())
-
     def _on_stream_end(self, _: UpstreamClosed) -> None:
-        self._upstream_open = False
-        self._take_frames(lambda: [frame for frame in self._decoder.flush() if frame.complete])
+        self._course.upstream_open = False
+        self._inbox.end()
         self._ended = True
 
     def _take_frame(self, frame: Frame) -> Steps:
         """Take the next event: let go at once what says nothing, begin to judge what does."""
-        self._waiting_bytes -= len(frame.raw)
-        if self._waiting_bytes <= self._plan.held_bytes // 4:
-            self._watch.resume()
         self._checking.meter.spend(_FRAME_WORK)
         frame = frame if self._bound is None else self._bound.event(frame, self._request.session)
         if frame.event == _OLD_TRANSPORT:
             message = "the upstream speaks the transport `HTTP+SSE`, which streamable HTTP has replaced"
-            self._fail(Refusal(502, "upstream_error", message))
+            self._course.fail(Refusal(502, "upstream_error", message))
         elif frame.strange:
             self._unreadable(frame, "an event with fields that nobody knows")
         elif not frame.data:
-            self._send(frame.raw)
+            self._course.send(frame.raw)
             self._asker.resumable = self._asker.resumable or b"id: " in frame.raw
-        elif frame.event not in ("", *self._surface.events):
+        elif frame.event not in ("", *self._course.surface.events):
             self._checking.degrade("event_dropped")  # clients pass over it
         else:
             yield from self._hear(frame.data, frame)
 
     def _hear(self, data: bytes, frame: Frame | None) -> Steps:
-        message = Message(self._surface.servers, self._plan, self._checking, self._checking.now)
-        self._begun_at = self._checking.now if self._begun_at is None else self._begun_at
+        message = Message(self._course.surface.servers, self._course.plan, self._checking, self._checking.now)
+        self._course.begin_message()
         try:
             yield from message.hearing(data)
         except WireError as error:
@@ -333,14 +293,16 @@ class Messages(Stepping):
 
     def _unreadable(self, frame: Frame | None, reason: str) -> None:
         """Let the fail mode decide on what can't be checked."""
-        if self._plan.fail_mode == "open":
-            self._ledger.unscanned("ingress:message")
+        if self._course.plan.fail_mode == "open":
+            self._course.ledger.unscanned("ingress:message")
             if frame is not None:
-                self._send(frame.raw)
+                self._course.send(frame.raw)
             else:
-                self._give_whole(bytes(self._body), "complete")
+                self._course.give_whole(bytes(self._body), "complete")
             return
-        self._fail(Refusal(502, "upstream_error", f"the upstream sent a message that can't be checked: {reason}"))
+        self._course.fail(
+            Refusal(502, "upstream_error", f"the upstream sent a message that can't be checked: {reason}")
+        )
 
     def _let_go(self, message: Message) -> Steps:
         """Let a message leave, edited, or what stands in its place."""
@@ -351,23 +313,22 @@ class Messages(Stepping):
         if message.refusal is None and has_tools(request.members):
             owed = self._tools.recalling() or (yield from self._tools.looking(message, request))
             if owed is not None:
-                self._do(owed)
+                self._course.do(owed)
                 return
         data = yield from self._written(message, head)
-        yield from self._checking.meter.stepping(self._ledger.letting_go(), _LETTING_GO_WORK)
+        yield from self._checking.meter.stepping(self._course.ledger.letting_go(), _LETTING_GO_WORK)
         self._message = self._frame = None
-        self._note_held(message)
-        self._said_chars += message.chars
+        self._course.end_message(message)
         self._checking.meter.begin_anew()
         self._exhausted = False
         self._asker.answered = self._asker.answered or head.kind in {"result", "error"}
         if frame is None:
-            self._give_whole(data or b"", "upstream_failed" if self._status >= 400 else "complete")
+            self._course.give_whole(data or b"", "upstream_failed" if self._course.status >= 400 else "complete")
         elif data is not None:
-            self._released_chars += message.chars
+            self._course.released_chars += message.chars
             named = b"id: " in frame.raw[: len(frame.raw) - len(frame.data or b"")]
             self._asker.resumable = self._asker.resumable or named
-            self._send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))
+            self._course.send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))
         del request
         message.request = None
         yield from self._checking.forgetting()
@@ -380,7 +341,7 @@ class Messages(Stepping):
         if refusal is None:
             try:
                 data = yield from message.rendering(request)
-                told = self._ledger.told(self._stream, None) if self._plan.tells else None
+                told = self._course.ledger.told(self._stream, None) if self._course.plan.tells else None
                 if data is not request.unit.raw and told is not None and head.kind == "result":
                     data = yield from self._checking.meter.stepping(messages.marking(data, told), _WRITING_WORK)
             except WireError as error:
@@ -389,37 +350,31 @@ class Messages(Stepping):
                 return data
         kind = "response_blocked" if refusal.kind.startswith("request_") else refusal.kind
         if refusal.kind != "overloaded":
-            self._ledger.carried_out("reject")
+            self._course.ledger.carried_out("reject")
         return refusals.instead(head, self._asker.method, why_of(refusal, kind), request.members.get("result"))
-
-    def _note_held(self, message: Message) -> None:
-        held_s = self._checking.now - message.arrived
-        if held_s > 0:
-            self._ledger.held_s = max(self._ledger.held_s, held_s)
-            self._do(Observe("hold_seconds", held_s))
-        if self._begun_at is not None and not self._released_chars:
-            self._do(Observe("added_ttft_seconds", self._checking.now - self._begun_at))
 
     def _on_whole_bytes(self, event: UpstreamBytes) -> None:
         self._body += event.data
-        if len(self._body) > self._plan.answer_bytes:
-            message = f"the answer passed {self._plan.answer_bytes} bytes"
-            self._fail(Refusal(502, "answer_too_large", message))
+        if len(self._body) > self._course.plan.answer_bytes:
+            message = f"the answer passed {self._course.plan.answer_bytes} bytes"
+            self._course.fail(Refusal(502, "answer_too_large", message))
 
     def _on_whole_end(self, _: UpstreamClosed) -> Steps:
         """Hear that a whole answer is there: a message, or nothing where nothing was asked."""
-        self._upstream_open = False
+        self._course.upstream_open = False
         body = bytes(self._body)
-        if self._status >= 400:
-            self._ledger.upstream_failure = f"status_{self._status}"
+        if self._course.status >= 400:
+            self._course.ledger.upstream_failure = f"status_{self._course.status}"
         if not body.strip():
-            if self._asker.asks and self._status < 400:
-                self._fail(Refusal(502, "upstream_error", f"the upstream answered {self._status} and said nothing"))
-            elif self._status >= 400:
-                self._say_status()
+            if self._asker.asks and self._course.status < 400:
+                self._course.fail(
+                    Refusal(502, "upstream_error", f"the upstream answered {self._course.status} and said nothing")
+                )
+            elif self._course.status >= 400:
+                self._course.say_status()
             else:
-                self._give_whole(b"", "complete")
-        elif self._status >= 400:
+                self._course.give_whole(b"", "complete")
+        elif self._course.status >= 400:
             yield from self._hear_error(body)
         else:
             yield from self._hear(body, None)
@@ -429,79 +384,35 @@ class Messages(Stepping):
         try:
             yield from self._hear_message(body)
         except WireError:
-            self._say_status()
+            self._course.say_status()
 
     def _hear_message(self, body: bytes) -> Steps:
-        message = Message(self._surface.errors, self._plan, self._checking, self._checking.now)
+        message = Message(self._course.surface.errors, self._course.plan, self._checking, self._checking.now)
         yield from message.hearing(body)
         self._message = message
 
-    def _say_status(self) -> None:
-        """Answer with the status of a server that has said nothing that could be checked."""
-        refusal = Refusal(self._status, "upstream_error", f"the upstream answered with status {self._status}")
-        self._give_whole(self._asker.error(refusal), "upstream_failed")
-
-    def _give_whole(self, data: bytes, outcome: str) -> None:
-        self._released_chars = self._said_chars
-        self._reply(Reply(self._status, data, action=self._ledger.action), outcome)
-
-    # --- ends
-
-    def _end_stream(self) -> None:
-        """End a stream whose server has ended it."""
-        if self.state is not State.STREAMING:
-            return
-        if self._asker.is_owed:
-            refusal = Refusal(502, "upstream_error", "the upstream ended its stream without an answer")
-            self._send(self._asker.error_event(refusal))
-            self._ledger.upstream_failure = self._ledger.upstream_failure or "no_answer"
-        self._do(CloseDownstream())
-        self._close("upstream_failed" if self._ledger.upstream_failure else "complete")
-
-    def _fail(self, refusal: Refusal) -> None:
-        """End the exchange with an error: never a silent end of what the caller waits for."""
-        if self.state in {State.RECALLING, State.INGRESS}:
-            self._refuse(refusal)
-            return
-        if refusal.kind not in NO_VERDICTS:
-            self._ledger.upstream_failure = self._ledger.upstream_failure or refusal.kind
-        self._cancel_upstream()
-        outcome = refusal.kind if refusal.kind in NO_VERDICTS else "failed"
-        if self.state is State.STREAMING:
-            if self._asker.waits:
-                self._send(self._asker.error_event(refusal))
-            self._do(CloseDownstream())
-            self._close(outcome)
-        else:
-            self._reply(Reply(refusal.status, self._asker.error(refusal), action=refusal.kind), outcome)
+    # --- ends that nobody here has asked for
 
     def _on_upstream_failed(self, event: UpstreamFailed) -> None:
-        self._upstream_open = False
-        self._ledger.upstream_failure = event.kind
+        self._course.upstream_open = False
+        self._course.ledger.upstream_failure = event.kind
         kind, message = event.told
-        self._break_off(Refusal(_UPSTREAM_STATUS.get(event.kind, 502), kind, message), "upstream_failed")
+        self._break_off(Refusal(UPSTREAM_STATUS.get(event.kind, 502), kind, message), "upstream_failed")
 
     def _on_draining(self, _: Draining) -> None:
-        self._cancel_upstream()
+        self._course.cancel_upstream()
         self._break_off(Refusal(503, "server_shutting_down", "the proxy is shutting down"), "drained")
 
     def _break_off(self, refusal: Refusal, outcome: str) -> None:
-        """End what can't go on; a stream that can be resumed just ends."""
-        self._waiting.clear()
+        self._inbox.clear()
         self._message = None
-        if self.state is State.STREAMING:
-            if self._asker.is_owed:
-                self._send(self._asker.error_event(refusal))
-            self._do(CloseDownstream())
-            self._close(outcome)
-        else:
-            self._reply(Reply(refusal.status, self._asker.error(refusal), action=refusal.kind), outcome)
+        self._course.break_off(refusal, outcome)
 
     def _on_downstream_closed(self, _: DownstreamClosed) -> None:
         """Hear that the caller has gone, as all do who have opened a stream, and many who have their answer."""
-        self._cancel_upstream()
-        over = self._message is None and not self._waiting and self.state is State.STREAMING
-        self._close("complete" if over and not self._asker.is_owed else "downstream_closed")
+        self._course.cancel_upstream()
+        over = self._message is None and not self._inbox and self._course.state is State.STREAMING
+        self._course.close("complete" if over and not self._asker.is_owed else "downstream_closed")
 
     def _on_tools(self, event: ToolsKnown) -> None:
         """Go on with what is known of the server's tools: a list is looked at anew where others have kept something."""
@@ -517,11 +428,11 @@ class Messages(Stepping):
 
     def _on_tools_failed(self, _: ToolsFailed) -> None:
         """Let the fail mode decide: a tool may be another than the one that was agreed to."""
-        if self._plan.fail_mode == "open":
+        if self._course.plan.fail_mode == "open":
             self._tools.keep_nothing()
             return
         message = "how the tools of this server were described can't be read or kept; try again"
-        self._fail(Refusal(503, "overloaded", message))
+        self._course.fail(Refusal(503, "overloaded", message))
 
     def _on_score(self, event: Scored | ScoringFailed) -> Steps:
         return self._ruling(self._checking.answered(event))
@@ -533,55 +444,15 @@ class Messages(Stepping):
             yield from self._checking.advancing(judge) if owner is None else owner.ruling(judge)
 
     def _on_timer(self, event: TimerFired) -> Steps:
-        self._watch.rang(event.timer)
+        self._course.watch.rang(event.timer)
         if event.timer == "keepalive":
-            if self.state is State.STREAMING and self._watch.wants_comment(held=self._message is not None):
-                self._do(SendDownstream(sse.KEEP_ALIVE))
+            if self._course.state is State.STREAMING and self._course.watch.wants_comment(
+                held=self._message is not None
+            ):
+                self._course.send_sign_of_life()
             return
         judges = self._checking.give_up_late() if event.timer == "budget" else self._checking.give_up_waiting()
         yield from self._ruling(judges)
-
-    # --- what is done
-
-    def _do(self, command: AnyCommand) -> None:
-        self._checking.commands.append(command)
-
-    def _send(self, data: bytes) -> None:
-        if data:
-            self._do(SendDownstream(data))
-            self._watch.sent()
-
-    def _cancel_upstream(self) -> None:
-        if self._upstream_open:
-            self._upstream_open = False
-            self._do(CancelUpstream())
-
-    def _reply(self, reply: Reply, outcome: str) -> None:
-        self._do(reply)
-        self._close(outcome)
-
-    def _close(self, outcome: str) -> None:
-        """Write the record: nothing follows."""
-        self._checking.close()
-        self._watch.end()
-        for each in self._request.remembered(outcome, None):
-            self._do(each)
-        record = self._ledger.record(
-            surface=self._surface.name,
-            method=self._asker.known_as,
-            streaming=self._streamed,
-            outcome=outcome,
-            program=self._plan.program,
-            prompt_chars=self._request.chars,
-            released_chars=self._released_chars,
-            risks={},
-            answer_chars=self._said_chars,
-            conversation=self._request.conversation.record(self._ledger),
-        )
-        self._do(Observe("tokens_in", -(-record.prompt_chars // CHARS_PER_TOKEN)))
-        self._do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
-        self._do(Record(record))
-        self.state = State.CLOSED
 
     # What each event means in each state; any other pair is ignored.
     _TRANSITIONS: ClassVar[Mapping[tuple[State, type], Callable[[Messages, Any], Steps | None]]] = {

@@ -491,8 +491,8 @@ def test_g22_what_is_known_of_a_long_stream_does_not_grow() -> None:
     for number in range(300):
         exchange.send(UpstreamBytes(event(notice("notifications/message", level="info", data=f"{number} {SECRET}"))))
     guard: Any = exchange.guard
-    assert len(guard._ledger.judges) < 10
-    assert len(guard._ledger._seen.findings) < 100
+    assert len(guard._course.ledger.judges) < 10
+    assert len(guard._course.ledger._seen.findings) < 100
     exchange.send(UpstreamClosed())
     assert exchange.out.record is not None
     assert exchange.out.record.fired == {"SEC-1": 300}
