@@ -5,47 +5,19 @@ from __future__ import annotations
 import json
 import random
 import string
-import sys
 from collections.abc import Callable, Mapping
-from unicodedata import category
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.proxy.specimens import SPECIMENS
+from tests.property.made_values import Make, a_card, an_address, an_iban, an_ssn, squeezed, word
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered
-from tests.unit.core.match.entities.examples.forms import BARE_RSA, card
+from tests.unit.core.match.entities.examples.forms import BARE_RSA
 
-Make = Callable[[random.Random], str]
 Spell = Callable[[str], str]
-
-
-def word(dice: random.Random, size: int, alphabet: str) -> str:
-    return "".join(dice.choice(alphabet) for _ in range(size))
-
-
-def an_ssn(dice: random.Random) -> str:
-    return f"{dice.randint(100, 599)}-{dice.randint(10, 99)}-{dice.randint(1000, 9999)}"
-
-
-def a_card(dice: random.Random) -> str:
-    digits = card(dice.choice(("4", "51", "6011", "3530")) + word(dice, 8, string.digits), 16)
-    return " ".join(digits[at : at + 4] for at in range(0, 16, 4))
-
-
-def an_address(dice: random.Random) -> str:
-    name = word(dice, dice.randint(4, 9), string.ascii_lowercase)
-    return f"{name}.{word(dice, 5, string.ascii_lowercase)}@{word(dice, 7, string.ascii_lowercase)}.com"
-
-
-def an_iban(dice: random.Random) -> str:
-    body = word(dice, 18, string.digits)
-    check = 98 - int(f"{body}131400") % 97
-    whole = f"DE{check:02}{body}"
-    return " ".join(whole[at : at + 4] for at in range(0, 22, 4))
-
 
 MAKES: Mapping[str, Make] = {
     "ssn": an_ssn,
@@ -61,10 +33,6 @@ MAKES: Mapping[str, Make] = {
 
 def between(sign: str) -> Spell:
     return lambda value: value.replace(" ", sign).replace("-", sign)
-
-
-def squeezed(value: str) -> str:
-    return "".join(value.split())
 
 
 def grouped(*sizes: int) -> Spell:
@@ -323,162 +291,6 @@ def test_g18_a_value_is_found_in_octets_as_mail_writes_them(what: str, seed: int
     places = covered(pieces(text, cuts))
     assert places == covered([text])
     assert {len("Here: ") + 1, len("Here: ") + len(said) - 1} <= places
-
-
-ENDS_AND_DASHES = [char for char in map(chr, range(0x80, sys.maxunicode)) if category(char) in {"Zs", "Zl", "Zp", "Pd"}]
-
-
-@pytest.mark.parametrize("sign", ["\n", "\x85", *ENDS_AND_DASHES])
-def test_g18_any_end_of_line_and_any_dash_sets_figures_apart(sign: str) -> None:
-    said = f"card {sign.join(['4111', '1111', '1111', '1111'])} ok"
-    assert covered([said]) >= set(range(5, len(said) - 3))
-
-
-GAPS = (
-    "=",
-    "&",
-    " + ",
-    "][",
-    ") (",
-    " and ",
-    ", then ",
-    "  ",
-    "\t",
-    "</td><td>",
-    "<x>",
-    " dash ",
-    "...",
-    "\u3001",
-    "\\n",
-    "a",
-)
-FAR_CHARS = [char for char in map(chr, range(0x20, 0x7F)) if not char.isdigit()]
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    st.integers(0, 1 << 30),
-    st.lists(st.sampled_from(GAPS) | st.text(FAR_CHARS, min_size=1, max_size=12), min_size=15, max_size=15),
-    st.lists(st.integers(0, 300), max_size=6),
-)
-def test_g18_a_card_s_number_is_found_whatever_stands_between_each_of_its_figures(
-    seed: int, gaps: list[str], cuts: list[int]
-) -> None:
-    figures = squeezed(a_card(random.Random(seed)))
-    said = "".join(figure + gap for figure, gap in zip(figures, [*gaps, ""], strict=True))
-    lead = "Here it is, as you have asked: "
-    text = f"{lead}{said}. That is all of it, and no more."
-    places = covered(pieces(text, cuts))
-    assert places == covered([text])
-    assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
-
-
-SIGNS = (" ", "-", ".", ", ", "/", "  ", "_", " - ", "\t", "\n", "*", "\u00b7", "'")
-BEFORE_NUMBERS = ("", "+1 415 555 2000 ; that is old. ", "form 27 of 2024: ", "at 5 it is ", "in 12 or so, ")
-BEHIND_NUMBERS = (" . Done.", ", as of the day before 27/09", " ; and then I was told  4 or 5", " OK. Room 20270")
-NAMING = ("SSN: ", "social security number is ", "Social Security: ")
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 1 << 30),
-    st.lists(st.sampled_from(GAPS) | st.text(FAR_CHARS, min_size=1, max_size=12), min_size=8, max_size=8),
-    st.tuples(st.sampled_from(BEFORE_NUMBERS), st.sampled_from(NAMING), st.sampled_from(BEHIND_NUMBERS)),
-    st.sampled_from(((1,) * 9, (3, 2, 4), (3, 3, 3), (5, 4))),
-    st.lists(st.integers(0, 300), max_size=6),
-)
-def test_g18_an_ssn_that_is_named_is_found_whatever_stands_between_its_figures(
-    seed: int, gaps: list[str], around: tuple[str, str, str], sizes: tuple[int, ...], cuts: list[int]
-) -> None:
-    before, naming, behind = around
-    if sizes in ((3, 3, 3), (5, 4)):  # with words between they are numbers of their own
-        gaps = ["".join(char for char in gap if not char.isalpha()) or " " for gap in gaps]
-    left, parts = an_ssn(random.Random(seed)).replace("-", ""), list[str]()
-    for size in sizes:
-        parts.append(left[:size])
-        left = left[size:]
-    said = "".join(part + gap for part, gap in zip(parts, [*gaps[: len(parts) - 1], ""], strict=True))
-    lead = f"Here: {before}the {naming}"
-    text = f"{lead}{said}{' ' * 14}{behind}"
-    places = covered(pieces(text, cuts))
-    assert places == covered([text])
-    assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 1 << 30),
-    st.lists(st.sampled_from(SIGNS), min_size=21, max_size=21),
-    st.tuples(st.sampled_from(BEFORE_NUMBERS), st.sampled_from(BEHIND_NUMBERS), st.sampled_from((1, 2, 3, 4))),
-    st.lists(st.integers(0, 300), max_size=6),
-)
-def test_g18_an_iban_is_found_whatever_signs_stand_between_its_figures(
-    seed: int, gaps: list[str], around: tuple[str, str, int], cuts: list[int]
-) -> None:
-    before, behind, size = around
-    value = squeezed(an_iban(random.Random(seed)))
-    parts = [value[:2], *(value[at : at + size] for at in range(2, 22, size))]
-    said = "".join(part + gap for part, gap in zip(parts, [*gaps[: len(parts) - 1], ""], strict=True))
-    lead = f"Here: {before}the IBAN is "
-    text = f"{lead}{said}{' ' * 4}{behind}"
-    places = covered(pieces(text, cuts))
-    assert places == covered([text])
-    assert {len(lead) + at for at, char in enumerate(said) if char.isalnum()} <= places
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "1, 2, 3, 4, 5, 6, 7, 8, 9",
-        "SSN of the ages 1 and 2; 3 and 4; 5 and 6; 7 and 8; 9 and 10; 11 and 12",
-        "the SSN has 3 and 2 and 4 figures, as in the form of 2024",
-        "Social Security paid 100 people in 12 towns, 20 more than in 2023",
-        "at 10, 20, 30, 40, 50, 60, 70, 80, 90, 100 and 110",
-        "100 - 20 - 2023",
-        "it is 10 in 2021, 12 in 2022, 14 in 2023, 18 in 2024 and 20 in 2025",
-        "NO 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15",
-    ],
-)
-def test_figures_of_a_row_are_no_ssn_and_no_iban(said: str) -> None:
-    assert not covered([f"See: {said} . Done."])
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.integers(0, 1 << 30),
-    st.sampled_from((" dash ", " = ", "&", "+", ")(", "][", "<br>", " then ", "\u3001", "~", " \u2192 ")),
-    st.sampled_from((4, 2)),
-    st.lists(st.integers(0, 99), max_size=4),
-    st.tuples(
-        st.sampled_from(("", "+1 415 555 2000 ; it is ", "4012 or so: ", "no 27 :: it is ")),
-        st.sampled_from(("", ", expires 2027", " , as of 27/09", "  from  20270")),
-    ),
-)
-def test_g18_groups_of_a_card_s_number_are_found_with_words_and_signs_between(
-    seed: int, gap: str, size: int, cuts: list[int], around: tuple[str, str]
-) -> None:
-    figures = squeezed(a_card(random.Random(seed)))
-    said = gap.join(figures[at : at + size] for at in range(0, 16, size))
-    lead = f"Here: {around[0]}"
-    text = f"{lead}{said}{around[1]} . Done."
-    places = covered(pieces(text, cuts))
-    assert places == covered([text])
-    assert {len(lead) + at for at, char in enumerate(said) if char.isdigit()} <= places
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "4 1 1 1 | 1 1 1 1 | 1 1 1 1\n5 1 1 1 | 1 1 1 1 | 1 1 1 1\n" * 3,
-        "a: 4, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1",
-        "4111 and 1111 and 1111 and 1111 and 1111",
-        "| 4111 | 1111 | 1111 | 1111 |",
-        "x = [4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]",
-        "4 of 111 in 1 and 11 of 11 by 111 to 11",
-    ],
-)
-def test_figures_of_a_table_or_of_a_sentence_are_no_card(said: str) -> None:
-    assert not covered([f"See: {said} . Done."])
 
 
 JOINTS = (
