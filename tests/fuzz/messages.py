@@ -130,11 +130,11 @@ class _Shell(Shell):
     def check_caps(self, piece: int) -> None:
         if self.record is not None:
             return
-        assert self.guard._decoder.held_bytes <= EVENT_BYTES
+        assert self.guard._inbox._decoder.held_bytes <= EVENT_BYTES
         assert len(self.guard._body) <= ANSWER_BYTES
         if not self.cancelled:
-            assert self.paused or self.guard._waiting_bytes <= HELD_BYTES
-            assert self.guard._waiting_bytes <= HELD_BYTES + piece + EVENT_BYTES
+            assert self.paused or self.guard._inbox._bytes <= HELD_BYTES
+            assert self.guard._inbox._bytes <= HELD_BYTES + piece + EVENT_BYTES
 
     def check(self, received: int) -> None:
         assert self.record is not None, "no record"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from checkstream.core.commands import PauseUpstream
 from checkstream.core.exchange.ingress.refusal import Refusal
@@ -28,16 +29,11 @@ class Inbox:
 
     def take(self, data: bytes) -> None:
         """Take bytes; an event that passes its bound ends the exchange."""
-        try:
-            frames = self._decoder.decode(data)
-        except EventTooLarge as error:
-            self._course.fail(Refusal(502, "upstream_error", str(error)))
-            return
-        self._put(frames)
+        self._put(lambda: self._decoder.decode(data))
 
     def end(self) -> None:
-        """Take what is whole of the rest: nothing more will come."""
-        self._put([frame for frame in self._decoder.flush() if frame.complete])
+        """Take what is whole of the rest, as `take` does: nothing more will come."""
+        self._put(lambda: [frame for frame in self._decoder.flush() if frame.complete])
 
     def next(self) -> Frame:
         """Return the next event; there is one."""
@@ -51,9 +47,15 @@ class Inbox:
         """Forget what waits."""
         self._frames.clear()
 
-    def _put(self, frames: list[Frame]) -> None:
+    def _put(self, decode: Callable[[], list[Frame]]) -> None:
+        course = self._course
+        try:
+            frames = decode()
+        except EventTooLarge as error:
+            course.fail(Refusal(502, "upstream_error", str(error)))
+            return
         self._frames += frames
         self._bytes += sum(len(frame.raw) for frame in frames)
-        if self._bytes > self._course.plan.held_bytes // 2 and not self._course.watch.paused:
-            self._course.watch.paused = True
-            self._course.do(PauseUpstream())
+        if self._bytes > course.plan.held_bytes // 2 and not course.watch.paused:
+            course.watch.paused = True
+            course.do(PauseUpstream())

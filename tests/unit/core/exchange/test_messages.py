@@ -484,6 +484,21 @@ def test_g22_a_server_that_outruns_the_checks_is_paused_and_an_event_has_a_cap()
     assert mcp.events(exchange.out)[-1]["error"]["code"] == FAILED
 
 
+def test_an_event_over_its_cap_behind_a_good_one_is_an_error_also_where_the_stream_ends_there() -> None:
+    exchange = Exchange(MCP, msgspec.structs.replace(PLAN, event_bytes=3000))
+    exchange.send(RequestReceived(call()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    good = event(notice("notifications/progress", progressToken=1, progress=1))
+    exchange.send(UpstreamBytes(good + event(said("x" * 4000))))
+    exchange.send(UpstreamClosed())
+    told = mcp.events(exchange.out)
+    assert [message.get("id") for message in told] == [None, 1]
+    assert "larger than `3000` bytes" in told[1]["error"]["message"]
+    assert exchange.out.closed
+    assert exchange.out.record is not None
+    assert exchange.out.record.outcome == "failed"
+
+
 def test_g22_what_is_known_of_a_long_stream_does_not_grow() -> None:
     exchange = Exchange(MCP, PLAN)
     exchange.send(RequestReceived(b"", method="GET"))
