@@ -193,7 +193,25 @@ class GatedFake(FaultySession):
         self.model = self
         self.gate = self
 
+    def together(self, texts: Sequence[str]) -> Iterator[Window | None]:
+        for at in range(0, len(texts), 3):
+            some = texts[at : at + 3]
+            if len(some) == 1:
+                yield from self.apart(some)
+            else:
+                text = "\n".join(some)
+                yield Window(text, len(text) + 1, [*map(ord, text)], texts=some)
+            yield None
+
+    def apart(self, texts: Sequence[str]) -> Iterator[Window | None]:
+        for text in texts:
+            yield from self.cut(text)
+            yield None
+
     def glance(self, window: Window) -> Reading | None:
+        if window.texts:
+            calm = all(text.startswith("calm") for text in window.texts)
+            return Reading(np.array([0.01, 0.02], np.float32)) if calm else None
         self.glances.append(window.text)
         self.threads.add(threading.get_ident())
         if window.text == "broken":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -127,9 +127,11 @@ class Asking:
         open_chars: int = 0,
         caller: str | None = None,
         share: str = "",
+        parts: Sequence[int] = (),
     ) -> Asked:
         assert share == "somebody"
         self.questions.append((classifiers, text, deadline_ms, ingress, fresh_chars, open_chars, caller))
+        assert not parts or sum(parts) + len(parts) - 1 == len(text)
         given = self.answers.pop(0)
         if isinstance(given, Exception):
             raise given

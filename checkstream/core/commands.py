@@ -142,6 +142,9 @@ class Score(Command, frozen=True):
     open_chars: int = 0
     """Code points at the end of `text` in which entities are looked for, the rest is context; 0: all. What stands there
     may have been read before: with more text behind it the answer may be another."""
+    parts: tuple[int, ...] = ()
+    """Lengths of the short texts that `text` is made of, a line's end between them; (): it is one. Their scores are
+    the highest of any."""
 
 
 class Assess(Command, frozen=True):

@@ -6,7 +6,7 @@ Whatever goes wrong there is an answer too, so that the guard never waits for no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from checkstream.core import commands as do
@@ -30,6 +30,7 @@ class Classifiers(Protocol):
         open_chars: int = 0,
         caller: str | None = None,
         share: str = "",
+        parts: Sequence[int] = (),
     ) -> Asked:
         """Ask about one text.
 
@@ -152,6 +153,7 @@ class Questions:
                 open_chars=command.open_chars,
                 caller=self.caller,
                 share=self.share,
+                parts=command.parts,
             )
             if asked.settled:
                 self._scored(command.ticket, asked.answered())

@@ -30,6 +30,11 @@ from checkstream.scoring.session import Gate, Reading, Readings, Window
 CLEARED = 0.1
 """What a cleared window can reach at most, as a share of the lowest threshold of its label."""
 _MOST_DOUBTED = 256
+TOGETHER = 0.5
+"""Texts that are shown to the gate together are cleared below this share of the threshold: each is a part of what it
+reads, and says less there than alone."""
+_TOGETHER_TOKENS = 30
+"""So many of short texts are shown together: in more, one order among them is lost (`models/injection/CARD.md`)."""
 FOREIGN = 0.5
 """A window is foreign to a vocabulary if so large a share of its tokens is."""
 
@@ -109,6 +114,35 @@ class GatedSession:
                 if found:
                     yield self._excerpt(found, among=True)
 
+    def together(self, texts: Sequence[str]) -> Iterator[Window | None]:
+        """Cut short texts into windows for the gate, each of several texts, or of one that is read by itself."""
+        held: list[str] = []
+        inside: list[int] = []
+        for text in texts:
+            ids = self.encoder.tokenizer.ids(text)
+            if len(inside) + len(ids) > min(_TOGETHER_TOKENS, self._room):
+                yield from self._shown(held, inside)
+                held, inside = [], []
+            held.append(text)
+            inside += ids
+            yield None
+        yield from self._shown(held, inside)
+
+    def _shown(self, texts: Sequence[str], inside: Sequence[int]) -> Iterator[Window | None]:
+        if len(texts) < 2:
+            yield from self.apart(texts)
+            return
+        tokenizer = self.encoder.tokenizer
+        ids = [*tokenizer.before, *inside, *tokenizer.after]
+        yield Window("", len(ids), ids, texts=texts)
+
+    def apart(self, texts: Sequence[str]) -> Iterator[Window | None]:
+        """Cut texts into windows that count as those of texts of their own, whatever their number."""
+        for text in texts:
+            for window in self.cut(text):
+                yield window if window is None else msgspec.structs.replace(window, among=None)
+            yield None
+
     def _excerpt(self, ids: Sequence[int], *, among: bool) -> Window:
         tokenizer = self.encoder.tokenizer
         framed = [*tokenizer.before, *ids[: self._most], *tokenizer.after]
@@ -138,15 +172,20 @@ class GatedSession:
         """Return the scores of a window that the gate clears or knows best; None: the model has to read it."""
         if window.tokens <= self._above or window.excerpt is not None:
             return None
+        if window.texts:
+            return self._cleared(self.doubt(window, self.threshold * TOGETHER), self.threshold * TOGETHER)
         foreign = self._joint is not None and self.is_foreign(window)
         doubt = self.doubt(window, math.inf if foreign else self.threshold)
         if self._joint is not None and foreign and not math.isnan(doubt):
             return Reading(np.full(1, _along(self._joint.foreign, doubt), np.float32))
-        if not doubt < self.threshold:  # also when the gate gives no number
-            if self._joint is not None and window.tokens - sum(self._frame) <= self._room:
-                self._remember(window, doubt)
-            return None
-        return Reading(np.asarray(doubt / self.threshold * self._ceiling, np.float32))
+        cleared = self._cleared(doubt, self.threshold)
+        if cleared is None and self._joint is not None and window.tokens - sum(self._frame) <= self._room:
+            self._remember(window, doubt)
+        return cleared
+
+    def _cleared(self, doubt: float, below: float) -> Reading | None:
+        """Return the scores of what the gate doubts less than so much; None: it doubts it, or gives no number."""
+        return Reading(np.asarray(doubt / self.threshold * self._ceiling, np.float32)) if doubt < below else None
 
     def score(self, window: Window) -> NDArray[np.float32]:
         """Return float32[label]: what the model says of a window, with what the gate says of it."""

@@ -56,7 +56,8 @@ def key_of_part(caller: str, window: Window) -> bytes | None:
     """Return what a window is known by, to one caller; None: what is said of it depends on where it stands."""
     if window.words or not window.ids:
         return None
-    said = f"{len(caller)}:{caller}{window.context}:{window.excerpt}:".encode("utf-8", "surrogatepass")
+    kind = "together" if window.texts else window.excerpt
+    said = f"{len(caller)}:{caller}{window.context}:{kind}:".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(said + array("q", window.ids).tobytes(), digest_size=32, person=b"window").digest()
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from checkstream.errors import ScoringError, ScoringReason
 from checkstream.scoring.breaker import Breaker, State
@@ -120,7 +121,14 @@ class Lane:
         return (self._line,) if self._first is self._line else (self._first, self._line)
 
     def submit(
-        self, text: str, deadline_s: float, fresh_chars: int = 0, *, caller: str | None = None, share: str = ""
+        self,
+        text: str,
+        deadline_s: float,
+        fresh_chars: int = 0,
+        *,
+        caller: str | None = None,
+        share: str = "",
+        parts: Sequence[int] = (),
     ) -> Ticket:
         """Queue a text. A long one is cut in slices of the loop, while its first windows are being read.
 
@@ -130,6 +138,8 @@ class Lane:
             fresh_chars: so much at the end of the text must be covered; 0: all.
             caller: whose text it is; None: nobody's, and not to be remembered.
             share: in whose share of the work it is.
+            parts: lengths of the short texts that it is made of, a sign between them: a gate may be shown several at
+                once, the model reads each by itself. None: it is one.
 
         Returns:
             The ticket, settled perhaps: what is known is answered at once, and what a gate clears while the loop has
@@ -139,10 +149,10 @@ class Lane:
         Raises:
             ScoringError: refused, since the circuit is open (`rested`).
         """
-        key = None if self._known is None or caller is None else key_of(caller, text, fresh_chars)
-        ticket = Ticket(
-            self, self._windows(text, fresh_chars), deadline_s=deadline_s, share=share, key=key, chars=len(text)
-        )
+        together = self._gate is not None and len(parts) > 1
+        key = None if together or self._known is None or caller is None else key_of(caller, text, fresh_chars)
+        windows = self._windows(text, fresh_chars, parts if together else ())
+        ticket = Ticket(self, windows, deadline_s=deadline_s, share=share, key=key, chars=len(text))
         admission = self._first.admit(ticket)
         if admission == "refuse":
             self._report(self, 0.0, "rested")
@@ -151,8 +161,8 @@ class Lane:
             self._wait_for(ticket)
             self._first.postpone(ticket, lambda: self._begin(ticket))
             return ticket
-        if self._known is not None and key is not None and admission == "pass":
-            reading = self._known.find(key)
+        if self._known is not None and caller is not None and admission == "pass":
+            reading = None if key is None else self._known.find(key)
             if reading is not None:
                 ticket.recall(reading)
                 return ticket
@@ -191,8 +201,12 @@ class Lane:
         others = sum(min(open_chars, own) for other, open_chars in self._open.items() if other != share)
         return (own + others) * self.work_s / self._read_chars
 
-    def _windows(self, text: str, fresh_chars: int) -> Iterator[Window | None]:
-        yield from self._session.cut(text, fresh_chars)
+    def _windows(self, text: str, fresh_chars: int, parts: Sequence[int]) -> Iterator[Window | None]:
+        if self._gate is None or not parts:
+            yield from self._session.cut(text, fresh_chars)
+            return
+        starts = accumulate((size + 1 for size in parts), initial=0)
+        yield from self._gate.together([text[start : start + size] for start, size in zip(starts, parts, strict=False)])
 
     def _go_on_cutting(self, ticket: Ticket) -> None:
         self._cutting.add(ticket)
@@ -208,26 +222,48 @@ class Lane:
                 if window is not None:
                     if window.tokens < 1:
                         break
-                    ticket.expect(window)
-                    said = self._recalled(ticket, window)
-                    if said is None:
-                        self._first.put(ticket, window)
-                    else:
-                        ticket.take(window, said)
+                    self._show(ticket, window)
                     if ticket.ahead >= self._limits.ahead_tokens:
                         return
                 yield
             else:
                 found = not ticket.empty
         except Exception as cause:  # noqa: BLE001 - a model's code may raise anything
-            error = ScoringError(f"classifier `{self.name}` failed to read a text", reason="crash")
-            error.__cause__ = cause
-            ticket.fail(error)
+            self._fail_to_cut(ticket, cause)
         finally:
             self._cutting.discard(ticket)
         if not found:
             ticket.fail(ScoringError(f"classifier `{self.name}` cut a text into nothing", reason="garbage"))
         ticket.seal()
+
+    def _show(self, ticket: Ticket, window: Window) -> None:
+        """Have a window of a text read, unless it is known."""
+        ticket.expect(window)
+        said = self._recalled(ticket, window)
+        if said is None:
+            self._first.put(ticket, window)
+        else:
+            ticket.take(window, said)
+
+    def _fail_to_cut(self, ticket: Ticket, cause: Exception) -> None:
+        error = ScoringError(f"classifier `{self.name}` failed to read a text", reason="crash")
+        error.__cause__ = cause
+        ticket.fail(error)
+
+    def _part(self, gate: Gate, ticket: Ticket, together: Window) -> Iterator[None]:
+        """Have the texts read by themselves, step by step, that the gate was shown together and doubts."""
+        try:
+            for window in gate.apart(together.texts):
+                if ticket.over:
+                    return
+                if window is None:
+                    yield
+                else:
+                    self._show(ticket, window)
+        except Exception as cause:  # noqa: BLE001 - a model's code may raise anything
+            self._fail_to_cut(ticket, cause)
+        ticket.replaced(together)
+        self._look_whether_to_cut(ticket)
 
     def _recalled(self, ticket: Ticket, window: Window) -> Reading | None:
         """Return what has been said of a window to the same caller, in another text or an earlier form of this one."""
@@ -250,6 +286,9 @@ class Lane:
         ticket = entry.asker
         self._remember(ticket, entry.window, outcome)
         ticket.take(entry.window, outcome)
+        self._look_whether_to_cut(ticket)
+
+    def _look_whether_to_cut(self, ticket: Ticket) -> None:
         waits = not ticket.over and not ticket.sealed and ticket not in self._cutting
         if waits and ticket.ahead < self._limits.ahead_tokens:
             self._go_on_cutting(ticket)
@@ -270,6 +309,8 @@ class Lane:
             if isinstance(outcome, ScoringError):
                 ticket.owed = 0  # whatever the model owes, it was not the one that failed
             self._take(entry, outcome)
+        elif entry.window.texts and self._gate is not None:
+            self._slices.add(self._part(self._gate, ticket, entry.window), ingress=self.ingress)
         else:
             self._doubt(entry)
 

@@ -228,6 +228,7 @@ class Scorer:
         open_chars: int = 0,
         caller: str | None = None,
         share: str = "",
+        parts: Sequence[int] = (),
     ) -> Asked:
         """Ask each of the classifiers about one text.
 
@@ -241,6 +242,8 @@ class Scorer:
             open_chars: so much at the end must be searched for entities; 0: all.
             caller: whose text it is: a prompt that comes from it again is not read again. None: nobody's.
             share: in whose share of the work it is: shares that wait are served in turn.
+            parts: lengths of the short texts that it is made of, a line's end between them; (): it is one. Their scores
+                are the highest of any.
 
         Returns:
             What will have a score for every label of every classifier, and the entities that they found; perhaps it
@@ -256,7 +259,7 @@ class Scorer:
             for name in classifiers:
                 lane = self._lane_of(name, ingress=ingress)
                 covered_chars = open_chars if name in self._taggers else fresh_chars
-                ticket = lane.submit(text, deadline_ms / 1000, covered_chars, caller=caller, share=share)
+                ticket = lane.submit(text, deadline_ms / 1000, covered_chars, caller=caller, share=share, parts=parts)
                 tickets.append((self._names[name], ticket))
         except Exception:
             Asked(tickets).leave()

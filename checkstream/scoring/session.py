@@ -57,6 +57,8 @@ class Window(msgspec.Struct, frozen=True, eq=False):
     letters that the vocabulary has no words of."""
     among: Among | None = None
     """How its score counts among those of the text's other windows; None: as it is, whatever their number."""
+    texts: Sequence[str] = ()
+    """Short texts that are shown to a gate together: if it doubts them, each is read by itself (see `Gate.apart`)."""
 
 
 class Readings(msgspec.Struct, frozen=True, eq=False):
@@ -86,6 +88,12 @@ class Gate(Protocol):
 
     def glance(self, window: Window) -> Reading | None:
         """Say what can be said of a window in a fraction of a millisecond; None: it is in doubt."""
+
+    def together(self, texts: Sequence[str]) -> Iterable[Window | None]:
+        """Cut short texts into windows, several texts in one; None as in `Session.cut`."""
+
+    def apart(self, texts: Sequence[str]) -> Iterable[Window | None]:
+        """Cut texts into windows, each for itself; None as in `Session.cut`, and behind each text."""
 
 
 class Session(Protocol):

@@ -109,6 +109,14 @@ class Ticket:
         self._missing += 1
         self.ahead += window.tokens
 
+    def replaced(self, window: Window) -> None:
+        """Note that nothing is to be said of a window itself: those are expected that were made of it."""
+        if self.over:
+            return
+        self._missing -= 1
+        self.ahead -= window.tokens
+        self._look_whether_all()
+
     def seal(self) -> None:
         """Note that the windows which are expected are the whole text."""
         self.sealed = True

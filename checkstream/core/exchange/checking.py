@@ -70,9 +70,9 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
         return [judge for judge, _ in self.about]
 
     @property
-    def text(self) -> str:
-        """All of it."""
-        return "\n".join(_said(*pair) for pair in self.about) if self.besides is None else legible(self.besides)
+    def texts(self) -> list[str]:
+        """What each of them says."""
+        return [_said(*pair) for pair in self.about] if self.besides is None else [legible(self.besides)]
 
 
 def _said(judge: Judge, check: Check) -> str:
@@ -226,15 +226,17 @@ class Checking:
             deadline_ms = self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms
             if self._plan.on_exceeded == "degrade" and all(each.degradable for each in question.judges):
                 self._due[question.ticket] = self.now + self._budget_ms(question) / 1000
+            texts = question.texts
             self.commands.append(
                 Score(
                     ticket=question.ticket,
                     classifiers=judge.asked,
-                    text=question.text,
+                    text="\n".join(texts),
                     deadline_ms=deadline_ms,
                     ingress=ingress,
                     fresh_chars=check.position - check.fresh if judge.manner.grid else 0,
                     open_chars=check.position - check.open if judge.manner.grid else 0,
+                    parts=tuple(map(len, texts)) if len(texts) > 1 else (),
                 )
             )
 
