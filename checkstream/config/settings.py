@@ -62,8 +62,8 @@ class HoldbackSettings(Settings, frozen=True):
     max_delay_ms: Annotated[int, Meta(ge=1, le=60_000)] = 250
     """Text that waits is checked after this time without a byte from the upstream, though more is to come."""
     max_hold_ms: Annotated[int, Meta(ge=100, le=3_600_000)] = 30_000
-    """The most that text waits for a detector that is busy. Then the answer ends as an error `overloaded`, which SDKs
-    repeat, and never as a verdict."""
+    """The most that text waits for a detector that is busy; one of more than 100,000 characters may wait as much longer
+    as it is longer. Then the answer ends as an error `overloaded`, which SDKs repeat, and never as a verdict."""
     by_language: dict[str, Annotated[int, Meta(ge=0, le=4096)]] = msgspec.field(default_factory=dict)
     """Language -> what counts in place of `tokens` once the text is known to be in it. Languages that put much into a
     word, such as Finnish, need more tokens to say as much as others."""

@@ -246,7 +246,7 @@ class Proxy:
             return await self._answer(request, stream, route, sent, visit, None)
         chars = min(readable(sent.body), route.plan.prompt_chars)
         wait_s = route.scorer.wait_s(sent.share, chars)
-        load = self._intake.meter.admit(sent.share, wait_s=wait_s, most_s=route.plan.max_hold_ms / 1000)
+        load = self._intake.meter.admit(sent.share, wait_s=wait_s, most_s=route.plan.hold_ms(chars) / 1000)
         if request.method == hdrs.METH_GET:
             load.end()  # it waits for its server, for hours, and needs nothing until that speaks
         try:

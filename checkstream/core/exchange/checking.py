@@ -70,6 +70,11 @@ class _Question(msgspec.Struct, frozen=True, eq=False):
         return [judge for judge, _ in self.about]
 
     @property
+    def chars(self) -> int:
+        """How long they are together."""
+        return sum(check.window.end - check.window.start for _, check in self.about)
+
+    @property
     def texts(self) -> list[str]:
         """What each of them says."""
         return [_said(*pair) for pair in self.about] if self.besides is None else [legible(self.besides)]
@@ -83,6 +88,8 @@ def _said(judge: Judge, check: Check) -> str:
 class _Asked(msgspec.Struct, frozen=True):
     question: _Question
     at: float
+    until: float
+    """When it has waited for too long."""
 
 
 class Checking:
@@ -220,7 +227,8 @@ class Checking:
         """Ask what waits, as far as few enough are under way."""
         while self._queue and len(self._tickets) < MAX_UNDER_WAY:
             question = self._queue.popleft()
-            self._tickets[question.ticket] = _Asked(question, self.now)
+            until = self.now + self._plan.hold_ms(question.chars) / 1000
+            self._tickets[question.ticket] = _Asked(question, self.now, until)
             judge, check = question.about[0]
             ingress = judge.stage is Stage.INGRESS
             deadline_ms = self._plan.ingress_deadline_ms if ingress else self._plan.check_deadline_ms
@@ -276,8 +284,7 @@ class Checking:
         """Return what a check may take; a long prompt has more to read than a short one, and as much more time."""
         if question.about[0][0].stage is not Stage.INGRESS:
             return self._plan.check_budget_ms
-        chars = sum(check.window.end - check.window.start for _, check in question.about)
-        return self._plan.ingress_budget_ms * max(1.0, chars / BUDGET_CHARS)
+        return self._plan.ingress_budget_ms * max(1.0, question.chars / BUDGET_CHARS)
 
     @property
     def budget_left_ms(self) -> float | None:
@@ -302,9 +309,10 @@ class Checking:
 
     @property
     def hold_left_ms(self) -> float | None:
-        """Time until the first check has waited for too long; None: none waits."""
-        first = next(iter(self._tickets.values()), None)
-        return None if first is None else max((first.at - self.now) * 1000 + self._plan.max_hold_ms, 0.0)
+        """Time until some check may have waited for too long; None: none waits."""
+        first = min((asked.until for asked in self._tickets.values()), default=None)
+        # No later than the least that a check may wait for: one of a shorter text can still join those that wait.
+        return None if first is None else min(max((first - self.now) * 1000, 0.0), self._plan.max_hold_ms)
 
     def _look_whether_refused(self, judge: Judge) -> None:
         """Look whether the exchange can go on without a check of a judge, for which there was too much to do."""
@@ -312,8 +320,8 @@ class Checking:
 
     def give_up_waiting(self, *, whatever: bool = False) -> list[Judge]:
         """Take checks that have waited for too long, or `whatever` waits, as not answered; return whose they were."""
-        latest = self.now + _SLACK_S - self._plan.max_hold_ms / 1000
-        given_up = [number for number, asked in self._tickets.items() if whatever or asked.at <= latest]
+        late = [number for number, asked in self._tickets.items() if asked.until <= self.now + _SLACK_S]
+        given_up = list(self._tickets) if whatever else late
         left = [self._tickets.pop(number).question for number in given_up]
         if whatever:
             left += self._queue

@@ -14,6 +14,9 @@ from checkstream.core.policy.program import Program
 
 BUDGET_CHARS = 4000
 """Of a prompt that is read within one budget; a longer one has as much more as it is longer."""
+HOLD_CHARS = 100_000
+"""Of a text that may wait for `max_hold_ms`; a longer one may wait as much longer, or a busy machine would refuse what
+it can read in time."""
 
 
 class Assessing(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +40,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Name of what it leads to: ids of answers, of conversations and of sessions are that one's own."""
     hold: HoldSettings = HoldSettings()
     max_hold_ms: float = 30_000.0
-    """The most that text waits for a classifier."""
+    """The most that `HOLD_CHARS` of text wait for a classifier."""
     fail_mode: FailMode = "closed"
     ingress_deadline_ms: float = 1000.0
     check_deadline_ms: float = 1000.0
@@ -84,3 +87,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     scored_chars: int = 0
     """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
     0: none is."""
+
+    def hold_ms(self, chars: int) -> float:
+        """Return how long a text of so many characters may wait for a classifier that is busy."""
+        return self.max_hold_ms * max(1.0, chars / HOLD_CHARS)

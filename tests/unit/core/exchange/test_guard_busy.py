@@ -130,6 +130,31 @@ def test_g32_the_time_that_a_check_waits_is_its_own() -> None:
     assert text_of(exchange.out) == "one two three four five six seven eight "
 
 
+def test_g32_a_long_prompt_waits_as_much_longer_as_it_is_longer() -> None:
+    exchange = Exchange(CHAT, plan(INJ, fail_mode="closed", max_hold_ms=5_000.0))
+    exchange.send(RequestReceived(request("word " * 60_000)))  # three times what waits for 5 s
+    exchange.now += 5.0
+    exchange.send(HOLD)
+    assert exchange.out.reply is None
+    assert hold_timers(exchange) == [5_000.0, 5_000.0]  # looks again in time for a short text
+    exchange.now += 9.9
+    exchange.send(HOLD)
+    assert exchange.out.reply is None
+    assert hold_timers(exchange)[2:] == [pytest.approx(100.0, abs=1.0)]
+    answer_all(exchange)
+    assert exchange.out.forwarded is not None
+
+
+def test_g32_a_long_prompt_does_not_wait_for_ever() -> None:
+    exchange = Exchange(CHAT, plan(INJ, fail_mode="closed", max_hold_ms=5_000.0))
+    exchange.send(RequestReceived(request("word " * 60_000)))
+    exchange.now += 15.0
+    exchange.send(HOLD)
+    assert exchange.out.reply is not None
+    assert exchange.out.reply.status == 503
+    assert exchange.out.forwarded is None
+
+
 def test_g32_what_only_a_shadow_waits_for_is_left_out_of_the_record_and_the_answer_is_complete() -> None:
     exchange = opened(SHADOW, fail_mode="closed")
     exchange.send(UpstreamBytes(says(WORDS) + ends() + DONE))
