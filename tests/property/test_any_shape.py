@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.steps import done
 from checkstream.core.wire.json_text.objects import looking_whether_json
+from checkstream.core.wire.surface import Surface
 from tests import hostile_responses, responses
 from tests.hostile_shapes import FORMS, SHAPES, TEXTS, Place, places, put
 from tests.watchdog import Step, answered, everything, guard_of, long_steps, steps
@@ -96,6 +99,34 @@ def test_g33_no_step_is_long_whatever_long_value_stands_wherever(form: str, data
     place = data.draw(st.sampled_from([*places(FORMS[form].body)]))
     shape = data.draw(st.sampled_from([*SHAPES]))
     assert long_steps_of(form, place, shape, LONG, runs=4) == []
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.endswith("asked")])
+@pytest.mark.parametrize("shape", ["numbers", "members of numbers", "empty objects"])
+def test_g33_what_was_read_of_a_request_that_is_refused_is_freed_in_steps(form: str, shape: str) -> None:
+    surface, body, told = FORMS[form]
+    refused = [
+        put({**body, "temperature": "warm"}, Place((), "beside"), SHAPES[shape](LONG)),
+        put(body, Place((), "beside"), SHAPES[shape](LONG)) + b" and more",
+    ]
+    for sent in refused:
+        events = told(sent)
+        assert replies(surface, events) == [400]
+        assert long_steps(partial(refuse, surface, events)) == []
+
+
+def refuse(surface: Surface, events: list[on.AnyEvent]) -> list[Step]:
+    return steps(guard_of(surface, everything()), events)
+
+
+def replies(surface: Surface, events: list[on.AnyEvent]) -> list[int]:
+    """Return the statuses with which an exchange is answered."""
+    guard, found, pending = guard_of(surface, everything()), list[int](), [*reversed(events)]
+    while pending and not found:
+        commands = guard.receive(pending.pop(), 1.0)
+        found += [command.status for command in commands if isinstance(command, do.Reply)]
+        pending += [on.Resumed()] * any(isinstance(command, do.Yield) for command in commands)
+    return found
 
 
 @pytest.mark.parametrize("form", ["chat, whole", "messages, whole", "ollama, whole", "responses, whole"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial
 
 import msgspec
 
@@ -12,11 +13,10 @@ from checkstream.core.wire.anthropic.tools import name_of
 from checkstream.core.wire.requests.extension import read_extension
 from checkstream.core.wire.requests.fields import EXTENSION, OWN_FIELDS, VERIFICATION
 from checkstream.core.wire.requests.prompt import Prompt, is_model
-from checkstream.core.wire.requests.reading import reading_body, temperature_of
+from checkstream.core.wire.requests.reading import reading_fields, temperature_of
 from checkstream.core.wire.surface import Request
 from checkstream.errors import RequestInvalid
 
-_KNOWN = fields.PLAIN_FIELDS | fields.TEXT_FIELDS.keys() | OWN_FIELDS
 _NAMES_A_STEP = 100
 
 
@@ -26,9 +26,10 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
     Raises:
         RequestInvalid: not JSON of the API's form, duplicate or case-variant keys, wrong types.
     """
-    found = yield from reading_body(body)
-    prompt = Prompt()
-    prompt.strange = yield from prompt.names("", found, _KNOWN)
+    return reading_fields(body, fields.PLAIN_FIELDS, partial(_reading, body), fields.TEXT_FIELDS)
+
+
+def _reading(body: bytes, found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
     reader = Reader(prompt)
     yield from reader.reading(found.get("messages"), found.get("system"))
     position = yield from _read_fields(prompt, found, reader.position)

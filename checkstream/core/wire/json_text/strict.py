@@ -173,6 +173,7 @@ class _Reading:
         except RequestInvalid:
             for frame in self._frames:
                 yield from dropping(frame.items if frame.members is None else frame.members)
+            yield from dropping(self._last)
             raise
         return self._last
 

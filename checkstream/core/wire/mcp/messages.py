@@ -18,7 +18,7 @@ from checkstream.core.wire.mcp.heads import Head, head_of, one_message, tool_of
 from checkstream.core.wire.mcp.reading import Reader
 from checkstream.core.wire.requests.edits import request_places, request_splices
 from checkstream.core.wire.requests.prompt import Prompt
-from checkstream.core.wire.requests.reading import reading_body
+from checkstream.core.wire.requests.reading import reading_body, unless_refused
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
 
@@ -38,9 +38,13 @@ def reading_callers(body: bytes) -> Generator[None, None, Request]:
     """
     one_message(body)
     found = yield from reading_body(body)
+    prompt = Prompt()
+    return (yield from unless_refused(found, prompt, _reading_callers(body, found, prompt)))
+
+
+def _reading_callers(body: bytes, found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
     head = head_of(found)
     tool = tool_of(found)
-    prompt = Prompt()
     prompt.strange = yield from prompt.names("", found, fields.HEAD)
     reader = Reader(prompt, "assistant" if head.method in fields.BY_MODEL else "user")
     known = fields.OF_CALLERS.get(head.method)
@@ -60,10 +64,17 @@ def reading_servers(body: bytes) -> Generator[None, None, Request]:
     Raises:
         WireError: it is no message of JSON-RPC, or readers could take it for two things.
     """
-    prompt = Prompt()
     try:
         one_message(body)
         found = yield from reading_object(body)
+    except RequestInvalid as error:
+        raise WireError(f"{str(error).partition(';')[0]}; check the upstream") from error
+    prompt = Prompt()
+    return (yield from unless_refused(found, prompt, _reading_servers(body, found, prompt)))
+
+
+def _reading_servers(body: bytes, found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
+    try:
         head = head_of(found)
         prompt.strange = yield from prompt.names("", found, fields.HEAD)
         if head.kind == "result" and isinstance(found["result"], dict):
@@ -85,6 +96,10 @@ def reading_other(body: bytes) -> Generator[None, None, Request]:
     """
     found = yield from reading_object(body)
     prompt = Prompt()
+    return (yield from unless_refused(found, prompt, _reading_other(body, found, prompt)))
+
+
+def _reading_other(body: bytes, found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
     yield from Reader(prompt, "tool_result").anything(found)
     return (yield from _request(body, found, prompt, Head("error"), None))
 

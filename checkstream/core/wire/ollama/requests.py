@@ -14,7 +14,7 @@ from checkstream.core.wire.json_text.strings import quote
 from checkstream.core.wire.ollama import fields
 from checkstream.core.wire.openai.messages import read_messages
 from checkstream.core.wire.requests.prompt import Prompt
-from checkstream.core.wire.requests.reading import finish_request, start_request, temperature_of
+from checkstream.core.wire.requests.reading import finish_request, reading_fields, temperature_of
 from checkstream.core.wire.requests.shaping import Shaped, constrain_tools, instruct
 from checkstream.core.wire.requests.undoing import wishes_of
 from checkstream.core.wire.surface import Request, Shaping
@@ -41,11 +41,14 @@ def reading_chat(body: bytes) -> Generator[None, None, Request]:
     Raises:
         RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
     """
-    found, prompt = yield from start_request(body, fields.CHAT, fields.TEXTS)
-    messages = found.get("messages")
-    # Without any the model is only loaded, or let go of.
-    position = 0 if messages in (None, []) else (yield from read_messages(prompt, messages))
-    return (yield from _finish(prompt, body, found, position, {"messages"}))
+
+    def read(found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
+        messages = found.get("messages")
+        # Without any the model is only loaded, or let go of.
+        position = 0 if messages in (None, []) else (yield from read_messages(prompt, messages))
+        return (yield from _finish(prompt, body, found, position, {"messages"}))
+
+    return reading_fields(body, fields.CHAT, read, fields.TEXTS)
 
 
 def reading_generate(body: bytes) -> Generator[None, None, Request]:
@@ -54,18 +57,21 @@ def reading_generate(body: bytes) -> Generator[None, None, Request]:
     Raises:
         RequestInvalid: as `reading_chat`.
     """
-    found, prompt = yield from start_request(body, fields.GENERATE, fields.TEXTS)
-    said = found.get("prompt")
-    if said is not None and not isinstance(said, str):
-        raise RequestInvalid("`prompt` must be a string")
-    prompt.add("user", 0, said or "", ("prompt",))
-    yield from _images(prompt, found.get("images"))
-    context = found.get(fields.CONTEXT)
-    if context is not None and not (isinstance(context, list) and (yield from prompt.are_tokens(context))):
-        raise RequestInvalid("`context` must be an array of token ids")
-    if context:
-        prompt.unscanned["context tokens"] = None
-    return (yield from _finish(prompt, body, found, 1, {"prompt", "images", fields.CONTEXT}))
+
+    def read(found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
+        said = found.get("prompt")
+        if said is not None and not isinstance(said, str):
+            raise RequestInvalid("`prompt` must be a string")
+        prompt.add("user", 0, said or "", ("prompt",))
+        yield from _images(prompt, found.get("images"))
+        context = found.get(fields.CONTEXT)
+        if context is not None and not (isinstance(context, list) and (yield from prompt.are_tokens(context))):
+            raise RequestInvalid("`context` must be an array of token ids")
+        if context:
+            prompt.unscanned["context tokens"] = None
+        return (yield from _finish(prompt, body, found, 1, {"prompt", "images", fields.CONTEXT}))
+
+    return reading_fields(body, fields.GENERATE, read, fields.TEXTS)
 
 
 def _images(prompt: Prompt, value: object) -> Steps:

@@ -14,7 +14,8 @@ from checkstream.core.wire.openai.choices import OpenAIChoices
 from checkstream.core.wire.openai.message import read_message
 from checkstream.core.wire.openai.messages import read_messages
 from checkstream.core.wire.requests.fields import CHAT_FIELDS
-from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.prompt import Prompt
+from checkstream.core.wire.requests.reading import finish_request, reading_fields
 from checkstream.core.wire.requests.shaping import Shaped, continue_chat, instruct, shape
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import WireError
@@ -35,9 +36,12 @@ class OpenAIChat(OpenAIChoices):
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found, prompt = yield from start_request(body, CHAT_FIELDS)
-        position = yield from read_messages(prompt, found.get("messages"))
-        return (yield from finish_request(prompt, body, found, position, apart={"messages"}))
+
+        def read(found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
+            position = yield from read_messages(prompt, found.get("messages"))
+            return (yield from finish_request(prompt, body, found, position, apart={"messages"}))
+
+        return reading_fields(body, CHAT_FIELDS, read)
 
     @staticmethod
     def shape(shaped: Shaped, shaping: Shaping) -> None:

@@ -13,7 +13,7 @@ from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.openai.choices import OpenAIChoices
 from checkstream.core.wire.requests.fields import COMPLETION_FIELDS
 from checkstream.core.wire.requests.prompt import Prompt
-from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.reading import finish_request, reading_fields
 from checkstream.core.wire.requests.shaping import Shaped, continue_text, shape
 from checkstream.core.wire.surface import Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
@@ -34,9 +34,12 @@ class OpenAICompletions(OpenAIChoices):
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found, prompt = yield from start_request(body, COMPLETION_FIELDS)
-        position, prompts = yield from _read_prompt(prompt, found.get("prompt"))
-        return (yield from finish_request(prompt, body, found, position, apart={"prompt"}, prompts=prompts))
+
+        def read(found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
+            position, prompts = yield from _read_prompt(prompt, found.get("prompt"))
+            return (yield from finish_request(prompt, body, found, position, apart={"prompt"}, prompts=prompts))
+
+        return reading_fields(body, COMPLETION_FIELDS, read)
 
     @staticmethod
     def shape(shaped: Shaped, shaping: Shaping) -> None:

@@ -25,7 +25,7 @@ from checkstream.core.wire.requests import edits as request_edits
 from checkstream.core.wire.requests.fields import EMBEDDING_FIELDS, MEDIA, MODERATION_FIELDS, OWN_FIELDS, RERANK_FIELDS
 from checkstream.core.wire.requests.media import read_media
 from checkstream.core.wire.requests.prompt import Prompt
-from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.reading import finish_request, reading_fields
 from checkstream.core.wire.requests.shaping import Shaped
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping
 from checkstream.errors import RequestInvalid, WireError
@@ -71,9 +71,12 @@ class OpenAIInputs(OpenAISurface):
         Raises:
             RequestInvalid: not JSON of the surface's form, duplicate or case-variant keys, wrong types.
         """
-        found, prompt = yield from start_request(body, self._known)
-        position = yield from _read_input(prompt, found.get(self._asked), self._asked)
-        return (yield from finish_request(prompt, body, found, position, apart={self._asked}))
+
+        def read(found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
+            position = yield from _read_input(prompt, found.get(self._asked), self._asked)
+            return (yield from finish_request(prompt, body, found, position, apart={self._asked}))
+
+        return reading_fields(body, self._known, read)
 
     def writing_request(
         self, request: Request, texts: Mapping[int, str], shaping: Shaping | None = None

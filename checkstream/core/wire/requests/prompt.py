@@ -136,6 +136,11 @@ class Prompt:
         self._words: set[str] = set()
         """Names of members of schemas that were read, or are words."""
 
+    @property
+    def memory(self) -> list[object]:
+        """What was collected, whose entries nobody else keeps of a request that is refused."""
+        return [self.deltas, self.quiet, self.files, self._runs, self._told, self.unknown, self.unscanned, self.sealed]
+
     def request(
         self, body: bytes, members: Mapping[str, object], *, model: str, streaming: bool = False, counts: bool = False
     ) -> Request:

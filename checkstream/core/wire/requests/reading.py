@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from collections.abc import Set as AbstractSet
 
 import msgspec
 
+from checkstream.core.steps import dropping
 from checkstream.core.wire.json_text.strict import Reading, StrictJson
 from checkstream.core.wire.requests import fields
 from checkstream.core.wire.requests.extension import read_extension
 from checkstream.core.wire.requests.prompt import Prompt, is_model
 from checkstream.core.wire.requests.tools import offered
 from checkstream.core.wire.surface import Request
-from checkstream.errors import RequestInvalid
+from checkstream.errors import RequestInvalid, WireError
 
 MAX_CHOICES = 128
 _BODY = StrictJson("the body")
@@ -28,18 +29,43 @@ def reading_body(body: bytes) -> Reading:
     return _BODY.reading(body)
 
 
-def start_request(
-    body: bytes, known: frozenset[str], texts: Mapping[str, str] = fields.TEXT_FIELDS
-) -> Generator[None, None, tuple[dict[str, object], Prompt]]:
-    """Read a body strictly and sort its fields; `known` are the surface's plain ones, `texts` those that are read.
+def reading_fields(
+    body: bytes,
+    known: frozenset[str],
+    read: Callable[[dict[str, object], Prompt], Generator[None, None, Request]],
+    texts: Mapping[str, str] = fields.TEXT_FIELDS,
+) -> Generator[None, None, Request]:
+    """Read a body strictly, sort its fields, and read them; let go of those of a body that is refused in steps.
+
+    Args:
+        body: As it came.
+        known: The surface's plain fields.
+        read: Reads the fields.
+        texts: Those that are texts.
 
     Raises:
-        RequestInvalid: as `reading_body`, or a field that differs from a known one in case only.
+        RequestInvalid: as `reading_body`, a field that differs from a known one in case only, or as `read`.
     """
     found = yield from reading_body(body)
     prompt = Prompt()
-    prompt.strange = yield from prompt.names("", found, known | texts.keys() | fields.OWN_FIELDS)
-    return found, prompt
+
+    def reading() -> Generator[None, None, Request]:
+        prompt.strange = yield from prompt.names("", found, known | texts.keys() | fields.OWN_FIELDS)
+        return (yield from read(found, prompt))
+
+    return (yield from unless_refused(found, prompt, reading()))
+
+
+def unless_refused(
+    found: dict[str, object], prompt: Prompt, reading: Generator[None, None, Request]
+) -> Generator[None, None, Request]:
+    """Do the steps of reading a request; if it is refused, let go of what was found in it in steps."""
+    try:
+        return (yield from reading)
+    except (RequestInvalid, WireError) as error:
+        error.__traceback__ = None  # its frames have parts of both
+        yield from dropping([found, *prompt.memory])
+        raise
 
 
 def finish_request(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial
 
 import msgspec
 
-from checkstream.core.wire.requests.reading import finish_request, start_request
+from checkstream.core.wire.requests.prompt import Prompt
+from checkstream.core.wire.requests.reading import finish_request, reading_fields
 from checkstream.core.wire.requests.tools import tool_names
 from checkstream.core.wire.responses import fields
 from checkstream.core.wire.responses.inputs import Reader
@@ -22,7 +24,10 @@ def reading_request(body: bytes) -> Generator[None, None, Request]:
     Raises:
         RequestInvalid: not JSON of the API's form, duplicate or case-variant keys, wrong types.
     """
-    found, prompt = yield from start_request(body, fields.PLAIN_FIELDS, fields.TEXT_FIELDS)
+    return reading_fields(body, fields.PLAIN_FIELDS, partial(_reading, body), fields.TEXT_FIELDS)
+
+
+def _reading(body: bytes, found: dict[str, object], prompt: Prompt) -> Generator[None, None, Request]:
     for name in fields.ELSEWHERE:
         if found.get(name) is not None:
             prompt.unscanned[name] = None
