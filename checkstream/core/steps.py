@@ -48,14 +48,19 @@ def done(steps: Generator[None, None, Result]) -> Result:
 
 def freeing(value: object, steps: Generator[None, None, Result]) -> Generator[None, None, Result]:
     """Do some steps, then take a value apart that they have used, also where they fail; return what they come to."""
+    result = yield from freeing_if_failed(value, steps)
+    yield from dropping(value)
+    return result
+
+
+def freeing_if_failed(value: object, steps: Generator[None, None, Result]) -> Generator[None, None, Result]:
+    """Do some steps, and take a value apart that they have used if they fail; return what they come to."""
     try:
-        result = yield from steps
+        return (yield from steps)
     except Exception as error:
         error.__traceback__ = None  # its frames have parts of the value
         yield from dropping(value)
         raise
-    yield from dropping(value)
-    return result
 
 
 def dropping(value: object, a_step: int = _DROPS_A_STEP) -> Generator[None, None, None]:

@@ -13,7 +13,9 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.steps import done
 from checkstream.core.wire.json_text.objects import looking_whether_json
+from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
+from checkstream.core.wire.surfaces import SURFACES, spoken
 from tests import hostile_responses, responses
 from tests.hostile_shapes import FORMS, SHAPES, TEXTS, Place, places, put
 from tests.watchdog import Step, answered, everything, guard_of, long_steps, steps
@@ -101,25 +103,23 @@ def test_g33_no_step_is_long_whatever_long_value_stands_wherever(form: str, data
     assert long_steps_of(form, place, shape, LONG, runs=4) == []
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.endswith("asked")])
-@pytest.mark.parametrize("shape", ["numbers", "members of numbers", "empty objects"])
-def test_g33_what_was_read_of_a_request_that_is_refused_is_freed_in_steps(form: str, shape: str) -> None:
-    surface, body, told = FORMS[form]
-    refused = [
-        put({**body, "temperature": "warm"}, Place((), "beside"), SHAPES[shape](LONG)),
-        put(body, Place((), "beside"), SHAPES[shape](LONG)) + b" and more",
-    ]
-    for sent in refused:
-        events = told(sent)
-        assert replies(surface, events) == [400]
-        assert long_steps(partial(refuse, surface, events)) == []
+@pytest.mark.parametrize("name", [*SURFACES, "mcp"])
+@pytest.mark.parametrize("shape", ["numbers", "empty objects"])
+def test_g33_what_was_read_of_a_request_that_is_refused_is_freed_in_steps(name: str, shape: str) -> None:
+    surface, texts = spoken(name), b'"prompt":"a","input":"a","messages":[{"role":"user","content":"a"}]'
+    head = b'{"jsonrpc":"2.0","id":1,' + texts + b',"more":' + SHAPES[shape](LONG).encode()
+    ends = [b',"model":5,"method":5}', b',"a":1} and more', b',"a":"\xff"}', b',"a":1,"a":2}']
+    for end in ends:
+        events: list[on.AnyEvent] = [on.RequestReceived(head + end)]
+        assert replies(surface, events) == [400], end
+        assert long_steps(partial(refuse, surface, events)) == [], end
 
 
-def refuse(surface: Surface, events: list[on.AnyEvent]) -> list[Step]:
+def refuse(surface: Surface | Mcp, events: list[on.AnyEvent]) -> list[Step]:
     return steps(guard_of(surface, everything()), events)
 
 
-def replies(surface: Surface, events: list[on.AnyEvent]) -> list[int]:
+def replies(surface: Surface | Mcp, events: list[on.AnyEvent]) -> list[int]:
     """Return the statuses with which an exchange is answered."""
     guard, found, pending = guard_of(surface, everything()), list[int](), [*reversed(events)]
     while pending and not found:

@@ -310,9 +310,11 @@ class Checking:
     @property
     def hold_left_ms(self) -> float | None:
         """Time until some check may have waited for too long; None: none waits."""
-        first = min((asked.until for asked in self._tickets.values()), default=None)
+        if not self._tickets:
+            return None
+        first = min(asked.until for asked in self._tickets.values())
         # No later than the least that a check may wait for: one of a shorter text can still join those that wait.
-        return None if first is None else min(max((first - self.now) * 1000, 0.0), self._plan.max_hold_ms)
+        return min(max((first - self.now) * 1000, 0.0), self._plan.max_hold_ms)
 
     def _look_whether_refused(self, judge: Judge) -> None:
         """Look whether the exchange can go on without a check of a judge, for which there was too much to do."""

@@ -168,13 +168,13 @@ class _Reading:
             at = yield from self._all()
             if at < len(self._text):
                 raise self._not_json(at, "extra data")
-        except UnicodeDecodeError as error:
-            raise RequestInvalid(f"{self._what} is not UTF-8 at byte `{error.start}`; send UTF-8") from error
-        except RequestInvalid:
+        except (UnicodeDecodeError, RequestInvalid) as error:
             for frame in self._frames:
-                yield from dropping(frame.items if frame.members is None else frame.members)
+                yield from dropping([frame.folded, frame.items if frame.members is None else frame.members])
             yield from dropping(self._last)
-            raise
+            if isinstance(error, RequestInvalid):
+                raise
+            raise RequestInvalid(f"{self._what} is not UTF-8 at byte `{error.start}`; send UTF-8") from error
         return self._last
 
     def _all(self) -> Generator[None, None, int]:  # noqa: C901, PLR0912, PLR0915 - a call for each value costs as much

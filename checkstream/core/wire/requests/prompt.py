@@ -138,7 +138,7 @@ class Prompt:
 
     @property
     def memory(self) -> list[object]:
-        """What was collected, whose entries nobody else keeps of a request that is refused."""
+        """The lists and objects that collect, whose entries nobody else keeps of a request that is refused."""
         return [self.deltas, self.quiet, self.files, self._runs, self._told, self.unknown, self.unscanned, self.sealed]
 
     def request(

@@ -7,14 +7,14 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from checkstream.core.steps import dropping
+from checkstream.core.steps import freeing_if_failed
 from checkstream.core.wire.json_text.strict import Reading, StrictJson
 from checkstream.core.wire.requests import fields
 from checkstream.core.wire.requests.extension import read_extension
 from checkstream.core.wire.requests.prompt import Prompt, is_model
 from checkstream.core.wire.requests.tools import offered
 from checkstream.core.wire.surface import Request
-from checkstream.errors import RequestInvalid, WireError
+from checkstream.errors import RequestInvalid
 
 MAX_CHOICES = 128
 _BODY = StrictJson("the body")
@@ -60,12 +60,7 @@ def unless_refused(
     found: dict[str, object], prompt: Prompt, reading: Generator[None, None, Request]
 ) -> Generator[None, None, Request]:
     """Do the steps of reading a request; if it is refused, let go of what was found in it in steps."""
-    try:
-        return (yield from reading)
-    except (RequestInvalid, WireError) as error:
-        error.__traceback__ = None  # its frames have parts of both
-        yield from dropping([found, *prompt.memory])
-        raise
+    return (yield from freeing_if_failed([found, *prompt.memory], reading))
 
 
 def finish_request(
