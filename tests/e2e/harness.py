@@ -206,10 +206,11 @@ def config(
     """Return a configuration with both guarded surfaces (or `chat_only`, or other places) before the scripted LLM."""
     shared = {"upstream": "llm", "policies": policies, **route}
     guarded = places or (_PLACES[:1] if chat_only else _PLACES)
+    routes = [{**place, **({"upstream": "llm"} if place.get("pass") else shared)} for place in guarded]
     return {
         "server": {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0"},
         "upstreams": {"llm": {"url": llm_url, **(upstream or {})}},
-        "routes": [*({**place, **shared} for place in guarded), *([] if places else [_MODELS])],
+        "routes": [*routes, *([] if places else [_MODELS])],
         "audit": {"dir": str(folder / "audit")},
     }
 

@@ -175,6 +175,20 @@ def test_without_callers_a_foreign_name_or_page_is_refused_on_both_listeners(
     assert http("GET", f"{proxy.admin_url}/livez", headers={"host": "gpu.internal"})[0] == 200
 
 
+def test_a_prompt_over_a_limit_is_refused_with_the_name_of_the_setting(llm: Llm, start: Callable[..., Proxy]) -> None:
+    proxy = start(server={"limits": {"prompt_messages": 3, "prompt_chars": 100}})
+    model = llm.put("limits", {"choices": [{"content": "fine"}]})
+    for messages, expected, setting in (
+        (["hi"] * 3, 200, None),
+        (["hi"] * 4, 413, "`limits.prompt_messages`"),
+        (["hi" * 60], 413, "`limits.prompt_chars`"),
+    ):
+        told = [{"role": "user", "content": text} for text in messages]
+        status, _, answer = http("POST", f"{proxy.url}{CHAT}", {"model": model, "messages": told})
+        assert status == expected, answer
+        assert setting is None or setting in error(answer)["message"]
+
+
 def test_a_listed_page_may_ask_and_read_answers_and_errors(llm: Llm, start: Callable[..., Proxy]) -> None:
     page = "https://chat.example"
     proxy = start(cors={"origins": [page]}, body_bytes=2048)

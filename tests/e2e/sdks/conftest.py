@@ -50,6 +50,8 @@ PLACES: list[dict[str, Any]] = [
     {"name": "ollama-chat", "match": {"path": "/api/chat"}},
     {"name": "ollama-generate", "match": {"path": "/api/generate"}},
     {"name": "ollama-embed", "match": {"path": "/api/embed"}},
+    {"name": "ollama-tags", "match": {"path": "/api/tags", "method": "GET"}, "pass": True},
+    {"name": "ollama-show", "match": {"path": "/api/show"}, "pass": True},
     {"name": "rerank", "match": {"path": "/v2/rerank"}},
     {"name": "tenants", "match": {"path": "/{tenant}/of/{model}/chat", "model": "gpt*"}, "surface": "openai.chat"},
 ]

@@ -75,3 +75,27 @@ def test_g13_the_texts_of_embeddings_are_guarded(case: Case, sdk: str) -> None:
     outcome, asked = case.received(sdk, "embed", vectors, input=["one", "the purple password"])
     assert "(rule ASK-001, input[1])" in outcome.raised()
     assert asked == []
+
+
+LISTED = {
+    "name": "gemma3:latest", "model": "gemma3:latest", "modified_at": "2025-10-03T23:34:03.409490317-07:00",
+    "size": 3_338_801_804, "digest": "a2af6cc3eb7fa8be8504abaf9b04e88f17a119ec3f04a3addf55f92841195f5a",
+    "details": {"parent_model": "", "format": "gguf", "family": "gemma", "families": ["gemma"],
+                "parameter_size": "4.3B", "quantization_level": "Q4_K_M"},
+}  # fmt: skip
+SHOWN = {
+    "modelfile": "FROM gemma3\n", "parameters": "temperature 0.7", "template": "{{ .Prompt }}",
+    "license": "Write to legal@vendor.example or 4111 1111 1111 1111.", "details": LISTED["details"],
+    "model_info": {"general.architecture": "gemma3", "gemma3.context_length": 131_072}, "capabilities": ["completion"],
+}  # fmt: skip
+
+
+@BOTH
+def test_g05_what_models_there_are_is_passed_as_it_is(case: Case, sdk: str) -> None:
+    tags: Turn = {"body": {"models": [LISTED]}}
+    assert [model["model"] for model in case.guarded(sdk, "models", tags).given()] == ["gemma3:latest"]
+    assert case.guarded(sdk, "models", tags).given() == case.direct(sdk, "models", tags).given()
+    told = case.guarded(sdk, "show", {"body": SHOWN}).given()
+    assert told["license"] == SHOWN["license"]
+    assert told == case.direct(sdk, "show", {"body": SHOWN}).given()
+    assert "no such model" in case.guarded(sdk, "show", {"status": 404, "body": {"error": "no such model"}}).raised()

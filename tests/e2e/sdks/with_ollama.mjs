@@ -55,3 +55,11 @@ export async function generate(asked) {
 export async function embed(asked) {
   return (await open(asked).embed({ model: asked.model, input: asked.input })).embeddings;
 }
+
+export async function models(asked) {
+  return (await open(asked).list()).models;
+}
+
+export async function show(asked) {
+  return await open(asked).show({ model: asked.model });
+}

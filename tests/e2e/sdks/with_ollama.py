@@ -81,3 +81,13 @@ def shape_of_one(asked: Asked) -> Any:
 def embed(asked: Asked) -> Any:
     """Vectors of texts."""
     return _client(asked).embed(model=asked["model"], input=asked["input"]).model_dump()["embeddings"]
+
+
+def models(asked: Asked) -> Any:
+    """The models that the server has, by name."""
+    return [model.model_dump(mode="json") for model in _client(asked).list().models]
+
+
+def show(asked: Asked) -> Any:
+    """What the server knows of one model."""
+    return _client(asked).show(asked["model"]).model_dump(mode="json")
