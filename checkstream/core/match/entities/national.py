@@ -49,11 +49,12 @@ def is_hyphened(text: str, start: int) -> bool:
 
 
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Accept an ITIN with hyphens; with spaces or none only after a word that says so."""
-    if not is_itin(only_digits(text[start:end])) or not is_whole_number(text, start, end):
+    """Accept an ITIN with hyphens; with other gaps, several kinds of them or none only after a word that says so."""
+    if not is_itin(only_digits(text[start:end])):
         return ()
     announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
-    return whole_if(is_hyphened(text, start) or announced, start, end)
+    whole = is_whole_number(text, start, end, mixed=announced)
+    return whole_if(whole and (is_hyphened(text, start) or announced), start, end)
 
 
 def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -66,12 +67,13 @@ def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
 def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept ten digits with a right check digit, grouped 3-3-4 by spaces or announced by a word."""
     digits = only_digits(text[start:end])
-    if not nhs_mod11(digits) or len(set(digits)) == 1 or not is_whole_number(text, start, end):
+    if not nhs_mod11(digits) or len(set(digits)) == 1:
         return ()
     # Telephone numbers share the 3-3-4 grouping, and one in eleven passes the check.
     label = nearest_label(text, start)[0]
-    if label in ("nhs", "medical"):
-        return ((start, end),)
+    announced = label in ("nhs", "medical")
+    if announced or not is_whole_number(text, start, end):
+        return whole_if(announced and is_whole_number(text, start, end, mixed=True), start, end)
     return whole_if(text[start + 3] == " " == text[start + 7] and label not in ("phone", "other"), start, end)
 
 
